@@ -1,0 +1,56 @@
+PYTHON ?= python3
+WORKERS ?= 2
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+
+# The stamps make pip run again only when what it would install has changed.
+RUNTIME := .venv/.runtime-installed
+DEV := .venv/.dev-installed
+
+.PHONY: help demo test test-all lint types docs bench ci clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(RUNTIME)  ## train on MNIST 3-vs-5 next to straight-through; table and figure
+	$(BIN)/vitrail demo
+
+test: $(DEV)  ## the fast tests
+	$(PYTEST)
+
+test-all: $(DEV)  ## the long tests too
+	$(PYTEST) -m ""
+
+lint: $(DEV)  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV)  ## pyright
+	$(BIN)/pyright
+
+docs: $(DEV)  ## the documentation, strictly, into site/
+	$(BIN)/mkdocs build --strict
+
+bench: $(RUNTIME)  ## the measurements of benchmarks/
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+ci: ## everything that must hold before a merge
+	.ci/run
+
+clean:  ## remove what was built, keep .venv
+	rm -rf build dist site .pytest_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+$(RUNTIME): pyproject.toml constraints.txt | .venv/bin/python
+	@echo "installing vitrail into .venv (once; a few minutes)"
+	$(PIP) -e .
+	@touch $@
+
+$(DEV): pyproject.toml constraints.txt | .venv/bin/python
+	@echo "installing vitrail and its development tools into .venv (once; a few minutes)"
+	$(PIP) -e '.[dev]'
+	@touch $@ $(RUNTIME)
