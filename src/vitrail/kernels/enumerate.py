@@ -1,0 +1,232 @@
+"""All weights of a one-layer net, bit-parallel: the exact optimum of up to about 40 weights.
+
+Write h > 0 as a count. With plus[i] the examples whose x_i is +1 and minus[i] those whose x_i
+is −1, an example agrees with weight i when w_i is one and x_i = +1, or w_i is zero and
+x_i = −1. Its agreements c then decide the label alone:
+
+    bipolar weights:  h = 2·c − #{x ≠ 0}   so   h > 0  ⇔  c ≥ ⌊#{x ≠ 0}/2⌋ + 1
+    0/1 weights:      h = c − #{x = −1}    so   h > 0  ⇔  c ≥ #{x = −1} + 1
+
+Examples sit in 64-bit words and counters are sliced: plane k of a counter holds bit k of 64
+examples. The weights are split in two. The first LOW_BITS of them have a table of the counters
+of all their settings. The others run through a Gray code that keeps, by one sliced addition
+and one subtraction a flip, the slack: the agreements still missing, clamped to the table's
+range. Then "counter ≥ slack" for 64 examples is the carry of one sliced subtraction, four
+majorities long, and the loop over the table has no dependencies, so it runs in vector
+registers over several configurations at once.
+
+Cost: 2^N · ⌈M/64⌉ · about ten word operations, eight words at a time with 512-bit registers.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, uint64
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+LOW_BITS = 10  # 2¹⁰ settings · 4 planes · 8 bytes fill the first-level cache
+TABLE_PLANES = 4  # counters of 0…10 agreements; 15 stands for "out of reach"
+SLACK_PLANES = 7  # two's complement −64…63, so up to 62 weights
+MAX_WEIGHTS = 48  # days on two cores: beyond it enumeration is not the tool
+OUT_OF_REACH = 63  # slack of the examples that pad the last word: never met
+SPLIT_BITS = 7  # 128 ranges, so that a few threads finish together
+NOWHERE = 2**62  # above every configuration's index
+
+
+@dataclass(frozen=True)
+class Optima:
+    """The best configurations: bit i of `index` is weight i, and `index` is the lowest of them."""
+
+    satisfied: int
+    count: int
+    index: int
+    histogram: NDArray[np.int64] | None  # (M + 1,): configurations by number of satisfied examples
+
+
+def _population_count(_context, word):
+    def generate(_context, builder, _signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return uint64(uint64), generate
+
+
+_popcount: Any = intrinsic(_population_count)  # one instruction, on whole vectors where it exists
+
+
+@njit("void(uint64[::1], uint64)", cache=True, nogil=True)
+def _add(counter, bits):
+    for k in range(counter.shape[0]):
+        plane = counter[k]
+        counter[k] = plane ^ bits
+        bits = plane & bits
+
+
+@njit("void(uint64[::1], uint64)", cache=True, nogil=True)
+def _subtract(counter, bits):
+    for k in range(counter.shape[0]):
+        plane = counter[k]
+        counter[k] = plane ^ bits
+        bits = ~plane & bits
+
+
+@njit("uint64[:, :, ::1](uint64[:, ::1], uint64[:, ::1], int64)", cache=True, nogil=True)
+def _low_table(plus, minus, low_bits):
+    """Agreements with the first weights, by setting: (words, TABLE_PLANES, 2^low_bits)."""
+    num_words = plus.shape[0]
+    table = np.zeros((num_words, TABLE_PLANES, 1 << low_bits), np.uint64)
+    for word in range(num_words):
+        planes = table[word]
+        for i in range(low_bits):
+            half = 1 << i
+            for j in range(half):
+                one = plus[word, i]
+                zero = minus[word, i]
+                for k in range(TABLE_PLANES):
+                    plane = planes[k, j]
+                    planes[k, j + half] = plane ^ one
+                    one = plane & one
+                    planes[k, j] = plane ^ zero
+                    zero = plane & zero
+    return table
+
+
+@njit("void(uint64[:, ::1], uint64[::1], uint64, uint64[::1])", cache=True, nogil=True)
+def _add_satisfied(table, slack, unlabel, satisfied):
+    """satisfied[j] += examples of one word that setting j of the low weights gets right."""
+    out = slack[4] | slack[5]
+    negative = slack[6]
+    not0 = ~((slack[0] | out) & ~negative)
+    not1 = ~((slack[1] | out) & ~negative)
+    not2 = ~((slack[2] | out) & ~negative)
+    not3 = ~((slack[3] | out) & ~negative)
+    plane0, plane1, plane2, plane3 = table[0], table[1], table[2], table[3]
+    for j in range(satisfied.shape[0]):
+        # carry of counter + not slack + 1: one where counter ≥ slack
+        carry = plane0[j] | not0
+        a = plane1[j]
+        carry = (a & not1) | (carry & (a | not1))
+        a = plane2[j]
+        carry = (a & not2) | (carry & (a | not2))
+        a = plane3[j]
+        carry = (a & not3) | (carry & (a | not3))
+        satisfied[j] += _popcount(carry ^ unlabel)
+
+
+@njit(
+    "UniTuple(int64, 3)(uint64[:, :, ::1], uint64[:, ::1], uint64[:, ::1], uint64[:, ::1],"
+    " uint64[::1], int64, int64, int64[::1])",
+    cache=True,
+    nogil=True,
+)
+def _search_range(table, plus, minus, slack, unlabel, first, free_bits, histogram):
+    """Best, its count and its lowest index over high settings first…first + 2^free_bits − 1.
+
+    plus and minus are those of the high weights. An empty histogram is not kept.
+    """
+    num_words, num_high = plus.shape
+    num_low = table.shape[2]
+    slack = slack.copy()
+    for word in range(num_words):
+        for i in range(num_high):
+            _subtract(slack[word], plus[word, i] if (first >> i) & 1 else minus[word, i])
+    satisfied = np.empty(num_low, np.uint64)
+    best, count, index = np.int64(-1), np.int64(0), np.int64(NOWHERE)
+    high = first
+    for step in range(1 << free_bits):
+        if step > 0:
+            flip = 0
+            while not (step >> flip) & 1:
+                flip += 1
+            gained, lost = (minus, plus) if (high >> flip) & 1 else (plus, minus)
+            for word in range(num_words):
+                _subtract(slack[word], gained[word, flip])
+                _add(slack[word], lost[word, flip])
+            high ^= np.int64(1) << flip
+        satisfied[:] = 0
+        for word in range(num_words):
+            _add_satisfied(table[word], slack[word], unlabel[word], satisfied)
+        top = np.uint64(0)
+        for j in range(num_low):
+            top = max(top, satisfied[j])
+        if np.int64(top) > best:
+            best, count, index = np.int64(top), np.int64(0), np.int64(NOWHERE)
+        if np.int64(top) == best:
+            here = 0
+            for j in range(num_low):
+                here += satisfied[j] == top
+            count += here
+            if high * num_low < index:
+                j = 0
+                while satisfied[j] != top:
+                    j += 1
+                index = high * num_low + j
+        if histogram.shape[0] > 0:
+            for j in range(num_low):
+                histogram[satisfied[j]] += 1
+    return best, count, index
+
+
+def _packed(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """(M, N) bool → (⌈M/64⌉, N): example e is bit e mod 64 of word e div 64."""
+    num_examples, num_columns = bits.shape
+    num_words = -(-num_examples // 64)
+    padded = np.zeros((num_words * 64, num_columns), np.uint64)
+    padded[:num_examples] = bits
+    places = np.arange(64, dtype=np.uint64)[:, None]
+    return np.bitwise_or.reduce(padded.reshape(num_words, 64, num_columns) << places, axis=1)
+
+
+def enumerate_weights(
+    inputs: NDArray[np.int8],
+    labels: NDArray[np.bool_],
+    low: int,
+    threads: int,
+    histogram: bool = False,
+) -> Optima:
+    """Every configuration of N weights on inputs (M, N) in {−1, 0, 1} and labels (M,).
+
+    low is what a zero bit stands for, −1 or 0. The answer does not depend on `threads`.
+    """
+    num_examples, num_weights = inputs.shape
+    ones = inputs == 1
+    minus_ones = inputs == -1
+    negatives = minus_ones.sum(axis=1)
+    needed = ((ones.sum(axis=1) + negatives) // 2 if low == -1 else negatives) + 1
+    plus, minus = _packed(ones), _packed(minus_ones)
+    num_words = plus.shape[0]
+    padding = num_words * 64 - num_examples
+    needed = np.concatenate([needed, np.full(padding, OUT_OF_REACH)])
+    slack = _packed((needed[:, None] >> np.arange(SLACK_PLANES) & 1).astype(np.bool_))
+    # padding counts as labelled one, so that an example out of reach is never satisfied
+    unlabel = ~_packed(np.concatenate([labels, np.ones(padding, np.bool_)])[:, None])[:, 0]
+
+    low_bits = min(LOW_BITS, num_weights)
+    table = _low_table(plus, minus, low_bits)
+    plus, minus = (np.ascontiguousarray(part[:, low_bits:]) for part in (plus, minus))
+    num_high = num_weights - low_bits
+    free_bits = num_high - min(SPLIT_BITS, num_high)
+    ranges = range(1 << (num_high - free_bits))
+    size = num_examples + 1 if histogram else 0
+    histograms = np.zeros((len(ranges), size), np.int64)
+
+    def search(part: int) -> tuple[int, int, int]:
+        start = part << free_bits
+        best, count, index = _search_range(
+            table, plus, minus, slack, unlabel, start, free_bits, histograms[part]
+        )
+        return int(best), int(count), int(index)
+
+    with ThreadPoolExecutor(threads) as pool:  # the search lets go of the interpreter's lock
+        found = list(pool.map(search, ranges))
+    best = max(satisfied for satisfied, _, _ in found)
+    return Optima(
+        satisfied=best,
+        count=sum(count for satisfied, count, _ in found if satisfied == best),
+        index=min(index for satisfied, _, index in found if satisfied == best),
+        histogram=histograms.sum(axis=0) if histogram else None,
+    )
