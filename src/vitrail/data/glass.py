@@ -1,0 +1,125 @@
+"""Random problems: labels without a rule (glass), and labels with a hidden one (stained glass)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from vitrail.data.checks import checked_count
+from vitrail.data.dataset import Coding, Dataset, encode
+from vitrail.data.draws import Purpose, random_bits
+
+
+def glass(
+    num_examples: int,
+    num_inputs: int,
+    seed: int = 0,
+    *,
+    num_test: int = 0,
+    coding: Coding = "bipolar",
+) -> Dataset:
+    """Inputs and labels are independent fair bits: nothing to learn, only to satisfy.
+
+    The first examples of a larger set are the smaller set of the same seed, so a sweep over
+    num_examples only adds factors. The paper's figure has num_inputs=10, num_examples=5…50.
+
+    >>> glass(20, 10, seed=1).inputs.shape
+    torch.Size([20, 10])
+    """
+    inputs, test_inputs = _fair_inputs(num_examples, num_inputs, seed, num_test)
+    return _random_dataset(
+        "glass",
+        inputs,
+        random_bits(seed, Purpose.LABELS, num_examples),
+        test_inputs,
+        random_bits(seed, Purpose.TEST_LABELS, num_test),
+        coding,
+    )
+
+
+def stained_glass(
+    num_examples: int,
+    num_inputs: int,
+    seed: int = 0,
+    *,
+    hidden_layers: int = 1,
+    width: int | None = None,
+    num_test: int = 0,
+    coding: Coding = "bipolar",
+) -> Dataset:
+    """Inputs are fair bits; the label is what a random binary teacher network makes of them.
+
+        h_0 = x,  h_l = sign(W_l h_{l-1}),  label = [w · h_L > 0],  all entries -1/+1
+
+    with L = hidden_layers and `width` units a layer (default: num_inputs; the paper does not say).
+    A tie is not positive, so odd num_inputs and width keep both classes equally likely. The
+    teacher reads -1/+1 whatever the coding: coding changes how inputs are written, not the labels.
+    Prefixes agree as in `glass`. The paper's figure has num_inputs=31.
+
+    >>> stained_glass(50, 31, hidden_layers=2).classes
+    (0, 1)
+    """
+    inputs, test_inputs = _fair_inputs(num_examples, num_inputs, seed, num_test)
+    if hidden_layers not in (1, 2):
+        raise ValueError(
+            f"hidden_layers must be 1 or 2, got {hidden_layers!r}; for no rule at all use glass"
+        )
+    width = num_inputs if width is None else checked_count("width", width, 1)
+    teacher = _teacher(seed, [num_inputs, *[width] * hidden_layers, 1])
+    return _random_dataset(
+        f"stained glass, {hidden_layers} hidden",
+        inputs,
+        _answers(teacher, inputs),
+        test_inputs,
+        _answers(teacher, test_inputs),
+        coding,
+    )
+
+
+def _fair_inputs(
+    num_examples: int, num_inputs: int, seed: int, num_test: int
+) -> tuple[np.ndarray, np.ndarray]:
+    checked_count("num_examples", num_examples, 1)
+    checked_count("num_inputs", num_inputs, 1)
+    checked_count("num_test", num_test, 0)
+    return (
+        random_bits(seed, Purpose.INPUTS, num_examples, num_inputs),
+        random_bits(seed, Purpose.TEST_INPUTS, num_test, num_inputs),
+    )
+
+
+def _teacher(seed: int, widths: list[int]) -> list[np.ndarray]:
+    """One -1/+1 matrix (inputs, units) per layer, cut from one stream."""
+    sizes = [below * above for below, above in pairwise(widths)]
+    signs = 2 * random_bits(seed, Purpose.TEACHER, sum(sizes)).astype(np.int64) - 1
+    flat = np.split(signs, np.cumsum(sizes)[:-1])
+    return [layer.reshape(below, -1) for layer, below in zip(flat, widths[:-1], strict=True)]
+
+
+def _answers(teacher: list[np.ndarray], bits: np.ndarray) -> np.ndarray:
+    """The teacher's label of each row, (F,) bool."""
+    signs = 2 * bits.astype(np.int64) - 1
+    for layer in teacher:
+        signs = np.where(signs @ layer > 0, 1, -1)
+    return signs[:, 0] > 0
+
+
+def _random_dataset(
+    name: str,
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    test_inputs: np.ndarray,
+    test_labels: np.ndarray,
+    coding: Coding,
+) -> Dataset:
+    return Dataset(
+        inputs=encode(inputs, coding),
+        labels=torch.from_numpy(labels.astype(np.int64)),
+        test_inputs=encode(test_inputs, coding),
+        test_labels=torch.from_numpy(test_labels.astype(np.int64)),
+        name=name,
+        classes=(0, 1),
+        shape=inputs.shape[1:],
+    )

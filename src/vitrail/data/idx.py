@@ -1,0 +1,160 @@
+"""Images and labels in MNIST's idx format, plain or gzipped.
+
+A file is two zero bytes, a type code (8: unsigned bytes), the number of axes, each axis's length
+as a big-endian 32-bit integer, then the values, last axis fastest.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from math import prod
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from vitrail.data.dataset import Coding, Dataset, brighter, encode, members, numbered
+
+FULL_INTENSITY = 255
+UNSIGNED_BYTES = 8
+GZIP_MAGIC = b"\x1f\x8b"
+
+FilePath = str | PathLike[str]
+
+
+def load_idx(
+    images: FilePath,
+    labels: FilePath,
+    test_images: FilePath | None = None,
+    test_labels: FilePath | None = None,
+    *,
+    pair: tuple[int, int] | None = None,
+    pool: int = 1,
+    threshold: float = 0.5,
+    coding: Coding = "bipolar",
+) -> Dataset:
+    """Your own files in MNIST's format, as bits.
+
+    Images are max-pooled over pool×pool blocks (pool=2 makes MNIST's 28×28 the 14×14 of `mnist`),
+    then a pixel is 1 if strictly above `threshold` of full intensity. `pair` keeps two classes,
+    label 1 being the second; otherwise the labels found in the training file are numbered in
+    ascending order.
+    """
+    if (test_images is None) != (test_labels is None):
+        raise ValueError(
+            "test_images and test_labels belong together, got only one of them; give both or none"
+        )
+    train_bits, train_labels = _read_bits(images, labels, pool, threshold)
+    if test_images is None or test_labels is None:
+        test_bits, held_out = train_bits[:0], train_labels[:0]
+    else:
+        test_bits, held_out = _read_bits(test_images, test_labels, pool, threshold)
+        if test_bits.shape[1:] != train_bits.shape[1:]:
+            raise ValueError(
+                f"{test_images} holds images of {test_bits.shape[1:]} after pooling, {images} of "
+                f"{train_bits.shape[1:]}; give test images of the size of the training images"
+            )
+    unknown = np.setdiff1d(held_out, train_labels)
+    if unknown.size and pair is None:
+        raise ValueError(
+            f"{test_labels} has the label {unknown[0]}, which {labels} has not; "
+            "give test labels of the training classes"
+        )
+    name = Path(images).name.split(".")[0]
+    return labelled_images(name, train_bits, train_labels, test_bits, held_out, pair, coding)
+
+
+def labelled_images(
+    name: str,
+    images: np.ndarray,
+    labels: np.ndarray,
+    test_images: np.ndarray,
+    test_labels: np.ndarray,
+    pair: tuple[int, int] | None,
+    coding: Coding,
+) -> Dataset:
+    """A Dataset of bit images (F, H, W) and their raw labels (F,), all classes or a pair."""
+    if pair is None:
+        classes = tuple(int(label) for label in np.unique(labels))
+    else:
+        keep = members(labels, pair)
+        keep_test = np.flatnonzero(np.isin(test_labels, pair))
+        images, labels = images[keep], labels[keep]
+        test_images, test_labels = test_images[keep_test], test_labels[keep_test]
+        classes = tuple(pair)
+        name = f"{name} {pair[0]}-vs-{pair[1]}"
+    return Dataset(
+        inputs=encode(images, coding),
+        labels=numbered(labels, classes),
+        test_inputs=encode(test_images, coding),
+        test_labels=numbered(test_labels, classes),
+        name=name,
+        classes=classes,
+        shape=(1, *images.shape[1:]),
+    )
+
+
+def read_idx(path: FilePath, axes: int) -> np.ndarray:
+    """The unsigned bytes of an idx file with that many axes, gzipped or not."""
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is not there; check the path of the idx file") from None
+    if content.startswith(GZIP_MAGIC):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            raise ValueError(
+                f"{path} is a damaged gzip file ({error}); fetch or copy it again"
+            ) from None
+    if len(content) < 4 or content[:2] != b"\0\0":
+        raise ValueError(
+            f"{path} does not start like an idx file; give a file in MNIST's idx format, "
+            "plain or gzipped"
+        )
+    kind, found_axes = content[2], content[3]
+    if kind != UNSIGNED_BYTES:
+        raise ValueError(
+            f"{path} holds values of idx type {kind:#04x}, expected unsigned bytes "
+            f"({UNSIGNED_BYTES:#04x}); convert it to bytes 0…{FULL_INTENSITY}"
+        )
+    if found_axes != axes:
+        what = {1: "labels (1 axis)", 3: "images (3 axes)"}[axes]
+        raise ValueError(
+            f"{path} has {found_axes} axes, expected {what}; are images and labels swapped?"
+        )
+    start = 4 + 4 * axes
+    if len(content) < start:
+        raise ValueError(f"{path} ends inside its header; fetch or copy it again")
+    shape = tuple(int(n) for n in np.frombuffer(content, ">u4", count=axes, offset=4))
+    if len(content) - start != prod(shape):
+        raise ValueError(
+            f"{path} announces {prod(shape)} values of shape {shape} but holds "
+            f"{len(content) - start}; fetch or copy it again"
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+
+
+def max_pool(images: np.ndarray, size: int) -> np.ndarray:
+    """The brightest pixel of each size×size block: (F, H, W) to (F, H/size, W/size)."""
+    count, height, width = images.shape
+    if size < 1 or height % size or width % size:
+        raise ValueError(
+            f"pool must divide the image size {height}×{width}, got {size}; "
+            "pool=1 leaves images as they are"
+        )
+    return images.reshape(count, height // size, size, width // size, size).max(axis=(2, 4))
+
+
+def _read_bits(
+    images: FilePath, labels: FilePath, pool: int, threshold: float
+) -> tuple[np.ndarray, np.ndarray]:
+    pixels, classes = read_idx(images, axes=3), read_idx(labels, axes=1)
+    if len(pixels) != len(classes) or not len(pixels):
+        raise ValueError(
+            f"one label per image expected, got {len(pixels)} images in {images} and "
+            f"{len(classes)} labels in {labels}; give the two files of one set"
+        )
+    return brighter(max_pool(pixels, pool), FULL_INTENSITY, threshold), classes
