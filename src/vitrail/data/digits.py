@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding, Dataset, brighter, encode, members, numbered
@@ -32,6 +31,8 @@ def digits(
     >>> digits(100).test_inputs.shape
     torch.Size([150, 64])
     """
+    from sklearn.datasets import load_digits  # takes seconds, which only its callers should pay
+
     pixels, classes = (np.asarray(part) for part in load_digits(return_X_y=True))
     chosen = members(classes, pair)
     num_images = checked_count("num_images", num_images, 1, len(chosen))

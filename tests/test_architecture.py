@@ -1,0 +1,232 @@
+"""The house holds: imports point left in the flow, and heavy packages stay in their rooms."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "vitrail"
+
+# From left to right, as docs/architecture.md draws it. A room imports from its own place or from
+# places to its left. A new room takes its place here.
+FLOW = (
+    {"random", "numerics"},
+    {"data"},
+    {"nn"},
+    {"graph", "factors"},
+    {"kernels"},
+    {"updates"},
+    {"surveys"},
+    {"decode"},  # the loop decodes at every step, to keep the best configuration
+    {"solvers"},
+    {"baselines"},
+    {"model"},
+    {"export"},
+    {"estimator"},
+    {"plots"},
+    {"experiments"},
+    {"bench"},
+    {"cli"},
+)
+PLACE = {room: place for place, rooms in enumerate(FLOW) for room in rooms}
+
+ONLY_IN = {
+    "sklearn": {"data", "model", "estimator"},
+    "numba": {"kernels"},
+    "triton": {"kernels"},
+    "matplotlib": {"plots"},
+    "ortools": {"baselines"},
+    "typer": {"cli"},
+}
+WITH_TORCH = {"triton"}  # torch brings it where there is a GPU; we do not ask for it ourselves
+DISTRIBUTION_OF = {"sklearn": "scikit-learn"}
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str  # dotted, absolute
+    line: int
+    in_function: bool
+
+
+def imports(source: str, package: str) -> Iterator[Import]:
+    """Every import of a file that lies in `package`, with relative ones made absolute."""
+    tree = ast.parse(source)
+    within = {
+        id(inner)
+        for outer in ast.walk(tree)
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for inner in ast.walk(outer)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
+            # `from vitrail import graph` names a room only in its last part
+            names = (
+                [f"{base}.{alias.name}" for alias in node.names] if base == "vitrail" else [base]
+            )
+        else:
+            continue
+        for name in names:
+            yield Import(name, node.lineno, id(node) in within)
+
+
+def room_of(path: Path) -> str:
+    """The folder or file directly under the package that holds the path."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def package_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).parent.parts)
+
+
+def flow_faults(path: Path, source: str) -> list[str]:
+    """Imports of other rooms that point right, or at a kernel before it is used."""
+    room, faults = room_of(path), []
+    for found in imports(source, package_of(path)):
+        parts = found.module.split(".")
+        if parts[0] != "vitrail" or parts[1:] == ["__version__"]:
+            continue
+        where = f"{path.relative_to(PACKAGE)}:{found.line}"
+        target = parts[1] if len(parts) > 1 else ""
+        if target not in PLACE:
+            faults.append(f"{where} imports {found.module}; import from the room that defines it")
+        elif PLACE[target] > PLACE[room]:
+            faults.append(
+                f"{where}: {room} is left of {target} in the flow, so it may not import it"
+            )
+        elif target == "kernels" and room != "kernels" and not found.in_function:
+            faults.append(f"{where}: import kernels inside the function that uses them")
+    return faults
+
+
+def package_faults(path: Path, source: str, declared: set[str]) -> list[str]:
+    """Imports of third-party packages that are not declared, or not in a room that may."""
+    room, faults = room_of(path), []
+    for found in imports(source, package_of(path)):
+        name = found.module.split(".")[0]
+        if name in sys.stdlib_module_names or name == "vitrail":
+            continue
+        where = f"{path.relative_to(PACKAGE)}:{found.line}"
+        if room not in ONLY_IN.get(name, {room}):
+            faults.append(f"{where}: {name} belongs in {', '.join(sorted(ONLY_IN[name]))} only")
+        elif DISTRIBUTION_OF.get(name, name) not in declared and name not in WITH_TORCH:
+            faults.append(f"{where}: {name} is not among the dependencies in pyproject.toml")
+    return faults
+
+
+def declared_distributions() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = project["dependencies"] + project["optional-dependencies"]["exact"]
+    return {re.split(r"[^\w-]", line)[0] for line in wanted}
+
+
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+NAMES = [str(path.relative_to(PACKAGE)) for path in FILES]
+
+
+def test_every_room_has_a_place_in_the_flow():
+    rooms = {room_of(path) for path in FILES}
+    assert rooms <= PLACE.keys(), f"give {rooms - PLACE.keys()} a place in FLOW"
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_imports_point_left(path):
+    assert flow_faults(path, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_packages_stay_in_their_rooms(path):
+    assert package_faults(path, path.read_text(encoding="utf-8"), declared_distributions()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("graph.py", "from vitrail.solvers import run"),
+        ("graph.py", "from .solvers.run import run"),
+        ("graph.py", "from vitrail import solvers"),
+        ("updates/flip.py", "from ..solvers import run"),
+        ("updates/flip.py", "def f():\n    import vitrail.cli"),
+        ("updates/flip.py", "from vitrail.kernels import cpu"),
+        ("updates/flip.py", "import vitrail"),
+        ("updates/flip.py", "from vitrail import FactorGraph"),
+    ],
+)
+def test_an_import_against_the_flow_is_found(file, source):
+    assert len(flow_faults(PACKAGE / file, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("solvers/run.py", "from vitrail.graph import FactorGraph\nfrom ..updates import flip"),
+        ("solvers/run.py", "from .base import Solver\nfrom vitrail import random, graph"),
+        ("updates/flip.py", "def f():\n    from vitrail.kernels import cpu"),
+        ("model.py", "from vitrail import __version__"),
+        ("graph.py", "import math\nimport torch"),
+    ],
+)
+def test_an_import_with_the_flow_is_let_through(file, source):
+    assert flow_faults(PACKAGE / file, source) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "fault"),
+    [
+        ("updates/flip.py", "import numba", "numba belongs in kernels only"),
+        ("solvers/run.py", "def f():\n    from matplotlib import pyplot", "belongs in plots"),
+        ("nn/layers.py", "from sklearn.base import clone", "belongs in data, estimator, model"),
+        ("graph.py", "import pandas as pd", "pandas is not among the dependencies"),
+    ],
+)
+def test_a_package_out_of_its_room_is_found(file, source, fault):
+    faults = package_faults(PACKAGE / file, source, declared_distributions())
+    assert len(faults) == 1
+    assert fault in faults[0]
+
+
+def test_nothing_heavy_is_imported_before_it_is_used():
+    script = """
+import pkgutil, sys, importlib
+import torch
+before = set(sys.modules)
+import vitrail
+assert "matplotlib" not in set(sys.modules) - before, "import vitrail imports matplotlib"
+for module in pkgutil.walk_packages(vitrail.__path__, "vitrail."):
+    if not module.name.startswith("vitrail.kernels.") and not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+heavy = {"numba", "triton", "ortools"} & (set(sys.modules) - before)
+assert not heavy, f"{heavy} imported with the modules of vitrail"
+"""
+    outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert outcome.returncode == 0, outcome.stderr
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
+def test_no_file_names_a_path_of_someones_machine():
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    pattern = re.compile(rb"(?<![\w./~:-])/(home|root|work|opt|farm|mnt|Users)/|[A-Z]:\\Users\\")
+    assert pattern.search(b'path = "/' + b'home/someone/data"')
+    assert not pattern.search(b"see docs/work/ and https://host/home/page")
+    faults = []
+    for path in (ROOT / name for name in listed if name):
+        if path.is_file() and (content := path.read_bytes()) and b"\0" not in content:
+            faults += [
+                f"{path.relative_to(ROOT)}:{number}"
+                for number, line in enumerate(content.splitlines(), 1)
+                if pattern.search(line)
+            ]
+    assert faults == []
