@@ -1,0 +1,253 @@
+"""What a factor is: a score in [0, 1] for each configuration, and a floor.
+
+    potential(w) = floor + (1 − floor)·score(w),      floor = exp(−beta)
+
+For networks the score is 1 where the example is classified rightly and 0 elsewhere, which is
+the Max-Sat relaxation of the paper (section 3.3); `beta = inf` gives the hard 0/1 factor.
+Sampled updates only ever add up scores, so for networks they add up integers: exact in any
+order, and the same on every backend.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self, TypedDict
+
+import torch
+from torch import Tensor
+
+from vitrail.graph import Dense, Indexed, Scope, dense
+from vitrail.numerics import chunks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factors(ABC):
+    """F factors of one kind and one arity."""
+
+    ids: Tensor  # (F,) int64: the address of a factor's draws, whatever its place in a batch
+    scope: Scope
+    beta: Tensor  # (F,) float64 > 0, inf allowed
+    weight: Tensor  # (F,) float64: how much the factor counts in the accuracy
+
+    @property
+    def num_factors(self) -> int:
+        return self.ids.shape[0]
+
+    @property
+    def arity(self) -> int:
+        return self.scope.arity
+
+    @property
+    def floor(self) -> Tensor:
+        """Potential of a configuration of score 0, (F,) float64."""
+        return torch.exp(-self.beta)
+
+    @abstractmethod
+    def score(self, states: Tensor) -> Tensor:
+        """Score of configurations (F or 1, S, A) bool: (F, S), bool or float64 in [0, 1]."""
+
+    def flips(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores with each variable in turn set to 1 and to 0: two (F, S, A) tensors.
+
+        This general form evaluates each configuration and its A neighbours. Factors that can
+        tell the effect of a flip in O(1) say so by `cheap_flips` and override it.
+        """
+        num_rows, num_samples, arity = states.shape
+        flip = torch.eye(arity, dtype=torch.bool, device=states.device)
+        neighbours = (states[:, :, None, :] ^ flip).reshape(num_rows, num_samples * arity, arity)
+        other = self.score(neighbours).view(-1, num_samples, arity)
+        own = self.score(states)[:, :, None].expand_as(other)
+        return torch.where(states, own, other), torch.where(states, other, own)
+
+    @property
+    def cheap_flips(self) -> bool:
+        """Whether `flips` costs about one evaluation instead of A + 1."""
+        return False
+
+    @property
+    def row_bytes(self) -> int:
+        """Scratch that scoring one configuration of one factor takes, for chunking."""
+        return 16 * self.arity
+
+    @abstractmethod
+    def select(self, index: Tensor) -> Self:
+        """The factors at `index` (F',) int64, their ids kept."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """All tensors on another device."""
+        moved = {
+            name: value.to(device)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor | Dense | Indexed)
+        }
+        return replace(self, **moved)
+
+    def with_beta(self, beta: float | Tensor) -> Self:
+        return replace(self, beta=checked_beta(beta, self.num_factors).to(self.beta.device))
+
+    def shifted(self, offset: int) -> Self:
+        """The same factors on variables `offset` further on."""
+        scope = self.scope
+        if isinstance(scope, Dense):
+            return replace(self, scope=replace(scope, start=scope.start + offset))
+        return replace(self, scope=replace(scope, variables=scope.variables + offset))
+
+    def merge_key(self) -> Hashable:
+        """Blocks with equal keys may be merged into one; by default none may."""
+        return id(self)
+
+    def merge(self, blocks: Sequence[Self]) -> Self:
+        """One block of all the factors of `blocks`, in order."""
+        raise TypeError(f"{type(self).__name__} blocks cannot be merged")
+
+    def log_potential(self, states: Tensor) -> Tensor:
+        """Log potential of configurations (F or 1, S, A) bool: (F, S) float64."""
+        score = self.score(states).to(torch.float64)
+        floor = self.floor[:, None]
+        return torch.log(floor + (1 - floor) * score)
+
+    def log_mean(self, score_sum: Tensor, count: Tensor | float) -> Tensor:
+        """Log of the mean potential over `count` draws whose scores add up to `score_sum`.
+
+        (F, …) float64. The one place where hits become log-probabilities.
+        """
+        floor = self.floor.view(-1, *(1,) * (score_sum.ndim - 1))
+        share = score_sum.to(torch.float64) / count
+        return torch.log(floor + (1 - floor) * share)
+
+    def log_potential_mean(self, log_score: Tensor) -> Tensor:
+        """Log of the mean potential from the log of the mean score, (F, …) float64.
+
+        log(floor + (1 − floor)·score) without leaving logs, so tiny chances keep their ratio.
+        """
+        shape = (-1, *(1,) * (log_score.ndim - 1))
+        return torch.logaddexp(
+            -self.beta.view(shape), torch.log1p(-self.floor).view(shape) + log_score
+        )
+
+    def satisfied_at(self, states: Tensor, memory: int) -> Tensor:
+        """Whether each factor has score 1 at configurations (C, V) bool: (C, F) float64 of 0, 1."""
+        num_states = states.shape[0]
+        out = torch.empty(num_states, self.num_factors, dtype=torch.float64, device=states.device)
+        for part in chunks(self.num_factors, num_states * self.row_bytes, memory):
+            block = (
+                self if part == slice(0, self.num_factors) else self.select(_range(part, self.ids))
+            )
+            local = block.scope.gather(states).transpose(0, 1)
+            out[:, part] = (block.score(local) >= 1).T.to(torch.float64)
+        return out
+
+
+class Parts(TypedDict):
+    """The fields that all kinds of factors share."""
+
+    ids: Tensor
+    scope: Scope
+    beta: Tensor
+    weight: Tensor
+
+
+def common_parts(
+    num_factors: int,
+    arity: int,
+    scope: Scope | None,
+    beta: float | Tensor,
+    weight: Tensor | None,
+) -> Parts:
+    """Check and fill the fields that all kinds of factors share."""
+    if arity < 1:
+        raise ValueError("a factor needs at least one variable, got arity 0")
+    if scope is None:
+        scope = dense(num_factors, arity)
+    if (scope.num_factors, scope.arity) != (num_factors, arity):
+        raise ValueError(
+            f"the scope describes {scope.num_factors} factors of arity {scope.arity}, "
+            f"the factors are {num_factors} of arity {arity}; make them agree"
+        )
+    if weight is None:
+        weight = torch.ones(num_factors, dtype=torch.float64)
+    weight = torch.as_tensor(weight, dtype=torch.float64)
+    if weight.shape != (num_factors,) or not bool((weight >= 0).all()):
+        raise ValueError(
+            f"weights must be {num_factors} numbers of at least 0, one per factor, "
+            f"got shape {tuple(weight.shape)}"
+        )
+    return {
+        "ids": torch.arange(num_factors),
+        "scope": scope,
+        "beta": checked_beta(beta, num_factors),
+        "weight": weight,
+    }
+
+
+def merged_parts(blocks: Sequence[Factors]) -> Parts:
+    """The shared fields of several blocks, one after another."""
+    scopes = [block.scope for block in blocks]
+    if all(isinstance(scope, Dense) for scope in scopes):
+        starts = torch.cat([scope.start for scope in scopes if isinstance(scope, Dense)])
+        scope: Scope = dense(len(starts), blocks[0].arity, starts)
+    else:
+        rows = [s.index().expand(s.num_factors, s.arity) for s in scopes]
+        scope = Indexed(torch.cat(rows))
+    return {
+        "ids": torch.cat([block.ids for block in blocks]),
+        "scope": scope,
+        "beta": torch.cat([block.beta for block in blocks]),
+        "weight": torch.cat([block.weight for block in blocks]),
+    }
+
+
+def selected_parts(factors: Factors, index: Tensor) -> Parts:
+    """The shared fields of the factors at `index`."""
+    return {
+        "ids": factors.ids[index],
+        "scope": factors.scope.select(index),
+        "beta": factors.beta[index],
+        "weight": factors.weight[index],
+    }
+
+
+def checked_beta(beta: float | Tensor, num_factors: int) -> Tensor:
+    """One inverse temperature per factor, (F,) float64."""
+    values = torch.as_tensor(beta, dtype=torch.float64)
+    if values.ndim == 0:
+        values = values.expand(num_factors).clone()
+    if values.shape != (num_factors,):
+        raise ValueError(
+            f"beta must be one number or one per factor ({num_factors}), "
+            f"got shape {tuple(values.shape)}"
+        )
+    if not bool((values > 0).all()):
+        raise ValueError(
+            f"beta must be positive (math.inf for hard constraints), got {float(values.min())}; "
+            "leave out examples that should not count"
+        )
+    return values
+
+
+def checked_labels(labels: Tensor, num_factors: int, num_classes: int) -> Tensor:
+    """Labels 0…C−1 as int64 (F,)."""
+    labels = torch.as_tensor(labels)
+    if labels.shape != (num_factors,):
+        raise ValueError(
+            f"labels have shape {tuple(labels.shape)}, expected one per example, ({num_factors},)"
+        )
+    values = labels.to(torch.float64)
+    whole = (values == values.round()) & (values >= 0) & (values < num_classes)
+    if not bool(whole.all()):
+        wrong = values[~whole][0].item()
+        names = "0 or 1" if num_classes == 2 else f"0 to {num_classes - 1}"
+        raise ValueError(
+            f"labels must be {names}, got {wrong:g}; recode them before building factors"
+        )
+    return labels.to(torch.int64)
+
+
+def _range(part: slice, like: Tensor) -> Tensor:
+    return torch.arange(part.start, part.stop, device=like.device)
+
+
+HARD = math.inf

@@ -1,0 +1,126 @@
+"""Flips of networks with at most one hidden layer, O(1) per weight.
+
+Changing w_ji moves one hidden sum h_j by a known step, so it either leaves the activation a_j
+or switches it; changing an output weight v_cj moves one output by a known step. Hence S
+configurations give all A flipped scores at the price of S evaluations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from vitrail.nn import BinaryLinear, Sign, Threshold, values
+
+
+@dataclass(frozen=True)
+class OneHidden:
+    """Shapes of a net: inputs → hidden units (0 for none) → outputs; low: what a 0 bit means."""
+
+    num_inputs: int
+    num_hidden: int
+    num_outputs: int
+    low_hidden: int  # value of a zero bit in the hidden layer's weights
+    low_output: int
+    low_activation: int
+
+    def flips(self, states: Tensor, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Whether the label is met with each weight set to 1 and to 0: two (F, S, A) bool.
+
+        states (F, S, A) bool, inputs (F, I) int8, labels (F,) int64.
+        """
+        x = inputs.to(torch.float32)[:, None, :]
+        if self.num_hidden == 0:
+            return self._output_flips(states, x, labels)
+        split = self.num_hidden * self.num_inputs
+        bits, out_bits = states[..., :split], states[..., split:]
+        bits = bits.unflatten(-1, (self.num_hidden, self.num_inputs))
+        hidden = torch.einsum("fsji,fsi->fsj", values(bits, self.low_hidden), x)
+        active = hidden > 0
+        activation = values(active, self.low_activation)
+
+        weights = values(out_bits, self.low_output).unflatten(-1, (self.num_outputs, -1))
+        outputs = torch.einsum("fscj,fsj->fsc", weights, activation)
+        now = meets(outputs, labels[:, None])
+        # outputs if unit j switched: every output moves by v_cj·(other − own activation)
+        change = values(~active, self.low_activation) - activation
+        switched = outputs[:, :, None, :] + (weights * change[:, :, None, :]).transpose(-1, -2)
+        if_switched = meets(switched, labels[:, None, None])
+
+        step = x[:, :, None, :] * (1 - self.low_hidden)
+        with_zero = hidden[..., None] - step * bits
+        own, other = now[..., None, None], if_switched[..., None]
+        one = torch.where((with_zero + step > 0) == active[..., None], own, other)
+        zero = torch.where((with_zero > 0) == active[..., None], own, other)
+        out_one, out_zero = self._output_flips(out_bits, activation, labels)
+        return (
+            torch.cat([one.flatten(2), out_one], dim=-1),
+            torch.cat([zero.flatten(2), out_zero], dim=-1),
+        )
+
+    def _output_flips(self, bits: Tensor, x: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Flips of the last layer: bits (F, S, C·J), its inputs x (F, S or 1, J)."""
+        bits = bits.unflatten(-1, (self.num_outputs, -1))
+        outputs = torch.einsum("fscj,fsj->fsc", values(bits, self.low_output), x)
+        step = x[:, :, None, :] * (1 - self.low_output)
+        with_zero = outputs[..., None] - step * bits
+        with_one = with_zero + step
+        if self.num_outputs == 1:
+            wanted = (labels == 1)[:, None, None, None]
+            return ((with_one > 0) == wanted).flatten(2), ((with_zero > 0) == wanted).flatten(2)
+        # class y wins when out_y ≥ out_c + [c < y] for every other c
+        classes = torch.arange(self.num_outputs, device=bits.device)
+        is_label = (classes == labels[:, None])[:, None, :]
+        handicap = (classes < labels[:, None]).to(outputs.dtype)[:, None, :]
+        rival = (outputs + handicap).masked_fill(is_label, -torch.inf)
+        own = outputs.gather(-1, labels[:, None, None].expand(-1, outputs.shape[1], 1))
+        losing = (rival > own).sum(-1, keepdim=True)
+        others_lose = (losing - (rival > own).to(torch.int64)) == 0
+        hardest = rival.amax(-1, keepdim=True)
+
+        def met(changed: Tensor) -> Tensor:
+            as_label = changed >= hardest[..., None]
+            as_rival = others_lose[..., None] & (changed + handicap[..., None] <= own[..., None])
+            return torch.where(is_label[..., None], as_label, as_rival).flatten(2)
+
+        return met(with_one), met(with_zero)
+
+
+def meets(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Whether outputs (…, C) give the labels (…): one unit by sign, several by argmax."""
+    if outputs.shape[-1] == 1:
+        return (outputs[..., 0] > 0) == (labels == 1)
+    return outputs.argmax(-1) == labels
+
+
+def one_hidden(module: nn.Module, input_shape: torch.Size) -> OneHidden | None:
+    """The shapes of a linear or one-hidden-layer net, or None for any other module."""
+    layers = list(module) if isinstance(module, nn.Sequential) else [module]
+    if layers and isinstance(layers[0], nn.Flatten):
+        layers = layers[1:]
+    elif len(input_shape) != 1:
+        return None
+    if len(layers) in (2, 4) and isinstance(layers[-1], Sign | Threshold):
+        layers = layers[:-1]  # a final activation keeps the sign, and only one unit's sign matters
+        if isinstance(layers[-1], BinaryLinear) and layers[-1].out_features > 1:
+            return None
+    match layers:
+        case [BinaryLinear() as output]:
+            return OneHidden(output.in_features, 0, output.out_features, 0, output.low, 0)
+        case [
+            BinaryLinear() as hidden,
+            (Sign() | Threshold()) as activation,
+            BinaryLinear() as output,
+        ]:
+            return OneHidden(
+                hidden.in_features,
+                hidden.out_features,
+                output.out_features,
+                hidden.low,
+                output.low,
+                -1 if isinstance(activation, Sign) else 0,
+            )
+        case _:
+            return None

@@ -1,0 +1,122 @@
+"""Factors given by a table of potentials: the oracle's kind, and any small constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vitrail.factors.base import (
+    HARD,
+    Factors,
+    checked_beta,
+    common_parts,
+    merged_parts,
+    selected_parts,
+)
+from vitrail.graph import Scope
+
+MAX_TABLE_ARITY = 20  # 2²⁰ potentials a factor; beyond that a table is the wrong description
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Factors):
+    """Row I holds the 2^A potentials of factor I, variable j being bit j of the column number.
+
+    Potentials are divided by the row's largest, and lifted to at least exp(−beta): so a 0/1
+    table with finite beta is the Max-Sat relaxation, and `beta = inf` leaves it as it is.
+    """
+
+    potential: Tensor  # (F, 2^A) float64 in [0, 1], the largest of a row exactly 1
+
+    def score(self, states: Tensor) -> Tensor:
+        return self._lookup(encode(states))
+
+    def flips(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        code = encode(states)[..., None]
+        bit = 1 << torch.arange(self.arity, device=states.device)
+        ones, zeros = code | bit, code & ~bit
+        return (
+            self._lookup(ones.flatten(1)).view(-1, *ones.shape[1:]),
+            self._lookup(zeros.flatten(1)).view(-1, *zeros.shape[1:]),
+        )
+
+    @property
+    def cheap_flips(self) -> bool:
+        return True
+
+    def _lookup(self, code: Tensor) -> Tensor:
+        potential = self.potential.gather(1, code.expand(self.num_factors, -1))
+        floor = self.floor[:, None]
+        lifted = (potential - floor) / (1 - floor)
+        return torch.where(potential >= 1, 1.0, lifted.clamp(min=0.0))
+
+    def select(self, index: Tensor) -> Table:
+        return replace(self, **selected_parts(self, index), potential=self.potential[index])
+
+    def merge_key(self) -> Hashable:
+        return Table, self.arity
+
+    def merge(self, blocks: Sequence[Table]) -> Table:
+        potential = torch.cat([block.potential for block in blocks])
+        return Table(**merged_parts(blocks), potential=potential)
+
+
+def encode(states: Tensor) -> Tensor:
+    """Configurations (…, A) bool as numbers (…) int64, variable j being bit j."""
+    bit = 1 << torch.arange(states.shape[-1], device=states.device)
+    return (states.to(torch.int64) * bit).sum(-1)
+
+
+def decode(code: Tensor, arity: int) -> Tensor:
+    """Numbers (…) int64 as configurations (…, A) bool."""
+    return (code[..., None] >> torch.arange(arity, device=code.device)) & 1 == 1
+
+
+def table(
+    potentials: Tensor,
+    scope: Scope | None = None,
+    beta: float | Tensor = HARD,
+    weight: Tensor | None = None,
+) -> Table:
+    """Factors from explicit potentials.
+
+    potentials is (F, 2, 2, …, 2) with axis 1+j for variable j, or (F, 2^A) with variable j as
+    bit j of the column number.
+
+    >>> both_or_none = table(torch.tensor([[1.0, 0.0, 0.0, 1.0]]))
+    >>> both_or_none.arity
+    2
+    """
+    values = torch.as_tensor(potentials, dtype=torch.float64)
+    if values.ndim < 2:
+        raise ValueError(
+            f"potentials need a factor axis and 2^A values, got shape {tuple(values.shape)}"
+        )
+    if values.ndim > 2 or values.shape[1] == 2:
+        if any(size != 2 for size in values.shape[1:]):
+            raise ValueError(
+                f"every variable axis must have size 2, got shape {tuple(values.shape)}"
+            )
+        arity = values.ndim - 1
+        values = values.permute(0, *range(arity, 0, -1)).reshape(values.shape[0], -1)
+    else:
+        arity = values.shape[1].bit_length() - 1
+        if values.shape[1] != 1 << arity:
+            raise ValueError(f"a row of potentials must have 2^A entries, got {values.shape[1]}")
+    if arity > MAX_TABLE_ARITY:
+        raise ValueError(
+            f"a table of arity {arity} would need 2^{arity} potentials, the limit is "
+            f"{MAX_TABLE_ARITY}; describe the factor by a function with `network` instead"
+        )
+    if not bool(torch.isfinite(values).all()) or bool((values < 0).any()):
+        raise ValueError(
+            "potentials must be finite and at least 0; take exp of log potentials first"
+        )
+    largest = values.amax(1, keepdim=True)
+    if bool((largest == 0).any()):
+        raise ValueError("a factor has only zero potentials, so nothing satisfies it; leave it out")
+    parts = common_parts(values.shape[0], arity, scope, checked_beta(beta, values.shape[0]), weight)
+    return Table(**parts, potential=values / largest)

@@ -1,0 +1,304 @@
+"""Factor graphs: which factor sees which variables, and where their messages meet.
+
+A batch of problems is one bigger graph. P problems of N variables have V = P·N variables, and
+every factor knows its problem; no solver has a batch axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from vitrail.numerics import DEFAULT_MEMORY, chunks, on_lattice
+
+if TYPE_CHECKING:
+    from vitrail.factors.base import Factors
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Factors that see a run of consecutive variables: start, start+1, …, start+A−1.
+
+    A network's factor sees every weight of its problem, so P problems need only a start each.
+    """
+
+    start: Tensor  # (F,) int64
+    arity: int
+    shared: bool  # every factor has the same start, so gathered values need only one row
+
+    @property
+    def num_factors(self) -> int:
+        return self.start.shape[0]
+
+    def index(self) -> Tensor:
+        """Variables of each factor, (F, A) int64, or (1, A) when shared."""
+        start = self.start[:1] if self.shared else self.start
+        return start[:, None] + torch.arange(self.arity, device=start.device)
+
+    def gather(self, values: Tensor) -> Tensor:
+        """(…, V) → (…, F, A); (…, 1, A) when shared, which broadcasts."""
+        return values[..., self.index()]
+
+    def total(self, messages: Tensor, num_variables: int) -> Tensor:
+        """Sum per variable: (…, F, A) → (…, V) float64, exact on the message lattice."""
+        messages = messages.to(torch.float64)
+        out = messages.new_zeros((*messages.shape[:-2], num_variables))
+        if self.num_factors == 0:
+            return out
+        if self.shared:
+            begin = int(self.start[0])
+            out[..., begin : begin + self.arity] = messages.sum(-2)
+            return out
+        starts, group = torch.unique(self.start, return_inverse=True)
+        sums = messages.new_zeros((*messages.shape[:-2], len(starts), self.arity))
+        sums.index_add_(-2, group, messages)
+        variables = starts[:, None] + torch.arange(self.arity, device=starts.device)
+        return out.index_add_(-1, variables.flatten(), sums.flatten(-2))
+
+    def select(self, index: Tensor) -> Dense:
+        return replace(self, start=self.start[index])
+
+    def to(self, device: torch.device | str) -> Dense:
+        return replace(self, start=self.start.to(device))
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """Factors that see any variables: row I of `variables` lists those of factor I."""
+
+    variables: Tensor  # (F, A) int64
+
+    @property
+    def num_factors(self) -> int:
+        return self.variables.shape[0]
+
+    @property
+    def arity(self) -> int:
+        return self.variables.shape[1]
+
+    @property
+    def shared(self) -> bool:
+        return False
+
+    def index(self) -> Tensor:
+        return self.variables
+
+    def gather(self, values: Tensor) -> Tensor:
+        """(…, V) → (…, F, A)."""
+        return values[..., self.variables]
+
+    def total(self, messages: Tensor, num_variables: int) -> Tensor:
+        """Sum per variable: (…, F, A) → (…, V) float64."""
+        messages = messages.to(torch.float64)
+        out = messages.new_zeros((*messages.shape[:-2], num_variables))
+        return out.index_add_(-1, self.variables.flatten(), messages.flatten(-2))
+
+    def select(self, index: Tensor) -> Indexed:
+        return replace(self, variables=self.variables[index])
+
+    def to(self, device: torch.device | str) -> Indexed:
+        return replace(self, variables=self.variables.to(device))
+
+
+Scope = Dense | Indexed
+
+
+def dense(num_factors: int, arity: int, start: int | Tensor = 0) -> Dense:
+    """Factors that see variables start…start+arity−1; `start` is one number or one per factor."""
+    if isinstance(start, Tensor):
+        shared = bool(num_factors > 0 and (start == start[0]).all())
+        return Dense(start.to(torch.int64), arity, shared)
+    return Dense(torch.full((num_factors,), start, dtype=torch.int64), arity, shared=True)
+
+
+def indexed(variables: Tensor | Sequence[Sequence[int]]) -> Indexed:
+    """Factor I sees `variables[I]`; a variable may not appear twice in one factor."""
+    table = torch.as_tensor(variables, dtype=torch.int64)
+    if table.ndim != 2:
+        raise ValueError(
+            f"a scope is a table (factors, arity) of variable numbers, got shape "
+            f"{tuple(table.shape)}; put factors of different arity into separate blocks"
+        )
+    ordered = table.sort(dim=1).values
+    if bool((ordered[:, 1:] == ordered[:, :-1]).any()):
+        raise ValueError(
+            "a factor lists the same variable twice; give each variable of a factor once"
+        )
+    return Indexed(table)
+
+
+@dataclass(frozen=True)
+class FactorGraph:
+    """Binary variables with a prior, and blocks of factors of one kind and arity each.
+
+    log_prior is (V,) float64 log-odds. `problem` (V,) int64 says which problem a variable
+    belongs to; factors take the problem of their first variable.
+    """
+
+    log_prior: Tensor
+    blocks: tuple[Factors, ...]
+    problem: Tensor
+    num_problems: int
+
+    @property
+    def num_variables(self) -> int:
+        return self.log_prior.shape[0]
+
+    @property
+    def num_factors(self) -> int:
+        return sum(block.num_factors for block in self.blocks)
+
+    @property
+    def device(self) -> torch.device:
+        return self.log_prior.device
+
+    def factor_problem(self, block: Factors) -> Tensor:
+        """Problem of each factor of a block, (F,) int64."""
+        return self.problem[block.scope.index()[:, 0]].expand(block.num_factors)
+
+    def total(self, messages: Sequence[Tensor]) -> Tensor:
+        """Where factors meet: the sum of one (F, A) tensor a block, (V,) float64."""
+        total = torch.zeros(self.num_variables, dtype=torch.float64, device=self.device)
+        for block, message in zip(self.blocks, messages, strict=True):
+            total += block.scope.total(message, self.num_variables)
+        return total
+
+    def per_problem(self, values: Sequence[Tensor]) -> Tensor:
+        """Sum over the factors of each problem: (…, F) a block → (…, P) float64."""
+        lead = values[0].shape[:-1]
+        out = torch.zeros((*lead, self.num_problems), dtype=torch.float64, device=self.device)
+        for block, value in zip(self.blocks, values, strict=True):
+            out.index_add_(-1, self.factor_problem(block), value.to(torch.float64))
+        return out
+
+    def weight_per_problem(self) -> Tensor:
+        """Total weight of each problem's factors, (P,) float64."""
+        return self.per_problem([block.weight for block in self.blocks])
+
+    def satisfied(self, states: Tensor, memory: int = DEFAULT_MEMORY) -> Tensor:
+        """Weight of satisfied factors of configurations (C, V) bool: (C, P) float64."""
+        counts = []
+        for block in self.blocks:
+            per_factor = [
+                block.satisfied_at(states[part], memory)
+                for part in chunks(states.shape[0], 8 * block.num_factors, memory)
+            ]
+            counts.append(torch.cat(per_factor) * block.weight)
+        return self.per_problem(counts)
+
+    def accuracy(self, states: Tensor) -> Tensor:
+        """Share of satisfied weight, (C, P) float64 in [0, 1], of configurations (C, V) bool."""
+        return self.satisfied(states) / self.weight_per_problem()
+
+    def to(self, device: torch.device | str) -> FactorGraph:
+        return FactorGraph(
+            self.log_prior.to(device),
+            tuple(block.to(device) for block in self.blocks),
+            self.problem.to(device),
+            self.num_problems,
+        )
+
+    def with_prior(self, log_prior: Tensor) -> FactorGraph:
+        return replace(self, log_prior=_checked_prior(log_prior, self.num_variables))
+
+    def with_beta(self, beta: float | Tensor) -> FactorGraph:
+        """The same graph at another inverse temperature: one number, or one per factor."""
+        return replace(self, blocks=tuple(block.with_beta(beta) for block in self.blocks))
+
+
+def factor_graph(
+    *blocks: Factors,
+    num_variables: int | None = None,
+    log_prior: Tensor | None = None,
+    problem: Tensor | None = None,
+) -> FactorGraph:
+    """Join blocks of factors into one graph; their factors are numbered 0…F−1 in order.
+
+    >>> graph = factor_graph(perceptron(inputs, labels))            # doctest: +SKIP
+    """
+    if not blocks or sum(block.num_factors for block in blocks) == 0:
+        raise ValueError("the graph has no factors; pass at least one block with one example")
+    needed = 1 + max(int(b.scope.index().max()) for b in blocks if b.num_factors and b.arity)
+    if num_variables is None:
+        num_variables = needed
+    if needed > num_variables:
+        raise ValueError(
+            f"a factor sees variable {needed - 1} but the graph has {num_variables} variables; "
+            "raise num_variables or correct the scope"
+        )
+    if log_prior is None:
+        log_prior = torch.zeros(num_variables, dtype=torch.float64)
+    if problem is None:
+        problem = torch.zeros(num_variables, dtype=torch.int64)
+    if problem.shape != (num_variables,):
+        raise ValueError(
+            f"problem has shape {tuple(problem.shape)}; give one number per variable, "
+            f"({num_variables},)"
+        )
+    num_problems = int(problem.max()) + 1
+    graph = FactorGraph(
+        _checked_prior(log_prior, num_variables), _numbered(blocks), problem, num_problems
+    )
+    for block in graph.blocks:
+        of_variable = problem[block.scope.index()]
+        if bool((of_variable != of_variable[:, :1]).any()):
+            raise ValueError(
+                "a factor joins variables of two problems; give both the same problem number"
+            )
+    if bool((graph.weight_per_problem() <= 0).any()):
+        raise ValueError("a problem has no factor of positive weight; leave that problem out")
+    return graph
+
+
+def join(graphs: Sequence[FactorGraph]) -> FactorGraph:
+    """Many problems as one graph: variables side by side, blocks kept, factor ids renumbered.
+
+    Sizes may differ. Blocks of the same kind and arity are merged where their type allows it,
+    so that P problems cost one call and not P.
+    """
+    if not graphs:
+        raise ValueError("there is no graph to join; pass at least one")
+    blocks: list[Factors] = []
+    first_variable = 0
+    for graph in graphs:
+        blocks.extend(block.shifted(first_variable) for block in graph.blocks)
+        first_variable += graph.num_variables
+    counts = torch.tensor([0, *(graph.num_problems for graph in graphs)]).cumsum(0)
+    return factor_graph(
+        *_merged(blocks),
+        num_variables=first_variable,
+        log_prior=torch.cat([graph.log_prior for graph in graphs]),
+        problem=torch.cat([g.problem + n for g, n in zip(graphs, counts.tolist(), strict=False)]),
+    )
+
+
+def _merged(blocks: Sequence[Factors]) -> list[Factors]:
+    groups: dict[object, list[Factors]] = {}
+    for block in blocks:
+        groups.setdefault(block.merge_key(), []).append(block)
+    return [group[0].merge(group) if len(group) > 1 else group[0] for group in groups.values()]
+
+
+def _numbered(blocks: Sequence[Factors]) -> tuple[Factors, ...]:
+    """Blocks with ids 0…F−1 over the whole graph, in order."""
+    numbered, first = [], 0
+    for block in blocks:
+        ids = torch.arange(first, first + block.num_factors)
+        numbered.append(replace(block, ids=ids))
+        first += block.num_factors
+    return tuple(numbered)
+
+
+def _checked_prior(log_prior: Tensor, num_variables: int) -> Tensor:
+    if log_prior.shape != (num_variables,):
+        raise ValueError(
+            f"the prior has shape {tuple(log_prior.shape)}; give one log-odds per variable, "
+            f"({num_variables},)"
+        )
+    if not bool(torch.isfinite(log_prior).all()):
+        raise ValueError("the prior holds NaN or infinity; give finite log-odds (30 is certainty)")
+    return on_lattice(log_prior)

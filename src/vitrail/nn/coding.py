@@ -1,0 +1,35 @@
+"""Bits and the numbers they stand for: 0/1 or −1/+1."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vitrail.data.dataset import Coding
+
+
+def low_value(coding: Coding) -> int:
+    """What a zero bit stands for: −1 bipolar, 0 binary. A one bit is always +1."""
+    if coding not in ("bipolar", "binary"):
+        raise ValueError(f"unknown coding {coding!r}; choose 'bipolar' (±1) or 'binary' (0/1)")
+    return -1 if coding == "bipolar" else 0
+
+
+def values(bits: Tensor, low: int) -> Tensor:
+    """Bits as the numbers a layer multiplies by, float32: sums below 2²⁴ stay exact."""
+    return bits.to(torch.float32) * (1 - low) + low
+
+
+def checked_inputs(inputs: Tensor) -> Tensor:
+    """Inputs in {−1, 0, 1} as int8, or an error that names the first stranger."""
+    inputs = torch.as_tensor(inputs)
+    if inputs.ndim == 0 or inputs.shape[0] == 0:
+        raise ValueError("there are no examples; pass at least one row of inputs")
+    known = (inputs == -1) | (inputs == 0) | (inputs == 1)  # NaN equals nothing
+    if not bool(known.all()):
+        wrong = inputs[~known][0].item()
+        raise ValueError(
+            f"inputs must be bits (-1/+1 or 0/1), got {wrong:g}; threshold images, "
+            "and encode tables with vitrail.data.TableEncoder"
+        )
+    return inputs.to(torch.int8)

@@ -1,0 +1,46 @@
+"""Ready networks: any multilayer perceptron, and the three of the paper (appendix C.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import nn
+
+from vitrail.nn.coding import Coding
+from vitrail.nn.layers import BinaryConv2d, BinaryLinear, Sign, Threshold
+
+
+def mlp(
+    num_inputs: int, hidden: Sequence[int] = (), num_outputs: int = 1, coding: Coding = "bipolar"
+) -> nn.Sequential:
+    """Linear layers with sign between them; the last one gives the margin."""
+    sizes = [num_inputs, *hidden, num_outputs]
+    if min(sizes) < 1:
+        raise ValueError(f"every layer needs at least one unit, got sizes {sizes}")
+    layers: list[nn.Module] = []
+    for before, after in pairwise(sizes):
+        layers += [BinaryLinear(before, after, coding), Sign()]
+    return nn.Sequential(*layers[:-1])
+
+
+def paper_linear() -> nn.Sequential:
+    """196 weights: one unit on 14×14 pixels, flattened."""
+    return mlp(196)
+
+
+def paper_mlp() -> nn.Sequential:
+    """394 weights: 196·2 + 2, sign hidden units."""
+    return mlp(196, hidden=(2,))
+
+
+def paper_conv() -> nn.Sequential:
+    """89 weights on images (1, 14, 14): two strided convolutions with thresholds, one unit."""
+    return nn.Sequential(
+        BinaryConv2d(1, 3, 3, stride=2),
+        Threshold(),
+        BinaryConv2d(3, 2, 3, stride=2),
+        Threshold(),
+        nn.Flatten(),
+        BinaryLinear(8, 1),
+    )

@@ -1,0 +1,36 @@
+"""Numbers that several rooms must agree on: limits, the message lattice, the memory budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+EXACT_LIMIT = 30.0  # log-odds; sigmoid is one in float32 beyond about 17 and exp(-30) is 1e-13
+SAMPLED_LIMIT = math.log(999.0)  # p within [0.001, 0.999]: a few draws that all miss are no proof
+LATTICE = 2.0**19  # messages are multiples of 1/LATTICE: 30·2¹⁹ < 2²⁴, so float32 holds them
+DEFAULT_MEMORY = 256 * 2**20  # bytes of scratch that one update may hold at a time
+
+
+def on_lattice(log_odds: Tensor) -> Tensor:
+    """Round to multiples of 2⁻¹⁹, float64; below 30 in size float32 holds the result exactly.
+
+    Sums of such numbers are exact in float64 whatever their order, so beliefs kept
+    incrementally cannot drift and do not depend on chunks, threads or ranks.
+    """
+    return torch.round(log_odds.to(torch.float64) * LATTICE) / LATTICE
+
+
+def chunks(rows: int, bytes_per_row: int, memory: int) -> Iterator[slice]:
+    """Slices of `rows` whose scratch stays within `memory` bytes, one row at the least."""
+    size = max(1, min(rows, memory // max(1, bytes_per_row)))
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))
+
+
+def bernoulli_entropy(probability: Tensor) -> Tensor:
+    """Entropy in bits of P(1) = probability, elementwise."""
+    other = 1 - probability
+    return -(torch.xlogy(probability, probability) + torch.xlogy(other, other)) / math.log(2.0)

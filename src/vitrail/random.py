@@ -1,0 +1,141 @@
+"""Randomness as a pure function of (seed, step, stream, factor, sample, slot).
+
+Every draw is one lane of Philox4x32-10 (Salmon et al., SC 2011). Nothing is advanced and
+nothing is stored, so a run does not depend on threads, chunks or the order of factors, and
+resuming needs only (seed, step).
+
+    key     = (seed mod 2³², (seed div 2³²) | stream·2²⁴)
+    counter = (slot div lanes, sample, factor, step)
+
+One call yields eight 16-bit lanes (weights: `bit = lane < threshold`) or four 32-bit lanes.
+This module is the reference; `kernels.philox` is its compiled twin with the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+MAX_SEED = 2**56  # the stream takes the top byte of the 64-bit Philox key
+THRESHOLD_ONE = 65536  # a 16-bit lane is always below it: probability exactly one
+
+_MASK32 = 0xFFFFFFFF
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS = 10
+
+
+class Stream(IntEnum):
+    """What a draw is for. Two uses of one (step, factor, sample, slot) never share a stream."""
+
+    PRIOR = 0
+    SCHEDULE = 1
+    CONFIGURATION = 2
+    SURVEY = 3
+    FALLBACK = 4
+    DECODE = 5
+    BRANCH = 6
+    SEARCH = 7
+
+
+@dataclass(frozen=True)
+class Key:
+    """The part of a draw's address that a whole tensor shares."""
+
+    seed: int
+    step: int = 0
+    stream: Stream = Stream.CONFIGURATION
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < MAX_SEED:
+            raise ValueError(
+                f"seed must be an integer from 0 to 2**56 - 1, got {self.seed}; pass a smaller one"
+            )
+        if not 0 <= self.step <= _MASK32:
+            raise ValueError(f"step must be an integer from 0 to 2**32 - 1, got {self.step}")
+
+    def at(self, step: int) -> Key:
+        return replace(self, step=step)
+
+    def of(self, stream: Stream) -> Key:
+        return replace(self, stream=stream)
+
+    def words(self) -> tuple[int, int]:
+        """The two 32-bit words of the Philox key."""
+        return self.seed & _MASK32, (self.seed >> 32) | (int(self.stream) << 24)
+
+
+def philox(counter: tuple[Tensor, Tensor, Tensor, Tensor], key: tuple[int, int]) -> list[Tensor]:
+    """Philox4x32-10 of four broadcastable int64 tensors: four int64 tensors in [0, 2³²)."""
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(_ROUNDS):
+        # int64 products wrap modulo 2⁶⁴, so shifting and masking still gives both exact halves
+        p0, p1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
+        c0, c1, c2, c3 = (
+            ((p1 >> 32) & _MASK32) ^ c1 ^ k0,
+            p1 & _MASK32,
+            ((p0 >> 32) & _MASK32) ^ c3 ^ k1,
+            p0 & _MASK32,
+        )
+        k0, k1 = (k0 + _WEYL[0]) & _MASK32, (k1 + _WEYL[1]) & _MASK32
+    return [c0, c1, c2, c3]
+
+
+def _calls(key: Key, factors: Tensor, samples: Tensor, slots: Tensor) -> list[Tensor]:
+    """Philox at every (factor, sample, slot block)."""
+    step = torch.full((), key.step, dtype=torch.int64, device=factors.device)
+    return philox((slots, samples, factors, step), key.words())
+
+
+def lanes16(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tensor:
+    """Eight 16-bit lanes a call.
+
+    factors and samples are int64 of broadcastable shapes (...); the answer is int32
+    (..., num_slots) in [0, 65536).
+    """
+    blocks = torch.arange((num_slots + 7) // 8, device=factors.device)
+    words = _calls(key, factors[..., None], samples[..., None], blocks)
+    lanes = [half for word in words for half in (word & 0xFFFF, word >> 16)]
+    return torch.stack(lanes, dim=-1).to(torch.int32).flatten(-2)[..., :num_slots]
+
+
+def lanes32(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tensor:
+    """Four 32-bit lanes a call: int64 (..., num_slots) in [0, 2³²)."""
+    blocks = torch.arange((num_slots + 3) // 4, device=factors.device)
+    words = _calls(key, factors[..., None], samples[..., None], blocks)
+    return torch.stack(words, dim=-1).flatten(-2)[..., :num_slots]
+
+
+def thresholds(log_odds: Tensor) -> Tensor:
+    """P(1) = 1/(1+exp(−x)) on the 16-bit lattice: int32 in 0…65536, the shape of `log_odds`."""
+    probability = torch.sigmoid(log_odds.to(torch.float64))
+    return torch.round(probability * THRESHOLD_ONE).to(torch.int32)
+
+
+def bernoulli(key: Key, factors: Tensor, samples: Tensor, threshold: Tensor) -> Tensor:
+    """Bits with P(1) = threshold / 65536.
+
+    threshold is int32 (..., A) whose leading shape broadcasts with factors and samples.
+    """
+    return lanes16(key, factors, samples, threshold.shape[-1]) < threshold
+
+
+def normal(key: Key, num: int, device: torch.device | str = "cpu") -> Tensor:
+    """Standard normal draws, (num,) float64, by Box-Muller from pairs of 32-bit lanes."""
+    zero = torch.zeros((), dtype=torch.int64, device=device)
+    lanes = lanes32(key, zero, zero, 2 * num).to(torch.float64).view(num, 2)
+    uniform = (lanes + 0.5) / 2**32
+    radius = torch.sqrt(-2.0 * torch.log(uniform[:, 0]))
+    return radius * torch.cos(2.0 * math.pi * uniform[:, 1])
+
+
+def permutation_keys(key: Key, ids: Tensor, epoch: Tensor) -> Tensor:
+    """One sortable int64 per id, (F,) in [0, 2⁶²): sorting by it shuffles. `epoch` is (F,)."""
+    zero = torch.zeros((), dtype=torch.int64, device=ids.device)
+    words = philox((zero, epoch, ids, zero), key.of(Stream.SCHEDULE).words())
+    return ((words[0] >> 1) << 31) | (words[1] >> 1)

@@ -1,0 +1,67 @@
+"""What a solver is: init and step over immutable states, under one loop (`run`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from vitrail.decode import threshold
+from vitrail.graph import FactorGraph
+from vitrail.random import Key
+
+StateT = TypeVar("StateT")
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What the loop knows and a step may use, per problem."""
+
+    accuracy: Tensor  # (P,) float64, of the last decoded configuration
+    active: Tensor  # (P,) bool; problems that are done are left alone
+
+
+@dataclass(frozen=True)
+class Info:
+    """Diagnostics of one step."""
+
+    residual: Tensor  # (P,) float64, largest change of a message as a probability
+    evaluations: int
+    contradiction: Tensor  # (P,) bool
+    starved: int = 0  # messages without any satisfying draw
+    min_hits: int | None = None
+    effective_samples: float | None = None
+    records: dict[str, Tensor] = field(default_factory=dict)  # anything else worth a history
+
+
+class Solver(ABC, Generic[StateT]):
+    """A pure algorithm: its fields are its settings."""
+
+    @abstractmethod
+    def init(self, key: Key, graph: FactorGraph) -> StateT:
+        """The first state; a pure function of the key's seed."""
+
+    @abstractmethod
+    def step(
+        self, key: Key, graph: FactorGraph, state: StateT, feedback: Feedback
+    ) -> tuple[StateT, Info]:
+        """One update of some factors; `key.step` is the step's number."""
+
+    @abstractmethod
+    def log_odds(self, graph: FactorGraph, state: StateT) -> Tensor:
+        """Log-odds of each variable's marginal, (V,) float64."""
+
+    def marginals(self, graph: FactorGraph, state: StateT) -> Tensor:
+        """P(w = 1), (V,) float64."""
+        return torch.sigmoid(self.log_odds(graph, state))
+
+    def candidates(self, key: Key, graph: FactorGraph, state: StateT) -> Tensor:
+        """Configurations worth a look, (C, V) bool; the first is the decoded one."""
+        return threshold(key, self.log_odds(graph, state))[None]
+
+    def epoch_steps(self, graph: FactorGraph) -> Tensor:
+        """Steps in which every factor is updated once, (P,) int64."""
+        return torch.ones(graph.num_problems, dtype=torch.int64, device=graph.device)

@@ -1,0 +1,144 @@
+"""Belief propagation with any update: exact or stochastic, flooding or in factor batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vitrail.graph import FactorGraph
+from vitrail.numerics import on_lattice
+from vitrail.random import Key, Stream, normal
+from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.damping import Damping, Schedule, constant
+from vitrail.solvers.schedules import Batches, Order
+from vitrail.updates import Update, damped
+
+PRIOR_SCALE = 0.1  # log-odds; enough to break the symmetry of a graph without information
+
+
+@dataclass(frozen=True)
+class BPState:
+    """Only factor→variable messages are stored: a cavity is the belief less the own message."""
+
+    messages: tuple[Tensor, ...]  # (F, A) a block, float32 log-odds on the lattice
+    belief: Tensor  # (V,) float64 log-odds: prior + field + all messages, exactly
+    prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
+    field: Tensor  # (V,) float64, reinforcement
+    damping: Tensor  # (P,) float64
+    order: Order
+
+
+@dataclass(frozen=True)
+class BeliefPropagation(Solver[BPState]):
+    """belief = prior + Σ messages; cavity = belief − own message; message = update(cavities).
+
+    Equations 1 and 2 of the paper in log-odds. Damping acts on factor→variable messages only
+    (the paper damps both directions; the other one is not stored here).
+    """
+
+    update: Update
+    damping: Damping
+    batches: Batches
+    prior_scale: float
+    reinforcement: Schedule | None
+
+    def init(self, key: Key, graph: FactorGraph) -> BPState:
+        noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
+        prior = graph.log_prior + on_lattice(self.prior_scale * noise)
+        return BPState(
+            tuple(_no_messages(block.num_factors, block.arity, graph) for block in graph.blocks),
+            prior,
+            prior,
+            torch.zeros_like(prior),
+            torch.full((graph.num_problems,), self.damping.start(), device=graph.device).double(),
+            self.batches.start(graph),
+        )
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: BPState, feedback: Feedback
+    ) -> tuple[BPState, Info]:
+        selected, order = self.batches.select(key, graph, state.order, feedback.active)
+        damping = self.damping.next(key.step, state.damping, feedback.accuracy)
+        belief, messages = state.belief.clone(), list(state.messages)
+        residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
+        contradiction = torch.zeros_like(residual, dtype=torch.bool)
+        evaluations, starved = 0, 0
+        hits: list[int] = []
+        effective: list[float] = []
+        # blocks follow one another, so each sees the beliefs of the step's start
+        for number, (block, index) in enumerate(zip(graph.blocks, selected, strict=True)):
+            if index is not None and len(index) == 0:
+                continue
+            factors = block if index is None else block.select(index)
+            old = messages[number] if index is None else messages[number][index]
+            result = self.update.messages(key, factors, state.belief, old)
+            problem = graph.factor_problem(factors)
+            gamma = damping[problem][:, None]
+            new = damped(old, result.log_odds, gamma, self.damping.on_probability)
+            belief += factors.scope.total(new.double() - old.double(), graph.num_variables)
+            messages[number] = new if index is None else messages[number].index_copy(0, index, new)
+
+            change = (torch.sigmoid(new) - torch.sigmoid(old)).abs().amax(1).double()
+            residual.scatter_reduce_(0, problem, change, "amax")
+            if self.update.exact:
+                contradiction[problem[result.starved.any(1)]] = True
+            starved += int(result.starved.sum())
+            evaluations += result.estimate.evaluations
+            if result.estimate.min_hits is not None:
+                hits.append(result.estimate.min_hits)
+            if result.estimate.effective_samples is not None:
+                effective.append(result.estimate.effective_samples)
+        field = state.field
+        if self.reinforcement is not None:
+            field = on_lattice(self.reinforcement(key.step) * belief)
+            belief = belief + (field - state.field)
+        state = replace(
+            state,
+            messages=tuple(messages),
+            belief=belief,
+            field=field,
+            damping=damping,
+            order=order,
+        )
+        return state, Info(
+            residual=residual,
+            evaluations=evaluations,
+            contradiction=contradiction,
+            starved=starved,
+            min_hits=min(hits, default=None),
+            effective_samples=min(effective, default=None),
+        )
+
+    def log_odds(self, graph: FactorGraph, state: BPState) -> Tensor:
+        return state.belief
+
+    def epoch_steps(self, graph: FactorGraph) -> Tensor:
+        return self.batches.epoch_steps(graph)
+
+
+def _no_messages(num_factors: int, arity: int, graph: FactorGraph) -> Tensor:
+    return torch.zeros(num_factors, arity, dtype=torch.float32, device=graph.device)
+
+
+def belief_propagation(
+    update: Update,
+    *,
+    damping: Damping | float = 0.2,
+    batch: int | None = None,
+    prior_scale: float = PRIOR_SCALE,
+    reinforcement: Schedule | None = None,
+) -> BeliefPropagation:
+    """Belief propagation on any graph.
+
+    update: how messages are computed, e.g. `flip(samples=5)` for the paper's SBP.
+    damping: weight of the new message, a number or a `Damping`.
+    batch: factors updated a step in each problem; None updates all.
+    prior_scale: spread of the random prior (log-odds) that breaks symmetry; 0 for none.
+    reinforcement: share of its belief that each variable is fed back, by step; None for none.
+    """
+    if prior_scale < 0:
+        raise ValueError(f"prior_scale must be at least 0, got {prior_scale}")
+    damping = constant(damping) if isinstance(damping, int | float) else damping
+    return BeliefPropagation(update, damping, Batches(batch), prior_scale, reinforcement)

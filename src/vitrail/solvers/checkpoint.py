@@ -1,0 +1,156 @@
+"""A run in one file: written whole or not at all, the last two kept, resumed bit for bit.
+
+The file is a safetensors file. No code runs when one is read. Because draws are a pure function
+of (seed, step), tensors and the step number are all there is to save.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+FORMAT = "vitrail-checkpoint-1"
+StateT = TypeVar("StateT")
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be used; the message says why and what to do."""
+
+
+def previous_path(path: Path) -> Path:
+    """Where the checkpoint before the last is kept."""
+    return path.with_name(path.name + ".previous")
+
+
+def write(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
+    """Write, flush to disk, rename; the file that stood there becomes the previous one."""
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    meta = {"format": FORMAT, "digest": _digest(tensors), **meta}
+    temporary = path.with_name(path.name + ".writing")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(save(tensors, metadata={"vitrail": json.dumps(meta)}))
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            os.replace(path, previous_path(path))
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"cannot write the checkpoint {path}: {error.strerror or error}; "
+            "free some space or choose another place"
+        ) from error
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and metadata of a checkpoint; CheckpointError when it is damaged or foreign."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            meta = json.loads((file.metadata() or {}).get("vitrail", "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
+    except (OSError, SafetensorError, ValueError) as error:
+        raise CheckpointError(f"the checkpoint {path} is damaged or cut short ({error})") from error
+    if meta.get("format") != FORMAT:
+        raise CheckpointError(f"{path} is not a checkpoint of this version of vitrail")
+    if meta.get("digest") != _digest(tensors):
+        raise CheckpointError(
+            f"the checkpoint {path} is damaged: its contents do not match its digest"
+        )
+    return tensors, meta
+
+
+def read_latest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The last good checkpoint at `path`, the previous one if the last is damaged, else None."""
+    candidates = [place for place in (path, previous_path(path)) if place.exists()]
+    for place in candidates:
+        try:
+            return read(place)
+        except CheckpointError as error:
+            if place == candidates[-1]:
+                raise CheckpointError(f"{error}; delete it to start anew") from error
+            warnings.warn(f"{error}; going on from {candidates[-1]}", RuntimeWarning, stacklevel=2)
+    return None
+
+
+def flatten(value: Any, name: str = "state") -> dict[str, Tensor]:
+    """The tensors inside nested dataclasses and tuples, by dotted name."""
+    if isinstance(value, Tensor):
+        return {name: value}
+    if isinstance(value, tuple):
+        parts = [flatten(part, f"{name}.{i}") for i, part in enumerate(value)]
+    else:
+        fields = dataclasses.fields(value)
+        parts = [flatten(getattr(value, f.name), f"{name}.{f.name}") for f in fields]
+    return {key: tensor for part in parts for key, tensor in part.items()}
+
+
+def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> StateT:
+    """A value shaped as `like` with the tensors of that name; the inverse of `flatten`."""
+    if isinstance(like, Tensor):
+        stored = tensors.get(name)
+        if stored is None or stored.shape != like.shape or stored.dtype != like.dtype:
+            raise CheckpointError(
+                f"the checkpoint does not fit this solver and graph at {name!r}; "
+                "resume with the settings it was written with, or delete it"
+            )
+        return stored.to(like.device)  # pyright: ignore[reportReturnType]
+    if isinstance(like, tuple):
+        parts = (unflatten(part, tensors, f"{name}.{i}") for i, part in enumerate(like))
+        return tuple(parts)  # pyright: ignore[reportReturnType]
+    fields = dataclasses.fields(like)  # pyright: ignore[reportArgumentType]
+    parts = {f.name: unflatten(getattr(like, f.name), tensors, f"{name}.{f.name}") for f in fields}
+    return dataclasses.replace(like, **parts)  # pyright: ignore[reportArgumentType]
+
+
+def fingerprint(*values: Any) -> str:
+    """A digest of settings and data: equal exactly when a run would go the same way."""
+    digest = hashlib.sha256()
+    for value in values:
+        _feed(digest, value)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    if isinstance(value, Tensor):
+        digest.update(f"{value.dtype}{tuple(value.shape)}".encode())
+        digest.update(
+            value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+        )
+    elif isinstance(value, nn.Module):
+        digest.update(repr(value).encode())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        digest.update(type(value).__name__.encode())
+        for part in dataclasses.fields(value):
+            _feed(digest, getattr(value, part.name))
+    elif isinstance(value, tuple | list):
+        for part in value:
+            _feed(digest, part)
+    elif callable(value):
+        # an address would differ between processes; a function's name is what can be known
+        digest.update(getattr(value, "__qualname__", type(value).__name__).encode())
+    else:
+        digest.update(repr(value).encode())
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    return fingerprint(*(part for name in sorted(tensors) for part in (name, tensors[name])))
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,51 @@
+"""What happened at every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class History:
+    """One growing column per quantity; `history["accuracy"]` is (steps, P).
+
+    accuracy and best: share of satisfied weight of the decoded and of the best configuration;
+    residual: largest message change (probability); entropy: mean of the marginals, bits;
+    evaluations: factor evaluations so far, (steps,). Solvers may add columns of their own.
+    """
+
+    columns: dict[str, list[Tensor]] = field(default_factory=dict)
+
+    def add(self, **values: Tensor | float) -> None:
+        for name, value in values.items():
+            row = (
+                torch.as_tensor(value, dtype=torch.float64)
+                if not isinstance(value, Tensor)
+                else value
+            )
+            self.columns.setdefault(name, []).append(row.detach())
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self.columns:
+            known = ", ".join(sorted(self.columns)) or "none: the run had no steps"
+            raise KeyError(f"no column {name!r} in the history; columns are: {known}")
+        return torch.stack(self.columns[name])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __len__(self) -> int:
+        return max((len(column) for column in self.columns.values()), default=0)
+
+    def names(self) -> list[str]:
+        return list(self.columns)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        return {name: self[name] for name in self.columns}
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, Tensor]) -> History:
+        return cls({name: list(value.unbind(0)) for name, value in tensors.items()})

@@ -1,0 +1,282 @@
+"""The loop that every solver runs under.
+
+It steps, decodes, scores candidates, keeps the best configuration of each problem, freezes what
+is solved, writes checkpoints, and stops: when all problems are solved or settled, when the
+steps or the budget are spent, or at Ctrl-C with the best so far.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from vitrail.graph import FactorGraph
+from vitrail.numerics import bernoulli_entropy
+from vitrail.random import Key
+from vitrail.solvers import checkpoint as files
+from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.history import History
+from vitrail.solvers.progress import Progress, progress_bar
+from vitrail.solvers.status import Status
+
+StateT = TypeVar("StateT")
+
+
+@dataclass(frozen=True)
+class Solution(Generic[StateT]):
+    """What a run found. `weights` is the last decoded configuration, `best` the best ever seen."""
+
+    weights: Tensor  # (V,) bool
+    best: Tensor  # (V,) bool
+    marginals: Tensor  # (V,) float64, P(w = 1)
+    accuracy: Tensor  # (P,) float64, of `weights`
+    best_accuracy: Tensor  # (P,) float64, of `best`
+    status: tuple[Status, ...]  # one per problem
+    history: History
+    steps: int
+    evaluations: int
+    seconds: float
+    state: StateT  # to go on from, or to read messages out of
+
+    @property
+    def solved(self) -> Tensor:
+        """Which problems have every factor satisfied, (P,) bool."""
+        return torch.tensor([status == Status.SOLVED for status in self.status])
+
+
+@dataclass(frozen=True)
+class _Track:
+    """The loop's own tensors, saved beside the solver's state."""
+
+    weights: Tensor  # (V,) bool
+    best: Tensor  # (V,) bool
+    accuracy: Tensor  # (P,) float64
+    best_accuracy: Tensor  # (P,) float64
+    quiet: Tensor  # (P,) int64, steps in a row without a change worth the name
+    status: Tensor  # (P,) int64
+    evaluations: Tensor  # () int64
+    seconds: Tensor  # () float64; of all sittings of a resumed run
+
+
+def run(
+    solver: Solver[StateT],
+    graph: FactorGraph,
+    *,
+    seed: int = 0,
+    max_steps: int = 100,
+    max_evaluations: int | None = None,
+    max_seconds: float | None = None,
+    tolerance: float = 1e-7,
+    score_every: int = 1,
+    state: StateT | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 50,
+    progress: bool | Progress = False,
+    on_step: Callable[[int, Feedback, Info], None] | None = None,
+) -> Solution[StateT]:
+    """Run a solver on a graph.
+
+    max_steps: a step updates all factors, or one batch of them.
+    max_evaluations: budget of factor evaluations; max_seconds: opt-in, machine dependent.
+    tolerance: messages that move less (as probabilities) for a whole epoch have converged.
+    score_every: decode and score every so many steps (and at the last).
+    state: start from this state instead of `solver.init`.
+    checkpoint: a file to save to every `checkpoint_every` steps; if it exists, the run goes on
+    from it and ends exactly as if it had never stopped.
+    progress: True shows a bar on a terminal.
+    """
+    if max_steps < 0:
+        raise ValueError(f"max_steps must be at least 0, got {max_steps}")
+    if score_every < 1 or checkpoint_every < 1:
+        raise ValueError("score_every and checkpoint_every must be at least 1")
+    loop = _Loop(solver, graph, Key(seed), tolerance)
+    begun = time.perf_counter()
+    now = solver.init(Key(seed), graph) if state is None else state
+    track, history, step = loop.start(now), History(), 0
+    saver = None if checkpoint is None else _Saver(Path(checkpoint), solver, graph, seed)
+    if saver is not None:
+        resumed = saver.load(now, track)
+        if resumed is not None:
+            now, track, history, step = resumed
+    before = float(track.seconds)
+    bar: AbstractContextManager[Progress]
+    bar = progress_bar(max_steps) if progress is True else nullcontext(progress or _silent)
+    finish = Status.MAX_STEPS
+    with bar as show:
+        try:
+            while step < max_steps and not loop.done(track):
+                spent = before + time.perf_counter() - begun
+                if (max_evaluations is not None and int(track.evaluations) >= max_evaluations) or (
+                    max_seconds is not None and spent >= max_seconds
+                ):
+                    finish = Status.BUDGET
+                    break
+                key = Key(seed).at(step)
+                feedback = Feedback(track.accuracy, track.status == Status.RUNNING)
+                now, info = solver.step(key, graph, now, feedback)
+                step += 1
+                score = step % score_every == 0 or step == max_steps
+                track = loop.account(key, now, track, info, feedback, score)
+                track = replace(track, seconds=torch.tensor(before + time.perf_counter() - begun))
+                _record(history, graph, solver, now, track, info)
+                show(step, track.accuracy, track.best_accuracy)
+                if on_step is not None:
+                    on_step(step, feedback, info)
+                if saver is not None and (step % checkpoint_every == 0 or step == max_steps):
+                    saver.save(now, track, history, step)
+        except KeyboardInterrupt:
+            finish = Status.INTERRUPTED
+            if saver is not None and step > 0:
+                saver.save(now, track, history, step)
+    codes = torch.where(track.status == Status.RUNNING, int(finish), track.status)
+    return Solution(
+        track.weights,
+        track.best,
+        solver.marginals(graph, now),
+        track.accuracy,
+        track.best_accuracy,
+        tuple(Status(code) for code in codes.tolist()),
+        history,
+        step,
+        int(track.evaluations),
+        before + time.perf_counter() - begun,
+        now,
+    )
+
+
+@dataclass(frozen=True)
+class _Loop(Generic[StateT]):
+    """Decoding, scoring and stopping, apart from the order in which `run` does them."""
+
+    solver: Solver[StateT]
+    graph: FactorGraph
+    key: Key
+    tolerance: float
+
+    def start(self, state: StateT) -> _Track:
+        problems, device = self.graph.num_problems, self.graph.device
+        weights = self.solver.candidates(self.key.at(0), self.graph, state)[0]
+        accuracy = self.graph.accuracy(weights[None])[0]
+        return _Track(
+            weights,
+            weights,
+            accuracy,
+            accuracy,
+            torch.zeros(problems, dtype=torch.int64, device=device),
+            torch.where(self._all_satisfied(weights[None])[0], int(Status.SOLVED), 0),
+            torch.zeros((), dtype=torch.int64),
+            torch.zeros((), dtype=torch.float64),
+        )
+
+    def _all_satisfied(self, states: Tensor) -> Tensor:
+        return self.graph.satisfied(states) >= self.graph.weight_per_problem()
+
+    def account(
+        self, key: Key, state: StateT, track: _Track, info: Info, feedback: Feedback, score: bool
+    ) -> _Track:
+        """The track after a step."""
+        if score:
+            track = self._scored(key, state, track, feedback.active)
+        still = (info.residual <= self.tolerance) & feedback.active
+        quiet = torch.where(still, track.quiet + 1, 0)
+        status = track.status.clone()
+        running = status == Status.RUNNING
+        status[running & (quiet >= self.solver.epoch_steps(self.graph))] = Status.CONVERGED
+        status[running & info.contradiction] = Status.CONTRADICTION
+        if not bool(torch.isfinite(self.solver.log_odds(self.graph, state)).all()):
+            finite = torch.isfinite(self.solver.log_odds(self.graph, state)).double()
+            lost = (
+                torch.zeros_like(track.accuracy).index_add_(0, self.graph.problem, 1 - finite) > 0
+            )
+            status[running & lost] = Status.NON_FINITE
+        evaluations = track.evaluations + info.evaluations
+        return replace(track, quiet=quiet, status=status, evaluations=evaluations)
+
+    def _scored(self, key: Key, state: StateT, track: _Track, active: Tensor) -> _Track:
+        graph = self.graph
+        candidates = self.solver.candidates(key, graph, state)
+        satisfied = graph.satisfied(candidates)
+        accuracy = satisfied / graph.weight_per_problem()
+        value, which = accuracy.max(0)
+        better = (value > track.best_accuracy) & active
+        mine = candidates.gather(0, which[graph.problem][None])[0]
+        complete = (satisfied >= graph.weight_per_problem()).any(0) & active
+        return replace(
+            track,
+            weights=torch.where(active[graph.problem], candidates[0], track.weights),
+            best=torch.where(better[graph.problem], mine, track.best),
+            accuracy=torch.where(active, accuracy[0], track.accuracy),
+            best_accuracy=torch.where(better, value, track.best_accuracy),
+            status=torch.where(complete, int(Status.SOLVED), track.status),
+        )
+
+    def done(self, track: _Track) -> bool:
+        return not bool((track.status == Status.RUNNING).any())
+
+
+@dataclass(frozen=True)
+class _Saver:
+    path: Path
+    solver: Any
+    graph: FactorGraph
+    seed: int
+
+    def _fingerprint(self) -> str:
+        return files.fingerprint(self.solver, self.graph, self.seed)
+
+    def save(self, state: Any, track: _Track, history: History, step: int) -> None:
+        tensors = {**files.flatten(state, "state"), **files.flatten(track, "track")}
+        tensors |= {f"history.{name}": value for name, value in history.to_tensors().items()}
+        files.write(self.path, tensors, {"step": step, "fingerprint": self._fingerprint()})
+
+    def load(self, state: Any, track: _Track) -> tuple[Any, _Track, History, int] | None:
+        found = files.read_latest(self.path)
+        if found is None:
+            return None
+        tensors, meta = found
+        if meta.get("fingerprint") != self._fingerprint():
+            raise files.CheckpointError(
+                f"the checkpoint {self.path} belongs to another run (solver, data or seed differ); "
+                "delete it or choose another file"
+            )
+        kept = {
+            n.removeprefix("history."): t for n, t in tensors.items() if n.startswith("history.")
+        }
+        return (
+            files.unflatten(state, tensors, "state"),
+            files.unflatten(track, tensors, "track"),
+            History.from_tensors(kept),
+            int(meta["step"]),
+        )
+
+
+def _record(
+    history: History, graph: FactorGraph, solver: Solver, state: Any, track: _Track, info: Info
+) -> None:
+    entropy = bernoulli_entropy(solver.marginals(graph, state))
+    total = torch.zeros_like(track.accuracy).index_add_(0, graph.problem, entropy)
+    sizes = torch.bincount(graph.problem, minlength=graph.num_problems).clamp(min=1)
+    history.add(
+        accuracy=track.accuracy,
+        best=track.best_accuracy,
+        residual=info.residual,
+        entropy=total / sizes,
+        evaluations=float(track.evaluations),
+        starved=float(info.starved),
+        **info.records,
+    )
+    if info.min_hits is not None:
+        history.add(min_hits=float(info.min_hits))
+    if info.effective_samples is not None:
+        history.add(effective_samples=float(info.effective_samples))
+
+
+def _silent(step: int, accuracy: Tensor, best: Tensor) -> None:
+    pass

@@ -1,0 +1,37 @@
+"""How a run ended, for each problem, and what can be done about it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """One per problem. `str(status)` is its name, `status.remedy` what to try next."""
+
+    RUNNING = 0
+    SOLVED = 1
+    CONVERGED = 2
+    MAX_STEPS = 3
+    CONTRADICTION = 4
+    NON_FINITE = 5
+    BUDGET = 6
+    INTERRUPTED = 7
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+    @property
+    def remedy(self) -> str:
+        return _REMEDIES[self]
+
+
+_REMEDIES = {
+    Status.RUNNING: "the run goes on",
+    Status.SOLVED: "every factor is satisfied",
+    Status.CONVERGED: "messages have settled; a lower damping or another seed may settle elsewhere",
+    Status.MAX_STEPS: "messages still move; raise max_steps or lower the damping",
+    Status.CONTRADICTION: "no configuration satisfies every hard factor; use a finite beta",
+    Status.NON_FINITE: "a message became NaN or infinite; check the factor function",
+    Status.BUDGET: "the limit of evaluations or seconds cut the run; raise it to go on",
+    Status.INTERRUPTED: "stopped by hand; the best configuration so far is kept",
+}

@@ -1,0 +1,36 @@
+"""Factor→variable messages, one file each. `UPDATES` is the table that names them."""
+
+from collections.abc import Callable
+
+from vitrail.updates.base import CavityUpdate, Estimate, Messages, Update, damped
+from vitrail.updates.closed_form import closed_form
+from vitrail.updates.counting import counting
+from vitrail.updates.exact import MAX_EXACT_ARITY, exact
+from vitrail.updates.flip import flip
+from vitrail.updates.pinned import pinned
+from vitrail.updates.pooled import pooled
+
+UPDATES: dict[str, Callable[..., Update]] = {
+    "exact": exact,
+    "closed_form": closed_form,
+    "pinned": pinned,
+    "flip": flip,
+    "counting": counting,
+    "pooled": pooled,
+}
+
+__all__ = [
+    "MAX_EXACT_ARITY",
+    "UPDATES",
+    "CavityUpdate",
+    "Estimate",
+    "Messages",
+    "Update",
+    "closed_form",
+    "counting",
+    "damped",
+    "exact",
+    "flip",
+    "pinned",
+    "pooled",
+]

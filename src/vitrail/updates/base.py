@@ -1,0 +1,142 @@
+"""Factor→variable messages: what every update promises.
+
+All updates estimate one expectation (equation 5 of the paper),
+
+    p̃_{I→i}(v) = E[f_I | w_i = v],   the other variables drawn from their cavities,
+
+and return log p̃(1) and log p̃(0). An update that works from cavities takes them with a track
+axis, (F, R, A): belief propagation has one track, surveys have one per survey sample.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from vitrail.factors import Factors
+from vitrail.numerics import DEFAULT_MEMORY, EXACT_LIMIT, SAMPLED_LIMIT, chunks, on_lattice
+from vitrail.random import Key
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """log p̃(1) and log p̃(0), float64, with what they cost and how well they are founded."""
+
+    log_one: Tensor  # (F, R, A)
+    log_zero: Tensor  # (F, R, A)
+    evaluations: int  # factor evaluations, 0 for closed forms
+    min_hits: int | None = None  # fewest draws behind any p̃(v); None where no draws are split
+    effective_samples: float | None = None  # smallest effective sample size of reweighted draws
+
+
+@dataclass(frozen=True)
+class Messages:
+    """New messages of a batch of factors, before damping."""
+
+    log_odds: Tensor  # (F, A) float64, clipped
+    starved: Tensor  # (F, A) bool: both p̃ are zero, so the message says nothing
+    estimate: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update(ABC):
+    """A way to compute factor→variable messages."""
+
+    memory: int = field(default=DEFAULT_MEMORY)  # bytes of scratch held at a time
+
+    @property
+    def exact(self) -> bool:
+        """Whether a zero is a proof: only then can both p̃ = 0 be a contradiction."""
+        return False
+
+    @property
+    def limit(self) -> float:
+        """Messages and cavities are clipped to ±limit, log-odds."""
+        return EXACT_LIMIT if self.exact else SAMPLED_LIMIT
+
+    @abstractmethod
+    def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
+        """From the belief (V,) float64 and the factors' last messages (F, A), log-odds."""
+
+    def _as_messages(self, estimate: Estimate) -> Messages:
+        one, zero = estimate.log_one[:, 0], estimate.log_zero[:, 0]
+        starved = torch.isneginf(one) & torch.isneginf(zero)
+        log_odds = torch.where(starved, 0.0, one - zero).clamp(-self.limit, self.limit)
+        return Messages(log_odds, starved, estimate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CavityUpdate(Update):
+    """An update that needs only the cavities, so that surveys can be built on it too."""
+
+    def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
+        return self._as_messages(self.estimate(key, factors, self.cavity(factors, belief, message)))
+
+    def cavity(self, factors: Factors, belief: Tensor, message: Tensor) -> Tensor:
+        """Belief without the factor's own message, clipped: (F, 1, A) float64, log-odds."""
+        cavity = factors.scope.gather(belief) - message.to(torch.float64)
+        return cavity.clamp(-self.limit, self.limit)[:, None]
+
+    def estimate(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
+        """From cavities (F, R, A), log-odds; the work is cut into chunks of factors."""
+        self.check(factors)
+        parts = []
+        for rows in chunks(
+            factors.num_factors, self.bytes_per_factor(factors, cavity), self.memory
+        ):
+            whole = rows == slice(0, factors.num_factors)
+            index = torch.arange(rows.start, rows.stop, device=cavity.device)
+            part = factors if whole else factors.select(index)
+            parts.append(self.estimate_chunk(key, part, cavity[rows]))
+        return _joined(parts, cavity)
+
+    def check(self, factors: Factors) -> None:
+        """Raise where the update cannot serve these factors."""
+
+    @abstractmethod
+    def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
+        """Scratch for all tracks of one factor."""
+
+    @abstractmethod
+    def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
+        """The estimate for a chunk of factors; must not depend on how they were chunked."""
+
+
+def _joined(parts: list[Estimate], cavity: Tensor) -> Estimate:
+    if not parts:
+        empty = torch.empty(cavity.shape, dtype=torch.float64, device=cavity.device)
+        return Estimate(empty, empty, 0)
+    hits = [part.min_hits for part in parts if part.min_hits is not None]
+    sizes = [part.effective_samples for part in parts if part.effective_samples is not None]
+    return Estimate(
+        torch.cat([part.log_one for part in parts]),
+        torch.cat([part.log_zero for part in parts]),
+        sum(part.evaluations for part in parts),
+        min(hits, default=None),
+        min(sizes, default=None),
+    )
+
+
+def checked_count(name: str, value: int, least: int = 1) -> int:
+    """`value`, or an error when it is below `least`."""
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return value
+
+
+def damped(old: Tensor, new: Tensor, damping: Tensor, on_probability: bool) -> Tensor:
+    """(1 − γ)·old + γ·new for messages (F, A) log-odds, γ (F, 1); the result on the lattice.
+
+    On probabilities as in the paper (appendix C.1, whose formula misses the second γ), or on
+    log-odds. Only this direction is damped: the variable→factor side is not stored.
+    """
+    old = old.to(torch.float64)
+    if on_probability:
+        mixed = torch.logit(torch.sigmoid(old) * (1 - damping) + torch.sigmoid(new) * damping)
+        new = torch.where(damping >= 1, new, mixed.clamp(-EXACT_LIMIT, EXACT_LIMIT))
+    else:
+        new = old + damping * (new - old)
+    return on_lattice(new).to(torch.float32)

@@ -1,0 +1,125 @@
+"""Messages of perceptron factors without sampling: the exact law of the sum, or its Gaussian.
+
+Write K for the number of inputs whose contribution agrees with the label. Each agrees
+independently with probability q_i (from its cavity), so K is Poisson-binomial, and the factor
+is satisfied exactly when K ≥ T, for either weight coding and with ties counted as label 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from vitrail.factors import Factors, Perceptron
+from vitrail.numerics import DEFAULT_MEMORY
+from vitrail.random import Key
+from vitrail.updates.base import CavityUpdate, Estimate
+
+Method = Literal["convolution", "gaussian"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosedForm(CavityUpdate):
+    """p̃(v) = P(K ≥ T | w_i = v), leave-one-out.
+
+    convolution: exact, O(A²) a factor, from prefix laws and suffix tails (no division).
+    gaussian: O(A) a factor; P(K ≥ T) ≈ Φ((μ − T + ½)/σ), the ½ being the lattice's boundary.
+    """
+
+    method: Method
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    def check(self, factors: Factors) -> None:
+        if not isinstance(factors, Perceptron):
+            raise TypeError(
+                f"closed_form knows perceptron factors only, got {type(factors).__name__}; "
+                "use flip, counting or pooled"
+            )
+
+    def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
+        table = factors.arity**2 if self.method == "convolution" else 16 * factors.arity
+        return 8 * cavity.shape[1] * (table + 16 * factors.arity)
+
+    def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
+        assert isinstance(factors, Perceptron)
+        agree_if_one, threshold = _agreement(factors)
+        agrees = torch.sigmoid(torch.where(agree_if_one[:, None], cavity, -cavity))
+        agrees = torch.where(factors.inputs[:, None] != 0, agrees, 0.0)
+        tails = _convolved if self.method == "convolution" else _gaussian
+        log_with, log_without = tails(agrees, threshold[:, None])
+        # an input of zero changes nothing whatever its weight
+        log_with = torch.where(factors.inputs[:, None] != 0, log_with, log_without)
+        one = torch.where(agree_if_one[:, None], log_with, log_without)
+        zero = torch.where(agree_if_one[:, None], log_without, log_with)
+        return Estimate(factors.log_potential_mean(one), factors.log_potential_mean(zero), 0)
+
+
+def _agreement(factors: Perceptron) -> tuple[Tensor, Tensor]:
+    """Whether weight 1 agrees with the label, (F, A) bool; and T, (F,) int64.
+
+    Label 1 needs h > 0. With ±1 weights h = 2K − n over the n nonzero inputs, so T = ⌊n/2⌋ + 1;
+    with 0/1 weights h = K − n₋, n₋ the inputs of −1, so T = n₋ + 1. Label 0 is the complement:
+    count the disagreeing ones, n − K ≥ n − T + 1.
+    """
+    inputs = factors.inputs.to(torch.int64)
+    nonzero = (inputs != 0).sum(1)
+    positive = nonzero // 2 + 1 if factors.low == -1 else (inputs == -1).sum(1) + 1
+    threshold = torch.where(factors.labels, positive, nonzero - positive + 1)
+    return (inputs > 0) == factors.labels[:, None], threshold
+
+
+def _convolved(agrees: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
+    """log P(K₋ᵢ ≥ T−1) and log P(K₋ᵢ ≥ T) for every i, exactly.
+
+    agrees (F, R, A) float64, threshold (F, 1) int64.
+    """
+    lead, arity = agrees.shape[:2], agrees.shape[2]
+    # tail[j] = P(at least j of the variables seen so far, from the right, agree)
+    tail = agrees.new_zeros(*lead, arity + 2)
+    tail[..., 0] = 1.0
+    tails = [tail]
+    for i in range(arity - 1, 0, -1):
+        q = agrees[..., i, None]
+        shifted = torch.cat([tail[..., :1], tail[..., :-1]], dim=-1)
+        tail = q * shifted + (1 - q) * tail
+        tails.append(tail)
+    law = agrees.new_zeros(*lead, arity + 1)  # law[k] = P(k of the variables left of i agree)
+    law[..., 0] = 1.0
+    missing = (threshold[..., None] - torch.arange(arity + 1, device=agrees.device)).clamp(
+        0, arity + 1
+    )
+    missing = missing.expand(*lead, -1)
+    one_less = (missing - 1).clamp(min=0)
+    with_i, without_i = torch.empty_like(agrees), torch.empty_like(agrees)
+    for i in range(arity):
+        tail = tails.pop()
+        with_i[..., i] = (law * tail.gather(-1, one_less)).sum(-1)
+        without_i[..., i] = (law * tail.gather(-1, missing)).sum(-1)
+        q = agrees[..., i, None]
+        law = (1 - q) * law + q * torch.cat([torch.zeros_like(q), law[..., :-1]], dim=-1)
+    return torch.log(with_i), torch.log(without_i)
+
+
+def _gaussian(agrees: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
+    """The same two logs with K₋ᵢ taken as Gaussian."""
+    variance = agrees * (1 - agrees)
+    mean = agrees.sum(-1, keepdim=True) - agrees
+    spread = (variance.sum(-1, keepdim=True) - variance).clamp(min=1e-12).sqrt()
+    boundary = threshold[..., None] - 0.5
+    return (
+        torch.special.log_ndtr((mean + 1 - boundary) / spread),
+        torch.special.log_ndtr((mean - boundary) / spread),
+    )
+
+
+def closed_form(method: Method = "convolution", *, memory: int = DEFAULT_MEMORY) -> ClosedForm:
+    """Unsampled messages of perceptrons: "convolution" (exact) or "gaussian" (for large arity)."""
+    if method not in ("convolution", "gaussian"):
+        raise ValueError(f"unknown method {method!r}; choose 'convolution' or 'gaussian'")
+    return ClosedForm(method=method, memory=memory)

@@ -1,0 +1,102 @@
+"""Messages from S plain configurations, split by the value each variable happened to take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from vitrail.factors import Factors
+from vitrail.numerics import DEFAULT_MEMORY
+from vitrail.random import Key, Stream, thresholds
+from vitrail.updates.base import CavityUpdate, Estimate, checked_count
+from vitrail.updates.draws import configurations
+from vitrail.updates.flip import Flip
+from vitrail.updates.pinned import Pinned
+
+Fallback = Literal["flip", "pinned"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(CavityUpdate):
+    """p̃(v) = (Σ_{s: w_i=v} f(w_s) + c·f̄)/(n_v + c), n_v the draws with w_i = v.
+
+    Cost S evaluations a factor for any network. Starved where a cavity is near 0 or 1: there
+    n_v is small, and with `least_hits` set such entries are made anew by `fallback` from draws
+    of their own. The choice rests on the integer n_v, so every backend makes the same one.
+    """
+
+    samples: int
+    smoothing: float = 1.0
+    least_hits: int = 0
+    fallback: Flip | Pinned
+
+    def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
+        return cavity.shape[1] * self.samples * (48 * factors.arity + factors.row_bytes)
+
+    def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
+        key_draws = key.of(Stream.CONFIGURATION)
+        states = configurations(key_draws, factors, thresholds(cavity), self.samples)
+        score = factors.score(states)
+        # float32 adds up integers exactly below 2²⁴; real-valued scores need float64
+        kind = torch.float64 if score.is_floating_point() else torch.float32
+        shape = (factors.num_factors, cavity.shape[1], self.samples)
+        ones = states.view(*shape, factors.arity).to(kind)
+        score = score.view(shape).to(kind)
+        count_one = ones.sum(2).double()
+        hits_one = torch.einsum("frs,frsa->fra", score, ones).double()
+        hits_all = score.sum(2, keepdim=True).double()
+        estimate = Estimate(
+            self._log_mean(factors, hits_one, count_one, hits_all),
+            self._log_mean(factors, hits_all - hits_one, self.samples - count_one, hits_all),
+            states.shape[0] * states.shape[1],
+            int(torch.minimum(count_one, self.samples - count_one).min()),
+        )
+        fewest = torch.minimum(count_one, self.samples - count_one)
+        if self.least_hits and bool((fewest < self.least_hits).any()):
+            return self._mended(key, factors, cavity, estimate, fewest < self.least_hits)
+        return estimate
+
+    def _log_mean(self, factors: Factors, hits: Tensor, count: Tensor, hits_all: Tensor) -> Tensor:
+        mean = hits_all / self.samples
+        hits, count = hits + self.smoothing * mean, count + self.smoothing
+        # no draw and no smoothing: the mean over all draws is the only estimate there is
+        return factors.log_mean(
+            torch.where(count > 0, hits, mean), torch.where(count > 0, count, 1.0)
+        )
+
+    def _mended(
+        self, key: Key, factors: Factors, cavity: Tensor, estimate: Estimate, poor: Tensor
+    ) -> Estimate:
+        rows = poor.flatten(1).any(1).nonzero()[:, 0]
+        again = self.fallback.estimate(key, factors.select(rows), cavity[rows])
+        log_one, log_zero = estimate.log_one.clone(), estimate.log_zero.clone()
+        log_one[rows] = torch.where(poor[rows], again.log_one, log_one[rows])
+        log_zero[rows] = torch.where(poor[rows], again.log_zero, log_zero[rows])
+        evaluations = estimate.evaluations + again.evaluations
+        return replace(estimate, log_one=log_one, log_zero=log_zero, evaluations=evaluations)
+
+
+def counting(
+    samples: int = 64,
+    *,
+    smoothing: float = 1.0,
+    least_hits: int = 0,
+    fallback: Fallback = "flip",
+    fallback_samples: int = 5,
+    memory: int = DEFAULT_MEMORY,
+) -> Counting:
+    """Sampled messages from S evaluations a factor, for any network."""
+    kinds = {"flip": Flip, "pinned": Pinned}
+    if fallback not in kinds:
+        raise ValueError(f"unknown fallback {fallback!r}; choose 'flip' or 'pinned'")
+    own_draws = kinds[fallback](samples=fallback_samples, stream=Stream.FALLBACK, memory=memory)
+    return Counting(
+        samples=checked_count("samples", samples),
+        smoothing=smoothing,
+        least_hits=checked_count("least_hits", least_hits, 0),
+        fallback=own_draws,
+        memory=memory,
+    )

@@ -1,0 +1,20 @@
+"""Configurations drawn from cavities, each at its own address."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vitrail.factors import Factors
+from vitrail.random import Key, bernoulli
+
+
+def configurations(key: Key, factors: Factors, threshold: Tensor, samples: int) -> Tensor:
+    """S configurations for each track of cavities: (F, R·S, A) bool.
+
+    threshold (F, R, A) int32. Draw s of track r has the sample number r·S + s.
+    """
+    num_factors, tracks, _ = threshold.shape
+    number = torch.arange(tracks * samples, device=threshold.device).view(tracks, samples)
+    ids = factors.ids.view(num_factors, 1, 1)
+    return bernoulli(key, ids, number, threshold[:, :, None, :]).flatten(1, 2)

@@ -1,0 +1,60 @@
+"""Exact messages by enumeration of all 2^A configurations: the oracle of every test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vitrail.factors import Factors
+from vitrail.factors.table import decode
+from vitrail.numerics import DEFAULT_MEMORY
+from vitrail.random import Key
+from vitrail.updates.base import CavityUpdate, Estimate
+
+MAX_EXACT_ARITY = 20  # a million configurations a factor
+TILE = 4096  # configurations in flight; fixed, so that sums are taken in one order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(CavityUpdate):
+    """p̃(v) = Σ_{w: w_i=v} f(w)·Π_{j≠i} cavity_j(w_j). Cost 2^A evaluations a factor."""
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    def check(self, factors: Factors) -> None:
+        if factors.arity > MAX_EXACT_ARITY:
+            raise ValueError(
+                f"exact messages enumerate 2^A configurations and stop at arity {MAX_EXACT_ARITY}, "
+                f"these factors have {factors.arity}; use flip, counting or closed_form"
+            )
+
+    def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
+        return min(2**factors.arity, TILE) * (factors.row_bytes + 24 * cavity.shape[1])
+
+    def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
+        log_one = torch.nn.functional.logsigmoid(cavity)
+        log_zero = torch.nn.functional.logsigmoid(-cavity)
+        sum_one, sum_zero = torch.zeros_like(cavity), torch.zeros_like(cavity)
+        for first in range(0, 2**factors.arity, TILE):
+            last = min(first + TILE, 2**factors.arity)
+            states = decode(torch.arange(first, last, device=cavity.device), factors.arity)
+            ones, zeros = states.to(torch.float64), (~states).to(torch.float64)
+            potential = torch.exp(factors.log_potential(states[None]))
+            weight = torch.exp(log_one @ ones.T + log_zero @ zeros.T) * potential[:, None, :]
+            sum_one += weight @ ones
+            sum_zero += weight @ zeros
+        # the variable's own cavity is a common positive factor of its sum
+        return Estimate(
+            torch.log(sum_one) - log_one,
+            torch.log(sum_zero) - log_zero,
+            factors.num_factors * 2**factors.arity,
+        )
+
+
+def exact(*, memory: int = DEFAULT_MEMORY) -> Exact:
+    """Exact messages by enumeration, arity up to 20."""
+    return Exact(memory=memory)

@@ -1,0 +1,86 @@
+"""Messages of all factors from one pool of configurations, by importance weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vitrail.factors import Factors
+from vitrail.numerics import DEFAULT_MEMORY, chunks
+from vitrail.random import THRESHOLD_ONE, Key, Stream, bernoulli, thresholds
+from vitrail.updates.base import Estimate, Messages, Update, _joined, checked_count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pooled(Update):
+    """Draw S configurations from the beliefs once and share them among all factors.
+
+    Configuration w counts for factor I with weight Π_j cavity_Ij(w_j)/belief_j(w_j), that is
+    exp(−Σ_j message_Ij·w_j), self-normalised within w_i = v. Cost S forward passes for all
+    factors and three matrix products. `effective_samples` tells when the pool is too far from
+    the cavities. Sums are real-valued: results agree across chunks to rounding, not to the bit.
+    """
+
+    samples: int
+    smoothing: float = 1.0
+
+    def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
+        key = key.of(Stream.CONFIGURATION)
+        zero = torch.zeros((), dtype=torch.int64, device=belief.device)
+        numbers = torch.arange(self.samples, device=belief.device)
+        pool = bernoulli(key, zero, numbers, _open(thresholds(belief)))  # (S, V)
+        cavity = factors.scope.gather(belief) - message.to(torch.float64)
+        cavity = cavity.clamp(-self.limit, self.limit)
+        shift = _log_odds(thresholds(cavity)) - factors.scope.gather(_log_odds(thresholds(belief)))
+        rows_in_pool = 1 if factors.scope.shared else factors.num_factors
+        per_factor = self.samples * (factors.row_bytes + 40)
+        per_factor += 9 * self.samples * factors.arity * rows_in_pool // factors.num_factors
+        parts = []
+        for rows in chunks(factors.num_factors, per_factor, self.memory):
+            index = torch.arange(rows.start, rows.stop, device=belief.device)
+            parts.append(self._estimate(factors.select(index), pool, shift[rows]))
+        return self._as_messages(_joined(parts, cavity[:, None]))
+
+    def _estimate(self, factors: Factors, pool: Tensor, shift: Tensor) -> Estimate:
+        states = factors.scope.gather(pool).transpose(0, 1)  # (F or 1, S, A)
+        ones = states.to(torch.float64)
+        score = factors.score(states).to(torch.float64)  # (F, S)
+        log_weight = torch.einsum("fsa,fa->fs", ones, shift)
+        weight = torch.exp(log_weight - log_weight.amax(1, keepdim=True))
+        mass_all, hits_all = weight.sum(1, keepdim=True), (weight * score).sum(1, keepdim=True)
+        mass_one = torch.einsum("fs,fsa->fa", weight, ones)
+        hits_one = torch.einsum("fs,fsa->fa", weight * score, ones)
+        # smoothing in units of a draw of average weight
+        extra = self.smoothing * mass_all / self.samples
+        mean = hits_all / mass_all
+
+        def log_mean(hits: Tensor, mass: Tensor) -> Tensor:
+            mass = mass.clamp(min=0.0) + extra
+            hits = hits.clamp(min=0.0) + extra * mean
+            empty = mass <= 0
+            return factors.log_mean(torch.where(empty, mean, hits), torch.where(empty, 1.0, mass))
+
+        effective = mass_all.square() / weight.square().sum(1, keepdim=True)
+        return Estimate(
+            log_mean(hits_one, mass_one)[:, None],
+            log_mean(hits_all - hits_one, mass_all - mass_one)[:, None],
+            factors.num_factors * self.samples,
+            effective_samples=float(effective.min()),
+        )
+
+
+def _open(threshold: Tensor) -> Tensor:
+    """Thresholds kept off 0 and 1: a pool must be able to show both values of a variable."""
+    return threshold.clamp(1, THRESHOLD_ONE - 1)
+
+
+def _log_odds(threshold: Tensor) -> Tensor:
+    """Log-odds of the probability that a threshold really draws, float64."""
+    return torch.logit(_open(threshold).to(torch.float64) / THRESHOLD_ONE)
+
+
+def pooled(samples: int = 512, *, smoothing: float = 1.0, memory: int = DEFAULT_MEMORY) -> Pooled:
+    """Sampled messages from one shared pool; for large F."""
+    return Pooled(samples=checked_count("samples", samples), smoothing=smoothing, memory=memory)
