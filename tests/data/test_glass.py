@@ -54,8 +54,8 @@ def test_seeds_and_purposes_give_different_bits():
 
 
 def test_glass_bits_are_fair_and_unrelated():
-    # Six counts of 40,000 fair bits, each within 4.5 standard deviations: a false alarm in
-    # 6 × 7e-6 = 4e-5 of seeds.
+    # Six sums of uncorrelated ±1 terms, five of about 40,000 and one of 4,000, each within 4.5
+    # standard deviations: by the normal limit a false alarm in 6 × 7e-6 = 4e-5 of seeds.
     examples, size = 4000, 10
     data = glass(examples, size, seed=1)
     limit = 4.5 * (examples * size) ** 0.5
