@@ -141,6 +141,46 @@ class Factors(ABC):
         return out
 
 
+@dataclass(frozen=True, kw_only=True)
+class Classifiers(Factors):
+    """Factors that ask a network for a label: score 1 where it gives the right one.
+
+    Strictly positive is label 1; of C outputs the largest wins, the lowest index on a tie.
+    """
+
+    inputs: Tensor  # (F, …) int8
+    labels: Tensor  # (F,) int64
+
+    @abstractmethod
+    def outputs(self, states: Tensor) -> Tensor:
+        """Margins of configurations (F or 1, S, A): (F, S, C) float32.
+
+        states are bool, or float32 in {0, 1} carrying a gradient.
+        """
+
+    def score(self, states: Tensor) -> Tensor:
+        return meets(self.outputs(states), self.labels[:, None])
+
+    def select(self, index: Tensor) -> Self:
+        parts = selected_parts(self, index)
+        return replace(self, **parts, inputs=self.inputs[index], labels=self.labels[index])
+
+    def merge(self, blocks: Sequence[Self]) -> Self:
+        return replace(
+            self,
+            **merged_parts(blocks),
+            inputs=torch.cat([block.inputs for block in blocks]),
+            labels=torch.cat([block.labels for block in blocks]),
+        )
+
+
+def meets(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Whether outputs (…, C) give the labels (…): one unit by its sign, several by argmax."""
+    if outputs.shape[-1] == 1:
+        return (outputs[..., 0] > 0) == (labels == 1)
+    return outputs.argmax(-1) == labels
+
+
 class Parts(TypedDict):
     """The fields that all kinds of factors share."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from vitrail.factors.base import (
     HARD,
+    Classifiers,
     Factors,
     checked_labels,
     common_parts,
-    merged_parts,
     selected_parts,
 )
 from vitrail.factors.one_hidden import OneHidden, one_hidden
@@ -24,29 +24,16 @@ ScoreFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network(Factors):
-    """g_w(x_I) = y_I for a torch module g: one output unit is a binary label, C units are classes.
-
-    Strictly positive is label 1; of C classes the largest output wins, the lowest index on a tie.
-    """
+class Network(Classifiers):
+    """g_w(x_I) = y_I for a torch module g: one output unit is a binary label, C units are classes."""
 
     module: nn.Module
-    inputs: Tensor  # (F, …) int8
-    labels: Tensor  # (F,) int64
-    num_outputs: int
     floats_per_state: int
     layers: OneHidden | None  # set when the module is a one-hidden-layer net, whose flips are cheap
 
     def outputs(self, states: Tensor) -> Tensor:
-        """Margins of configurations (F or 1, S, A) bool: (F, S, C) float32."""
-        out = evaluate(self.module, states, self.inputs[:, None].to(torch.float32))
-        return out.flatten(2)
-
-    def score(self, states: Tensor) -> Tensor:
-        out = self.outputs(states)
-        if self.num_outputs == 1:
-            return (out[..., 0] > 0) == (self.labels == 1)[:, None]
-        return out.argmax(-1) == self.labels[:, None]
+        x = self.inputs[:, None].to(torch.float32)
+        return evaluate(self.module, states, x).flatten(2)
 
     def flips(self, states: Tensor) -> tuple[Tensor, Tensor]:
         if self.layers is None:
@@ -61,23 +48,8 @@ class Network(Factors):
     def row_bytes(self) -> int:
         return 4 * self.floats_per_state
 
-    def select(self, index: Tensor) -> Network:
-        parts = selected_parts(self, index)
-        return replace(self, **parts, inputs=self.inputs[index], labels=self.labels[index])
-
-    def to(self, device: torch.device | str) -> Network:
-        return super().to(device)  # bits travel as tensors; the module's own parameters are unused
-
     def merge_key(self) -> Hashable:
         return Network, id(self.module), self.inputs.shape[1:]
-
-    def merge(self, blocks: Sequence[Network]) -> Network:
-        return replace(
-            self,
-            **merged_parts(blocks),
-            inputs=torch.cat([block.inputs for block in blocks]),
-            labels=torch.cat([block.labels for block in blocks]),
-        )
 
 
 def network(
@@ -106,7 +78,6 @@ def network(
         module=module,
         inputs=inputs,
         labels=checked_labels(labels, inputs.shape[0], max(2, num_outputs)),
-        num_outputs=num_outputs,
         floats_per_state=floats,
         layers=one_hidden(module, inputs.shape[1:]),
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from vitrail.factors.base import meets
 from vitrail.nn import BinaryLinear, Sign, Threshold, values
 
 
@@ -86,13 +87,6 @@ class OneHidden:
             return torch.where(is_label[..., None], as_label, as_rival).flatten(2)
 
         return met(with_one), met(with_zero)
-
-
-def meets(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Whether outputs (…, C) give the labels (…): one unit by sign, several by argmax."""
-    if outputs.shape[-1] == 1:
-        return (outputs[..., 0] > 0) == (labels == 1)
-    return outputs.argmax(-1) == labels
 
 
 def one_hidden(module: nn.Module, input_shape: torch.Size) -> OneHidden | None:

@@ -76,6 +76,7 @@ def run(
     tolerance: float = 1e-7,
     score_every: int = 1,
     state: StateT | None = None,
+    after: Solution | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 50,
     progress: bool | Progress = False,
@@ -88,6 +89,8 @@ def run(
     tolerance: messages that move less (as probabilities) for a whole epoch have converged.
     score_every: decode and score every so many steps (and at the last).
     state: start from this state instead of `solver.init`.
+    after: an earlier solution of the same graph: its solved problems stay as they are, and its
+    best configurations are kept unless beaten.
     checkpoint: a file to save to every `checkpoint_every` steps; if it exists, the run goes on
     from it and ends exactly as if it had never stopped.
     progress: True shows a bar on a terminal.
@@ -99,7 +102,7 @@ def run(
     loop = _Loop(solver, graph, Key(seed), tolerance)
     begun = time.perf_counter()
     now = solver.init(Key(seed), graph) if state is None else state
-    track, history, step = loop.start(now), History(), 0
+    track, history, step = loop.start(now, after), History(), 0
     saver = None if checkpoint is None else _Saver(Path(checkpoint), solver, graph, seed)
     if saver is not None:
         resumed = saver.load(now, track)
@@ -160,23 +163,32 @@ class _Loop(Generic[StateT]):
     key: Key
     tolerance: float
 
-    def start(self, state: StateT) -> _Track:
+    def start(self, state: StateT, after: Solution | None) -> _Track:
+        """A track that has seen the state's first decoding and what an earlier run found."""
         problems, device = self.graph.num_problems, self.graph.device
-        weights = self.solver.candidates(self.key.at(0), self.graph, state)[0]
-        accuracy = self.graph.accuracy(weights[None])[0]
-        return _Track(
-            weights,
-            weights,
-            accuracy,
-            accuracy,
+        none = torch.full((problems,), -1.0, dtype=torch.float64, device=device)
+        nothing = torch.zeros(self.graph.num_variables, dtype=torch.bool, device=device)
+        track = _Track(
+            nothing,
+            nothing,
+            none,
+            none,
             torch.zeros(problems, dtype=torch.int64, device=device),
-            torch.where(self._all_satisfied(weights[None])[0], int(Status.SOLVED), 0),
+            torch.full((problems,), int(Status.RUNNING), device=device),
             torch.zeros((), dtype=torch.int64),
             torch.zeros((), dtype=torch.float64),
         )
-
-    def _all_satisfied(self, states: Tensor) -> Tensor:
-        return self.graph.satisfied(states) >= self.graph.weight_per_problem()
+        if after is not None:
+            solved = torch.where(after.solved.to(device), int(Status.SOLVED), track.status)
+            track = replace(
+                track,
+                weights=after.weights,
+                best=after.best,
+                accuracy=after.accuracy,
+                best_accuracy=after.best_accuracy,
+                status=solved,
+            )
+        return self._scored(self.key, state, track, track.status == Status.RUNNING)
 
     def account(
         self, key: Key, state: StateT, track: _Track, info: Info, feedback: Feedback, score: bool

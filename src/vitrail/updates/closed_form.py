@@ -70,8 +70,9 @@ def _agreement(factors: Perceptron) -> tuple[Tensor, Tensor]:
     inputs = factors.inputs.to(torch.int64)
     nonzero = (inputs != 0).sum(1)
     positive = nonzero // 2 + 1 if factors.low == -1 else (inputs == -1).sum(1) + 1
-    threshold = torch.where(factors.labels, positive, nonzero - positive + 1)
-    return (inputs > 0) == factors.labels[:, None], threshold
+    wanted = factors.labels == 1
+    threshold = torch.where(wanted, positive, nonzero - positive + 1)
+    return (inputs > 0) == wanted[:, None], threshold
 
 
 def _convolved(agrees: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:

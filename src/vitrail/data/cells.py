@@ -1,0 +1,151 @@
+"""What a cell of a table says: nothing, a number, or a word.
+
+A column is read through its distinct values, so that text is parsed once per value and not once
+per row: `levels[codes]` is the column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vitrail.data.errors import DataError
+
+# Spellings of "no value", compared without case and without surrounding blanks.
+MISSING_WORDS = frozenset(
+    {"", "?", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none", "nat"}
+)
+TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # so that a flag reads alike from text and Parquet
+
+
+CELL_TYPES = (str, int, float, np.integer, np.floating, np.bool_)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One column, parsed: L distinct values and where each row finds its own."""
+
+    levels: np.ndarray  # (L,) the distinct values as they came
+    numbers: np.ndarray  # (L,) float64, NaN where the value is no number
+    missing: np.ndarray  # (L,) bool
+    codes: np.ndarray  # (rows,) index into the levels
+
+    @property
+    def counts(self) -> np.ndarray:
+        """How many rows hold each level, (L,)."""
+        return np.bincount(self.codes, minlength=len(self.levels))
+
+    @property
+    def is_number(self) -> np.ndarray:
+        """(L,) bool."""
+        return ~np.isnan(self.numbers)
+
+    @property
+    def is_word(self) -> np.ndarray:
+        """(L,) bool: neither missing nor a number."""
+        return ~self.missing & ~self.is_number
+
+    def words(self) -> list[str]:
+        """The levels as text, as categories are compared."""
+        return [as_word(level) for level in self.levels]
+
+    def first_row(self, level: int) -> int:
+        """The first row, counted from 0, that holds the level."""
+        return int(np.argmax(self.codes == level))
+
+
+def is_missing(value: object) -> bool:
+    """Whether a cell holds no value: None, NaN, NaT, NA, blank text or one of MISSING_WORDS."""
+    if isinstance(value, str):
+        return value.strip().casefold() in MISSING_WORDS
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def as_number(value: object) -> float:
+    """The number a cell spells, NaN if none; `true` and `false` are 1 and 0."""
+    if not isinstance(value, str):
+        return float(value) if isinstance(value, CELL_TYPES) else math.nan
+    text = value.strip()
+    if "_" in text or not text.isascii():  # float() takes 1_000 and digits of other scripts
+        return math.nan
+    try:
+        return float(text)
+    except ValueError:
+        return TRUTH_WORDS.get(text.casefold(), math.nan)
+
+
+def as_word(value: object) -> str:
+    """The text by which a category is known: stripped, whole numbers without a point."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def read_cells(values: Any, name: str) -> Cells:
+    """Parse the column `name`; numpy arrays of numbers need no parsing. Cost: rows + distinct."""
+    values = np.asarray(values)
+    if values.ndim != 1:
+        raise DataError(f"column {name!r} must hold one value a row; it has shape {values.shape}")
+    if values.dtype.kind in "biuf":
+        levels, codes = np.unique(values, return_inverse=True)
+        numbers = levels.astype(np.float64)
+        return Cells(levels, numbers, np.isnan(numbers), codes)
+    if values.dtype.kind not in "OU":
+        raise DataError(
+            f"column {name!r} holds {values.dtype} values; expected numbers, text or booleans: "
+            "convert it or leave it out"
+        )
+    levels, codes = _factorize(values, name)
+    missing = np.fromiter(map(is_missing, levels), bool, len(levels))
+    numbers = np.fromiter(map(as_number, levels), np.float64, len(levels))
+    return Cells(levels, np.where(missing, np.nan, numbers), missing, codes)
+
+
+def _factorize(values: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    index: dict[Hashable, int] = {}
+    try:
+        codes = [index.setdefault(value, len(index)) for value in values.tolist()]
+    except TypeError:  # unhashable: a list, an array, a dict
+        strange: object = next(v for v in values if not isinstance(v, Hashable))
+        raise _not_a_cell(strange, name) from None
+    for value in index:
+        if not isinstance(value, CELL_TYPES) and not is_missing(value):
+            raise _not_a_cell(value, name)
+    levels = np.empty(len(index), object)
+    levels[:] = list(index)
+    return levels, np.array(codes, np.intp)
+
+
+def _not_a_cell(value: object, name: str) -> DataError:
+    return DataError(
+        f"column {name!r} holds a {type(value).__name__}; expected numbers, text or booleans: "
+        "convert it or leave it out"
+    )
+
+
+def column_names(table: Any) -> list[str]:
+    """The names of a table's columns as text; an array's are x0, x1, and so on."""
+    if isinstance(table, Mapping):
+        names = list(table)
+    elif hasattr(table, "columns"):
+        names = list(table.columns)
+    else:
+        shape = np.shape(table)
+        if len(shape) != 2:
+            raise DataError(f"expected a table or a 2-D array (rows, columns), got shape {shape}")
+        names = [f"x{i}" for i in range(shape[1])]
+    return unique_names([str(name) for name in names])
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """The names, if no two are the same."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError(f"column name {twice!r} occurs more than once; rename one of them")
+    return names
