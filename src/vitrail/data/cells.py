@@ -30,7 +30,7 @@ class Cells:
     """One column, parsed: L distinct values and where each row finds its own."""
 
     levels: np.ndarray  # (L,) the distinct values as they came
-    numbers: np.ndarray  # (L,) float64, NaN where the value is no number
+    numbers: np.ndarray  # (L,) float64, finite, NaN where the value is no number
     missing: np.ndarray  # (L,) bool
     codes: np.ndarray  # (rows,) index into the levels
 
@@ -94,7 +94,7 @@ def read_cells(values: Any, name: str) -> Cells:
         raise DataError(f"column {name!r} must hold one value a row; it has shape {values.shape}")
     if values.dtype.kind in "biuf":
         levels, codes = np.unique(values, return_inverse=True)
-        numbers = levels.astype(np.float64)
+        numbers = _finite(levels.astype(np.float64))
         return Cells(levels, numbers, np.isnan(numbers), codes)
     if values.dtype.kind not in "OU":
         raise DataError(
@@ -104,7 +104,12 @@ def read_cells(values: Any, name: str) -> Cells:
     levels, codes = _factorize(values, name)
     missing = np.fromiter(map(is_missing, levels), bool, len(levels))
     numbers = np.fromiter(map(as_number, levels), np.float64, len(levels))
-    return Cells(levels, np.where(missing, np.nan, numbers), missing, codes)
+    return Cells(levels, _finite(np.where(missing, np.nan, numbers)), missing, codes)
+
+
+def _finite(numbers: np.ndarray) -> np.ndarray:
+    """Infinities as the largest floats, so that midpoints and JSON stay finite."""
+    return np.nan_to_num(numbers, nan=np.nan)
 
 
 def _factorize(values: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ ScoreFunction = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Network(Classifiers):
-    """g_w(x_I) = y_I for a torch module g: one output unit is a binary label, C units are classes."""
+    """g_w(x_I) = y_I for a torch module g: one output is a binary label, C outputs are classes."""
 
     module: nn.Module
     floats_per_state: int

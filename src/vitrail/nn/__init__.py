@@ -2,7 +2,8 @@
 
 from torch.nn import Flatten, MaxPool2d, Sequential
 
-from vitrail.nn.coding import Coding, checked_inputs, low_value, values
+from vitrail.data.dataset import Coding
+from vitrail.nn.coding import checked_inputs, low_value, values
 from vitrail.nn.evaluate import evaluate, get_bits, num_weights, scratch_floats, set_bits
 from vitrail.nn.layers import BinaryConv2d, BinaryLayer, BinaryLinear, Sign, Threshold
 from vitrail.nn.nets import mlp, paper_conv, paper_linear, paper_mlp

@@ -16,7 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitrail.nn.coding import Coding, low_value, values
+from vitrail.data.dataset import Coding
+from vitrail.nn.coding import low_value, values
 
 
 class _StraightThrough(torch.autograd.Function):

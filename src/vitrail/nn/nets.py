@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from vitrail.nn.coding import Coding
+from vitrail.data.dataset import Coding
 from vitrail.nn.layers import BinaryConv2d, BinaryLinear, Sign, Threshold
 
 
