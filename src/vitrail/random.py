@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -111,10 +112,30 @@ def lanes32(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tenso
     return torch.stack(words, dim=-1).flatten(-2)[..., :num_slots]
 
 
+@cache
+def threshold_edges(device: torch.device) -> Tensor:
+    """Where the threshold steps from k − 1 to k: logit((k − ½)/65536), (65538,) float64.
+
+    The ends are ∓inf. Rounded to multiples of 2⁻⁴⁰, so that the last bit of a machine's logarithm
+    does not matter.
+    """
+    inner = torch.logit((torch.arange(1, THRESHOLD_ONE + 1).double() - 0.5) / THRESHOLD_ONE)
+    inner = torch.round(inner * 2.0**40) / 2.0**40
+    ends = torch.tensor([math.inf], dtype=torch.float64)
+    return torch.cat([-ends, inner, ends]).to(device)
+
+
 def thresholds(log_odds: Tensor) -> Tensor:
-    """P(1) = 1/(1+exp(−x)) on the 16-bit lattice: int32 in 0…65536, the shape of `log_odds`."""
-    probability = torch.sigmoid(log_odds.to(torch.float64))
-    return torch.round(probability * THRESHOLD_ONE).to(torch.int32)
+    """P(1) = 1/(1+exp(−x)) on the 16-bit lattice: int32 in 0…65536, the shape of `log_odds`.
+
+    The threshold is the number of edges at or below x. The sigmoid only guesses it, to within
+    one; comparisons settle it. So it is the same on every device, whatever its exponential.
+    """
+    x, edges = log_odds.to(torch.float64), threshold_edges(log_odds.device)
+    guess = torch.round(torch.sigmoid(x) * THRESHOLD_ONE).to(torch.int64)
+    guess = guess.clamp(0, THRESHOLD_ONE)  # a NaN is not a place in the table
+    settled = guess + (x >= edges[guess + 1]).to(torch.int64) - (x < edges[guess]).to(torch.int64)
+    return settled.clamp(max=THRESHOLD_ONE).to(torch.int32)  # +inf passes the last edge too
 
 
 def bernoulli(key: Key, factors: Tensor, samples: Tensor, threshold: Tensor) -> Tensor:
