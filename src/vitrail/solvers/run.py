@@ -127,7 +127,8 @@ def run(
                 step += 1
                 score = step % score_every == 0 or step == max_steps
                 track = loop.account(key, now, track, info, feedback, score)
-                track = replace(track, seconds=torch.tensor(before + time.perf_counter() - begun))
+                spent = before + time.perf_counter() - begun
+                track = replace(track, seconds=torch.tensor(spent, dtype=torch.float64))
                 _record(history, graph, solver, now, track, info)
                 show(step, track.accuracy, track.best_accuracy)
                 if on_step is not None:
