@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 LOW_BITS = 10  # 2¹⁰ settings · 4 planes · 8 bytes fill the first-level cache
 TABLE_PLANES = 4  # counters of 0…10 agreements; 15 stands for "out of reach"
 SLACK_PLANES = 7  # two's complement −64…63, so up to 62 weights
-MAX_WEIGHTS = 48  # days on two cores: beyond it enumeration is not the tool
 OUT_OF_REACH = 63  # slack of the examples that pad the last word: never met
 SPLIT_BITS = 7  # 128 ranges, so that a few threads finish together
 NOWHERE = 2**62  # above every configuration's index

@@ -1,0 +1,159 @@
+"""One-layer nets by constraint programming (CP-SAT of OR-Tools), with a proven bound.
+
+    maximise Σ_f weight_f·s_f   over bits w and s,   s_f ⇒ [Σ_i x_fi·w_i > 0] = label_f
+
+The model is linear in the bits, with w read as ±1 through 2·w − 1. Workers are interleaved,
+which makes a run repeatable and, on random problems, closes the gap sooner.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vitrail.factors.linear import LinearProblem, linear_problems
+from vitrail.graph import FactorGraph
+from vitrail.numerics import EXACT_LIMIT
+from vitrail.random import Key
+from vitrail.solvers import Feedback, Info, Solver
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What CP-SAT found for one problem, and what it could rule out."""
+
+    weights: Tensor  # (N,) bool
+    satisfied: int  # examples, each counted as often as its weight says
+    bound: int  # no configuration satisfies more
+    examples: int
+    cut_by_seconds: bool  # the clock stopped it, so that another machine may find otherwise
+
+    @property
+    def optimal(self) -> bool:
+        return self.satisfied == self.bound
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to give up: `effort` counts CP-SAT's own work (about seconds), the same anywhere."""
+
+    effort: float | None
+    seconds: float | None
+    workers: int
+
+
+def prove(
+    graph: FactorGraph,
+    *,
+    effort: float | None = 60.0,
+    seconds: float | None = None,
+    workers: int = 2,
+    seed: int = 0,
+) -> list[Proof]:
+    """The best weights and a proven bound for each problem of a graph of linear threshold units.
+
+    effort: limit in CP-SAT's deterministic time, which is about seconds and repeatable; None for
+    no limit. seconds: limit by the clock, opt-in because results then depend on the machine.
+    """
+    limits = Limits(effort, seconds, workers)
+    return [_prove(problem, limits, seed) for problem in _linear(graph)]
+
+
+def _linear(graph: FactorGraph) -> list[LinearProblem]:
+    problems = linear_problems(graph)
+    if problems is None:
+        raise ValueError(
+            "CP-SAT takes linear threshold units only, and this graph has other factors; "
+            "use annealing there"
+        )
+    return problems
+
+
+def _prove(problem: LinearProblem, limits: Limits, seed: int) -> Proof:
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError as error:
+        raise ImportError(
+            "CP-SAT needs OR-Tools, which is not installed; pip install vitrail[exact]"
+        ) from error
+    counts = problem.counts()
+    model = cp_model.CpModel()
+    weights = [model.new_bool_var(f"w{i}") for i in range(len(problem.variables))]
+    met = [model.new_bool_var(f"s{f}") for f in range(len(counts))]
+    # h = Σ x·((1 − low)·w + low)
+    low, inputs = problem.low, problem.inputs.tolist()
+    for row, label, is_met in zip(inputs, problem.labels.tolist(), met, strict=True):
+        h = cp_model.LinearExpr.weighted_sum(weights, [(1 - low) * x for x in row]) + low * sum(row)
+        model.add(h >= 1 if label else h <= 0).only_enforce_if(is_met)
+    model.maximize(cp_model.LinearExpr.weighted_sum(met, counts.tolist()))
+
+    solver = cp_model.CpSolver()
+    solver.parameters.random_seed = seed % 2**31
+    solver.parameters.num_workers = limits.workers
+    solver.parameters.interleave_search = True
+    if limits.effort is not None:
+        solver.parameters.max_deterministic_time = limits.effort
+    if limits.seconds is not None:
+        solver.parameters.max_time_in_seconds = limits.seconds
+    status = solver.solve(model)
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    bits = torch.tensor([found and solver.boolean_value(weight) for weight in weights])
+    total = int(counts.sum())
+    return Proof(
+        bits,
+        int(counts[problem.satisfied(bits)].sum()),
+        math.floor(solver.best_objective_bound + 1e-6) if found else total,
+        total,
+        limits.seconds is not None and solver.wall_time >= limits.seconds,
+    )
+
+
+@dataclass(frozen=True)
+class CPSATState:
+    """The best weights and the proven bound, once the one step is taken."""
+
+    best: Tensor  # (V,) bool
+    bound: Tensor  # (P,) float64, as an accuracy
+
+
+@dataclass(frozen=True)
+class CPSAT(Solver[CPSATState]):
+    """CP-SAT in the dress of a solver: one step, then converged; the history holds the bound."""
+
+    limits: Limits
+
+    def init(self, key: Key, graph: FactorGraph) -> CPSATState:
+        _linear(graph)
+        bound = torch.ones(graph.num_problems, dtype=torch.float64, device=graph.device)
+        return CPSATState(graph.log_prior > 0, bound)
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: CPSATState, feedback: Feedback
+    ) -> tuple[CPSATState, Info]:
+        best, bound = state.best.clone(), state.bound.clone()
+        cut = torch.zeros_like(bound)
+        for number, problem in enumerate(_linear(graph)):
+            if not feedback.active[number]:
+                continue
+            proof = _prove(problem, self.limits, key.seed)
+            best[problem.variables.to(best.device)] = proof.weights.to(best.device)
+            bound[number] = proof.bound / proof.examples
+            cut[number] = proof.cut_by_seconds
+        info = Info(
+            residual=torch.zeros_like(bound),
+            evaluations=0,
+            contradiction=torch.zeros_like(feedback.active),
+            records={"bound": bound, "cut_by_seconds": cut},
+        )
+        return CPSATState(best, bound), info
+
+    def log_odds(self, graph: FactorGraph, state: CPSATState) -> Tensor:
+        return torch.where(state.best, EXACT_LIMIT, -EXACT_LIMIT).to(torch.float64)
+
+
+def cpsat(*, effort: float | None = 60.0, seconds: float | None = None, workers: int = 2) -> CPSAT:
+    """CP-SAT on one-layer nets, each problem within the limits that `prove` explains."""
+    return CPSAT(Limits(effort, seconds, workers))
