@@ -41,6 +41,7 @@ class Stream(IntEnum):
     DECODE = 5
     BRANCH = 6
     SEARCH = 7
+    CAVITY = 8
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,12 @@ def philox(counter: tuple[Tensor, Tensor, Tensor, Tensor], key: tuple[int, int])
     return [c0, c1, c2, c3]
 
 
-def _calls(key: Key, factors: Tensor, samples: Tensor, slots: Tensor) -> list[Tensor]:
-    """Philox at every (factor, sample, slot block)."""
-    step = torch.full((), key.step, dtype=torch.int64, device=factors.device)
+def _calls(
+    key: Key, factors: Tensor, samples: Tensor, slots: Tensor, step: Tensor | None = None
+) -> list[Tensor]:
+    """Philox at every (factor, sample, slot block), at the key's step or one per factor."""
+    if step is None:
+        step = torch.full((), key.step, dtype=torch.int64, device=factors.device)
     return philox((slots, samples, factors, step), key.words())
 
 
@@ -105,10 +109,16 @@ def lanes16(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tenso
     return torch.stack(lanes, dim=-1).to(torch.int32).flatten(-2)[..., :num_slots]
 
 
-def lanes32(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tensor:
-    """Four 32-bit lanes a call: int64 (..., num_slots) in [0, 2³²)."""
+def lanes32(
+    key: Key, factors: Tensor, samples: Tensor, num_slots: int, step: Tensor | None = None
+) -> Tensor:
+    """Four 32-bit lanes a call: int64 (..., num_slots) in [0, 2³²).
+
+    `step`, int64 and broadcastable with factors, replaces the key's: old draws of each factor.
+    """
     blocks = torch.arange((num_slots + 3) // 4, device=factors.device)
-    words = _calls(key, factors[..., None], samples[..., None], blocks)
+    step = None if step is None else step[..., None]
+    words = _calls(key, factors[..., None], samples[..., None], blocks, step)
     return torch.stack(words, dim=-1).flatten(-2)[..., :num_slots]
 
 
@@ -149,10 +159,14 @@ def bernoulli(key: Key, factors: Tensor, samples: Tensor, threshold: Tensor) -> 
 def normal(key: Key, num: int, device: torch.device | str = "cpu") -> Tensor:
     """Standard normal draws, (num,) float64, by Box-Muller from pairs of 32-bit lanes."""
     zero = torch.zeros((), dtype=torch.int64, device=device)
-    lanes = lanes32(key, zero, zero, 2 * num).to(torch.float64).view(num, 2)
-    uniform = (lanes + 0.5) / 2**32
-    radius = torch.sqrt(-2.0 * torch.log(uniform[:, 0]))
-    return radius * torch.cos(2.0 * math.pi * uniform[:, 1])
+    return box_muller(lanes32(key, zero, zero, 2 * num))
+
+
+def box_muller(lanes: Tensor) -> Tensor:
+    """Standard normal draws from pairs of 32-bit lanes, (..., 2·num) → (..., num) float64."""
+    uniform = (lanes.to(torch.float64) + 0.5) / 2**32
+    radius = torch.sqrt(-2.0 * torch.log(uniform[..., 0::2]))
+    return radius * torch.cos(2.0 * math.pi * uniform[..., 1::2])
 
 
 def permutation_keys(key: Key, ids: Tensor, epoch: Tensor) -> Tensor:
