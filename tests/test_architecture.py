@@ -27,13 +27,16 @@ FLOW = (
     {"decode"},  # the loop decodes at every step, to keep the best configuration
     {"solvers"},
     {"baselines"},
+    {"settings"},
     {"model"},
     {"export"},
     {"estimator"},
     {"plots"},
+    {"demo"},
     {"experiments"},
     {"bench"},
     {"cli"},
+    {"__main__"},
 )
 PLACE = {room: place for place, rooms in enumerate(FLOW) for room in rooms}
 

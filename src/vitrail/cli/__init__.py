@@ -1,0 +1,5 @@
+"""The command `vitrail`."""
+
+from vitrail.cli.app import main
+
+__all__ = ["main"]

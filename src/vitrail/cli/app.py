@@ -1,0 +1,52 @@
+"""The command line: one typer application; commands load what they need when they are called.
+
+Exit codes: 0 done, 1 something went wrong inside vitrail, 2 the input or the call cannot be used.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from vitrail import __version__
+
+app = typer.Typer(
+    name="vitrail",
+    help="Train networks whose weights are bits, by message passing instead of gradients.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"vitrail {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def vitrail(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Train networks whose weights are bits, by message passing instead of gradients."""
+
+
+def main() -> None:
+    """Run the command; what a user can mend is one line on standard error and exit code 2."""
+    from vitrail.cli import demo  # noqa: F401  the import registers the command
+
+    try:
+        app()
+    except (ValueError, TypeError, OSError) as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        sys.exit(2)
