@@ -23,6 +23,7 @@ from torch import Tensor
 from vitrail.factors import Classifiers, Factors, Network
 from vitrail.graph import FactorGraph
 from vitrail.nn import num_weights
+from vitrail.solvers.damping import Schedule
 
 Loss = Literal["logistic", "hinge"]
 
@@ -138,3 +139,20 @@ def sgd(moments: Moments, gradient: Tensor, momentum: float) -> tuple[Tensor, Mo
     """Direction v = momentum·v + gradient."""
     first = momentum * moments.first + gradient
     return first, Moments(first, moments.second, moments.count + 1)
+
+
+def settled(graph: FactorGraph, before: Tensor, after: Tensor) -> Tensor:
+    """Largest change of P(w = 1) in each problem, (P,) float64, between log-odds (V,)."""
+    change = (torch.sigmoid(after.double()) - torch.sigmoid(before.double())).abs()
+    residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
+    return residual.scatter_reduce_(0, graph.problem, change, "amax")
+
+
+def at(rate: float | Schedule, step: int) -> float:
+    """The value at a step of what may be a number or a schedule."""
+    return rate(step) if callable(rate) else rate
+
+
+def checked_rate(name: str, rate: float | Schedule) -> float | Schedule:
+    """A schedule as it is; a number only when positive."""
+    return rate if callable(rate) else checked_positive(name, rate)

@@ -12,11 +12,13 @@ from vitrail.baselines.gradient import (
     Loss,
     Moments,
     adam,
+    at,
     batch_loss,
     check_graph,
     checked_choice,
-    checked_positive,
+    checked_rate,
     no_moments,
+    settled,
     sgd,
 )
 from vitrail.graph import FactorGraph
@@ -76,14 +78,9 @@ class StraightThrough(Solver[STEState]):
             direction, moments = adam(state.moments, gradient, ADAM_BETAS)
         else:
             direction, moments = sgd(state.moments, gradient, self.momentum)
-        rate = self.lr if isinstance(self.lr, float) else self.lr(key.step)
-        moved = (state.latent - rate * direction).clamp(-1, 1)
+        moved = (state.latent - at(self.lr, key.step) * direction).clamp(-1, 1)
         after = torch.where(feedback.active[graph.problem], moved, state.latent)
-        change = (
-            torch.sigmoid(CONFIDENCE * after) - torch.sigmoid(CONFIDENCE * state.latent)
-        ).abs()
-        residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
-        residual.scatter_reduce_(0, graph.problem, change.double(), "amax")
+        residual = settled(graph, CONFIDENCE * state.latent, CONFIDENCE * after)
         info = Info(residual, evaluations, torch.zeros_like(residual, dtype=torch.bool))
         return STEState(after, moments, order), info
 
@@ -102,7 +99,7 @@ def straight_through(
     *,
     lr: float | Schedule = 0.01,
     batch: int | None = 128,
-    loss: Loss = "logistic",
+    loss: Loss = "hinge",
     momentum: float = 0.0,
 ) -> StraightThrough:
     """Straight-through gradient descent for any net of `vitrail.nn`, run like any solver.
@@ -110,12 +107,10 @@ def straight_through(
     optimiser: "adam", or "sgd" with `momentum`; the paper has "sgd" with lr 0.1.
     lr: step length, a number or a function of the step.
     batch: examples a step in each problem; None takes all.
-    loss: "logistic" (cross-entropy) or "hinge", of the margin in units of √inputs.
+    loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
     """
     checked_choice("optimiser", optimiser, Optimiser)
     checked_choice("loss", loss, Loss)
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
-    if isinstance(lr, int | float):
-        lr = checked_positive("lr", lr)
-    return StraightThrough(optimiser, lr, Batches(batch), loss, momentum)
+    return StraightThrough(optimiser, checked_rate("lr", lr), Batches(batch), loss, momentum)
