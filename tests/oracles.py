@@ -49,8 +49,8 @@ def marginals_by_enumeration(graph: FactorGraph) -> Tensor:
     log_weight = states.double() @ graph.log_prior
     for block in graph.blocks:
         index = block.scope.index().expand(block.num_factors, block.arity)
-        for s, state in enumerate(states):
-            log_weight[s] += block.log_potential(state[index][:, None]).sum()
+        local = states[:, index].transpose(0, 1)  # (F, 2^V, A)
+        log_weight += block.log_potential(local).sum(0)
     weight = torch.exp(log_weight - log_weight.max())
     return (weight @ states.double()) / weight.sum()
 
