@@ -1,3 +1,52 @@
 """vitrail trains networks whose weights are bits, by message passing instead of gradients."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+# Names load on first use, so that `vitrail --version` and a short script start fast.
+_HOME = {
+    "BinaryNetClassifier": "vitrail.estimator",
+    "FactorGraph": "vitrail.graph",
+    "Solution": "vitrail.solvers",
+    "Status": "vitrail.solvers",
+    "belief_propagation": "vitrail.solvers",
+    "blackbox": "vitrail.factors",
+    "factor_graph": "vitrail.graph",
+    "join": "vitrail.graph",
+    "network": "vitrail.factors",
+    "perceptron": "vitrail.factors",
+    "run": "vitrail.solvers",
+    "table": "vitrail.factors",
+}
+
+if TYPE_CHECKING:
+    from vitrail.factors import blackbox, network, perceptron, table
+    from vitrail.graph import FactorGraph, factor_graph, join
+    from vitrail.solvers import Solution, Status, belief_propagation, run
+
+__all__ = [
+    "FactorGraph",
+    "Solution",
+    "Status",
+    "__version__",
+    "belief_propagation",
+    "blackbox",
+    "factor_graph",
+    "join",
+    "network",
+    "perceptron",
+    "run",
+    "table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'vitrail' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
