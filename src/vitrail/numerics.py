@@ -20,7 +20,7 @@ def on_lattice(log_odds: Tensor) -> Tensor:
     Sums of such numbers are exact in float64 whatever their order, so beliefs kept
     incrementally cannot drift and do not depend on chunks, threads or ranks.
     """
-    return torch.round(log_odds.to(torch.float64) * LATTICE) / LATTICE
+    return (log_odds.to(torch.float64) * LATTICE).round_().div_(LATTICE)
 
 
 def chunks(rows: int, bytes_per_row: int, memory: int) -> Iterator[slice]:

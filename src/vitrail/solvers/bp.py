@@ -13,7 +13,7 @@ from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.damping import Damping, Schedule, constant
 from vitrail.solvers.schedules import Batches, Order
-from vitrail.updates import Update, damped
+from vitrail.updates import Update
 
 PRIOR_SCALE = 0.1  # log-odds; enough to break the symmetry of a graph without information
 
@@ -73,23 +73,25 @@ class BeliefPropagation(Solver[BPState]):
                 continue
             factors = block if index is None else block.select(index)
             old = messages[number] if index is None else messages[number][index]
-            result = self.update.messages(key, factors, state.belief, old)
             problem = graph.factor_problem(factors)
-            gamma = damping[problem][:, None]
-            new = damped(old, result.log_odds, gamma, self.damping.on_probability)
-            belief += factors.scope.total(new.double() - old.double(), graph.num_variables)
-            messages[number] = new if index is None else messages[number].index_copy(0, index, new)
-
-            change = (torch.sigmoid(new) - torch.sigmoid(old)).abs().amax(1).double()
-            residual.scatter_reduce_(0, problem, change, "amax")
+            result = self.update.sweep(
+                key, factors, state.belief, old, damping[problem], self.damping.on_probability
+            )
+            belief += result.moved
+            messages[number] = (
+                result.messages
+                if index is None
+                else messages[number].index_copy(0, index, result.messages)
+            )
+            residual.scatter_reduce_(0, problem, result.change.double(), "amax")
             if self.update.exact:
-                contradiction[problem[result.starved.any(1)]] = True
+                contradiction[problem[result.starved > 0]] = True
             starved += int(result.starved.sum())
-            evaluations += result.estimate.evaluations
-            if result.estimate.min_hits is not None:
-                hits.append(result.estimate.min_hits)
-            if result.estimate.effective_samples is not None:
-                effective.append(result.estimate.effective_samples)
+            evaluations += result.evaluations
+            if result.min_hits is not None:
+                hits.append(result.min_hits)
+            if result.effective_samples is not None:
+                effective.append(result.effective_samples)
         field = state.field
         if self.reinforcement is not None:
             field = on_lattice(self.reinforcement(key.step) * belief)

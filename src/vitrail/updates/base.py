@@ -41,6 +41,19 @@ class Messages:
     estimate: Estimate
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """A batch of factors after a damped update, and what it did to the variables."""
+
+    messages: Tensor  # (F, A) float32 log-odds, on the lattice
+    moved: Tensor  # (V,) float64: sum of the new messages less the old ones, exactly
+    change: Tensor  # (F,): largest change of a factor's messages, as probabilities
+    starved: Tensor  # (F,) int64: messages that say nothing
+    evaluations: int
+    min_hits: int | None = None
+    effective_samples: float | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Update(ABC):
     """A way to compute factor→variable messages."""
@@ -60,6 +73,31 @@ class Update(ABC):
     @abstractmethod
     def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
         """From the belief (V,) float64 and the factors' last messages (F, A), log-odds."""
+
+    def sweep(
+        self,
+        key: Key,
+        factors: Factors,
+        belief: Tensor,
+        message: Tensor,
+        damping: Tensor,
+        on_probability: bool,
+    ) -> Sweep:
+        """New messages, damped by γ (F,): what a step of belief propagation does to factors.
+
+        This is the definition; an update with a compiled twin does it in one visit of each row.
+        """
+        result = self.messages(key, factors, belief, message)
+        new = damped(message, result.log_odds, damping[:, None], on_probability)
+        return Sweep(
+            new,
+            factors.scope.total(new.double() - message.double(), belief.shape[0]),
+            (torch.sigmoid(new) - torch.sigmoid(message)).abs().amax(1),
+            result.starved.sum(1),
+            result.estimate.evaluations,
+            result.estimate.min_hits,
+            result.estimate.effective_samples,
+        )
 
     def _as_messages(self, estimate: Estimate) -> Messages:
         one, zero = estimate.log_one[:, 0], estimate.log_zero[:, 0]
@@ -133,6 +171,8 @@ def damped(old: Tensor, new: Tensor, damping: Tensor, on_probability: bool) -> T
     On probabilities as in the paper (appendix C.1, whose formula misses the second γ), or on
     log-odds. Only this direction is damped: the variable→factor side is not stored.
     """
+    if bool((damping >= 1).all()):
+        return on_lattice(new).to(torch.float32)
     old = old.to(torch.float64)
     if on_probability:
         mixed = torch.logit(torch.sigmoid(old) * (1 - damping) + torch.sigmoid(new) * damping)
