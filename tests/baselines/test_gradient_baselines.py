@@ -129,8 +129,8 @@ def test_weights_of_factors_count_in_the_loss():
     bits = torch.full((inputs.shape[1],), 0.3)
     weighted = factor_graph(perceptron(inputs, labels, weight=weight))
     first = factor_graph(perceptron(inputs[:10], labels[:10]))
-    losses = [batch_loss(graph, [None], bits, "hinge")[0] for graph in (weighted, first)]
-    assert torch.allclose(*losses)
+    one, other = (batch_loss(graph, [None], bits, "hinge")[0] for graph in (weighted, first))
+    assert torch.allclose(one, other)
 
 
 def test_bayesbinn_draws_follow_their_bernoulli():
