@@ -18,9 +18,12 @@ from typing import Self, TypedDict
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from vitrail.graph import Dense, Indexed, Scope, dense
 from vitrail.numerics import chunks
+
+_LOG_MEANS = WeakTensorKeyDictionary()  # betas → {count: table}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,11 +115,32 @@ class Factors(ABC):
     def log_mean(self, score_sum: Tensor, count: Tensor | float) -> Tensor:
         """Log of the mean potential over `count` draws whose scores add up to `score_sum`.
 
-        (F, …) float64. The one place where hits become log-probabilities.
+        (F, …) float64. The one place where hits become log-probabilities: integer hits of an
+        integer count through the table of `log_means`, which kernels use too.
         """
+        if not score_sum.is_floating_point() and isinstance(count, int):
+            table = self.log_means(count)
+            if table.shape[0] == 1:
+                return table[0][score_sum.to(torch.int64)]
+            return table.gather(1, score_sum.flatten(1).to(torch.int64)).view(score_sum.shape)
         floor = self.floor.view(-1, *(1,) * (score_sum.ndim - 1))
         share = score_sum.to(torch.float64) / count
         return torch.log(floor + (1 - floor) * share)
+
+    def log_means(self, count: int) -> Tensor:
+        """`log_mean` of 0…count hits of `count` draws: (F, count + 1) float64.
+
+        One row where all factors share a beta; kept for as long as the tensor of betas lives.
+        """
+        known: dict[int, Tensor] | None = _LOG_MEANS.get(self.beta)
+        if known is None:
+            known = _LOG_MEANS[self.beta] = {}
+        if count not in known:
+            same = self.num_factors > 0 and bool((self.beta == self.beta[0]).all())
+            floor = self.floor[:1, None] if same else self.floor[:, None]
+            share = torch.arange(count + 1, device=floor.device).double() / count
+            known[count] = torch.log(floor + (1 - floor) * share)
+        return known[count]
 
     def log_potential_mean(self, log_score: Tensor) -> Tensor:
         """Log of the mean potential from the log of the mean score, (F, …) float64.

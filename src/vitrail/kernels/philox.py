@@ -1,8 +1,38 @@
-"""Philox4x32-10, compiled: the same bits as `vitrail.random.philox`, one call at a time."""
+"""Philox4x32-10, compiled: the same bits as `vitrail.random.philox`.
+
+`philox` is one call. `fill` makes many at once: a plain loop over counters in 64-bit lanes, which
+the compiler turns into vector multiplies (AVX-512: eight calls side by side), where a call at a
+time would leave most of the machine idle.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit, uint32, uint64
+from numpy.typing import NDArray
+
+VECTOR = 8  # calls side by side in the widest registers; `fill` is fed multiples of it
+TILE = 128  # calls made at a time: 2 KiB of words, which stay in the nearest cache
+
+_LOW = uint64(0xFFFFFFFF)
+_SHIFT = uint64(32)
+
+
+@njit(inline="always")
+def rounds(c0, c1, c2, c3, k0, k1):
+    """Ten rounds on 32-bit values held in 64-bit words."""
+    for _ in range(10):
+        p0 = c0 * uint64(0xD2511F53)
+        p1 = c2 * uint64(0xCD9E8D57)
+        c0, c1, c2, c3 = (
+            (p1 >> _SHIFT) ^ c1 ^ k0,
+            p1 & _LOW,
+            (p0 >> _SHIFT) ^ c3 ^ k1,
+            p0 & _LOW,
+        )
+        k0 = (k0 + uint64(0x9E3779B9)) & _LOW
+        k1 = (k1 + uint64(0xBB67AE85)) & _LOW
+    return c0, c1, c2, c3
 
 
 @njit(
@@ -12,15 +42,39 @@ from numba import njit, uint32, uint64
 )
 def philox(c0, c1, c2, c3, k0, k1):
     """Four 32-bit words of the counter (c0, c1, c2, c3) under the key (k0, k1)."""
-    for _ in range(10):
-        p0 = uint64(c0) * uint64(0xD2511F53)
-        p1 = uint64(c2) * uint64(0xCD9E8D57)
-        c0, c1, c2, c3 = (
-            uint32(p1 >> uint64(32)) ^ c1 ^ k0,
-            uint32(p1),
-            uint32(p0 >> uint64(32)) ^ c3 ^ k1,
-            uint32(p0),
+    w0, w1, w2, w3 = rounds(uint64(c0), uint64(c1), uint64(c2), uint64(c3), uint64(k0), uint64(k1))
+    return uint32(w0), uint32(w1), uint32(w2), uint32(w3)
+
+
+@njit(inline="always")
+def fill(words, blocks, numbers, first, factor, step, k0, k1):
+    """words (4·T,) uint32 of the T calls at (blocks[t], first + numbers[t], factor, step)."""
+    for t in range(blocks.shape[0]):
+        w0, w1, w2, w3 = rounds(
+            uint64(blocks[t]),
+            (uint64(numbers[t]) + uint64(first)) & _LOW,
+            uint64(factor),
+            uint64(step),
+            uint64(k0),
+            uint64(k1),
         )
-        k0 = uint32(k0 + uint32(0x9E3779B9))
-        k1 = uint32(k1 + uint32(0xBB67AE85))
-    return c0, c1, c2, c3
+        words[4 * t] = uint32(w0)
+        words[4 * t + 1] = uint32(w1)
+        words[4 * t + 2] = uint32(w2)
+        words[4 * t + 3] = uint32(w3)
+
+
+def tile(
+    slots: int, samples: int, lanes: int
+) -> tuple[int, NDArray[np.uint32], NDArray[np.uint32]]:
+    """How `fill` goes through draws of `slots` lanes: samples at a time, and their addresses.
+
+    A tile holds whole samples, of ⌈slots/lanes⌉ calls each, about `TILE` calls in all and a
+    multiple of `VECTOR`; the calls that pad it are thrown away.
+    """
+    blocks = -(-slots // lanes)
+    tiles = max(1, round(samples * blocks / TILE))
+    together = max(1, -(-samples // tiles))
+    calls = -(-together * blocks // VECTOR) * VECTOR
+    call = np.arange(calls)
+    return together, (call % blocks).astype(np.uint32), (call // blocks).astype(np.uint32)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -19,6 +20,8 @@ from torch import Tensor
 from vitrail.factors import Factors
 from vitrail.numerics import DEFAULT_MEMORY, EXACT_LIMIT, SAMPLED_LIMIT, chunks, on_lattice
 from vitrail.random import Key
+
+Backend = Literal["auto", "torch", "numba", "triton"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class Messages:
 
     log_odds: Tensor  # (F, A) float64, clipped
     starved: Tensor  # (F, A) bool: both p̃ are zero, so the message says nothing
-    estimate: Estimate
+    evaluations: int
+    min_hits: int | None = None
+    effective_samples: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,16 +99,18 @@ class Update(ABC):
             factors.scope.total(new.double() - message.double(), belief.shape[0]),
             (torch.sigmoid(new) - torch.sigmoid(message)).abs().amax(1),
             result.starved.sum(1),
-            result.estimate.evaluations,
-            result.estimate.min_hits,
-            result.estimate.effective_samples,
+            result.evaluations,
+            result.min_hits,
+            result.effective_samples,
         )
 
     def _as_messages(self, estimate: Estimate) -> Messages:
         one, zero = estimate.log_one[:, 0], estimate.log_zero[:, 0]
         starved = torch.isneginf(one) & torch.isneginf(zero)
         log_odds = torch.where(starved, 0.0, one - zero).clamp(-self.limit, self.limit)
-        return Messages(log_odds, starved, estimate)
+        return Messages(
+            log_odds, starved, estimate.evaluations, estimate.min_hits, estimate.effective_samples
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +170,14 @@ def checked_count(name: str, value: int, least: int = 1) -> int:
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
     return value
+
+
+def checked_backend(backend: Backend) -> Backend:
+    """`backend`, or an error when there is none of that name."""
+    if backend not in get_args(Backend):
+        names = ", ".join(map(repr, get_args(Backend)))
+        raise ValueError(f"unknown backend {backend!r}; choose one of {names}")
+    return backend
 
 
 def damped(old: Tensor, new: Tensor, damping: Tensor, on_probability: bool) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +11,14 @@ from torch import Tensor
 from vitrail.factors import Factors
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key, Stream, thresholds
-from vitrail.updates.base import CavityUpdate, Estimate, checked_count
+from vitrail.updates.base import (
+    Backend,
+    CavityUpdate,
+    Estimate,
+    Messages,
+    checked_backend,
+    checked_count,
+)
 from vitrail.updates.draws import configurations
 
 
@@ -25,42 +33,84 @@ class Flip(CavityUpdate):
     samples: int
     smoothing: float = 0.0
     stream: Stream = Stream.CONFIGURATION
+    backend: Backend = "auto"
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
+        if self._twin(factors, cavity.shape[1]) is not None:
+            return cavity.shape[1] * factors.arity * 64
         draws = cavity.shape[1] * self.samples
         neighbours = 1 if factors.cheap_flips else factors.arity
         return draws * (40 * factors.arity + neighbours * factors.row_bytes)
 
+    def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
+        twin = None if self.smoothing else self._twin(factors, 1)
+        if twin is None:
+            return super().messages(key, factors, belief, message)
+        key = key.of(self.stream)
+        log_odds, starved = twin.messages(key, factors, belief, message, self.samples, self.limit)
+        return Messages(log_odds, starved, self._evaluations(factors, 1), self.samples)
+
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        states = configurations(key.of(self.stream), factors, thresholds(cavity), self.samples)
-        one, zero = factors.flips(states)
-        shape = (factors.num_factors, cavity.shape[1], self.samples, factors.arity)
-        hits_one, hits_zero = (_total(score.view(shape), dim=2) for score in (one, zero))
-        count = float(self.samples)
+        twin = self._twin(factors, cavity.shape[1])
+        hits = self._hits if twin is None else twin.hits
+        one, zero, drawn = hits(key.of(self.stream), factors, thresholds(cavity), self.samples)
+        count: float = self.samples
         if self.smoothing:
-            drawn = torch.where(states, one, zero)[..., 0].view(shape[:3])
-            extra = self.smoothing * _total(drawn, dim=2) / count
-            hits_one, hits_zero = hits_one + extra[..., None], hits_zero + extra[..., None]
-            count += self.smoothing
-        neighbours = 0 if factors.cheap_flips else factors.arity
+            extra = (self.smoothing * drawn.double() / count)[..., None]
+            one, zero, count = one + extra, zero + extra, count + self.smoothing
         return Estimate(
-            factors.log_mean(hits_one, count),
-            factors.log_mean(hits_zero, count),
-            states.shape[0] * states.shape[1] * (1 + neighbours),
+            factors.log_mean(one, count),
+            factors.log_mean(zero, count),
+            self._evaluations(factors, cavity.shape[1]),
             self.samples,
         )
 
+    def _hits(
+        self, key: Key, factors: Factors, threshold: Tensor, samples: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The definition: scores with each weight set to 1 and to 0, (F, R, A), as drawn (F, R)."""
+        states = configurations(key, factors, threshold, samples)
+        one, zero = factors.flips(states)
+        num_factors, tracks, arity = threshold.shape
+        shape = (num_factors, tracks, samples, arity)
+        drawn = torch.where(states, one, zero)[..., :1]
+        scores = one.view(shape), zero.view(shape), drawn.view(*shape[:3], 1)
+        totals = [_total(score, dim=2) for score in scores]
+        return totals[0], totals[1], totals[2][..., 0]
+
+    def _twin(self, factors: Factors, tracks: int) -> Any:
+        """The compiled module that serves these factors, if any."""
+        from vitrail.kernels import dispatch
+
+        lanes = factors.num_factors * tracks * self.samples * factors.arity
+        return dispatch.find("flip", self.backend, factors, lanes, self.samples)
+
+    def _evaluations(self, factors: Factors, tracks: int) -> int:
+        neighbours = 0 if factors.cheap_flips else factors.arity
+        return factors.num_factors * tracks * self.samples * (1 + neighbours)
+
 
 def _total(score: Tensor, dim: int) -> Tensor:
-    return score.sum(
-        dim, dtype=torch.float64 if score.is_floating_point() else torch.int64
-    ).double()
+    return score.sum(dim, dtype=torch.float64 if score.is_floating_point() else torch.int64)
 
 
-def flip(samples: int = 5, *, smoothing: float = 0.0, memory: int = DEFAULT_MEMORY) -> Flip:
+def flip(
+    samples: int = 5,
+    *,
+    smoothing: float = 0.0,
+    memory: int = DEFAULT_MEMORY,
+    backend: Backend = "auto",
+) -> Flip:
     """Sampled messages by single flips.
+
+    backend: "auto" takes the fastest there is; all give the same messages.
 
     >>> flip(samples=64).samples
     64
     """
-    return Flip(samples=checked_count("samples", samples), smoothing=smoothing, memory=memory)
+    return Flip(
+        samples=checked_count("samples", samples),
+        smoothing=smoothing,
+        memory=memory,
+        backend=checked_backend(backend),
+    )

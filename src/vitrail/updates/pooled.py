@@ -27,6 +27,10 @@ class Pooled(Update):
     smoothing: float = 1.0
 
     def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
+        return self._as_messages(self.estimate(key, factors, belief, message))
+
+    def estimate(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
+        """log p̃ of the factors, (F, 1, A), from the belief (V,) and their last messages (F, A)."""
         key = key.of(Stream.CONFIGURATION)
         zero = torch.zeros((), dtype=torch.int64, device=belief.device)
         numbers = torch.arange(self.samples, device=belief.device)
@@ -41,7 +45,7 @@ class Pooled(Update):
         for rows in chunks(factors.num_factors, per_factor, self.memory):
             index = torch.arange(rows.start, rows.stop, device=belief.device)
             parts.append(self._estimate(factors.select(index), pool, shift[rows]))
-        return self._as_messages(_joined(parts, cavity[:, None]))
+        return _joined(parts, cavity[:, None])
 
     def _estimate(self, factors: Factors, pool: Tensor, shift: Tensor) -> Estimate:
         states = factors.scope.gather(pool).transpose(0, 1)  # (F or 1, S, A)

@@ -1,0 +1,1 @@
+"""Fast twins of updates and the compiled loops of baselines; imported when used."""

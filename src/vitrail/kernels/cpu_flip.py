@@ -1,0 +1,109 @@
+"""`flip` on the CPU: tensors in and out of the compiled kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitrail.factors import Factors, Network, Perceptron
+from vitrail.graph import Dense
+from vitrail.kernels import cpu_perceptron, philox
+from vitrail.kernels.threads import over_rows
+from vitrail.random import Key, threshold_edges
+
+MAX_SAMPLES = 2**15 - 1  # hits are counted in 16-bit lanes
+
+
+def serves(factors: Factors, samples: int) -> bool:
+    """Perceptrons, whichever way they are spelled."""
+    return samples <= MAX_SAMPLES and _low(factors) is not None
+
+
+def _low(factors: Factors) -> int | None:
+    """What a zero bit stands for, where the factors are perceptrons."""
+    if isinstance(factors, Perceptron):
+        return factors.low
+    if isinstance(factors, Network) and factors.layers is not None:
+        layers = factors.layers
+        return layers.low_output if (layers.num_hidden, layers.num_outputs) == (0, 1) else None
+    return None
+
+
+def hits(
+    key: Key, factors: Perceptron | Network, threshold: Tensor, samples: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of S draws a track those that meet the label: with each weight set to 1, to 0, as drawn.
+
+    threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
+    """
+    one = torch.empty(threshold.shape, dtype=torch.int32)
+    zero, drawn = torch.empty_like(one), torch.empty(threshold.shape[:2], dtype=torch.int32)
+    arguments: tuple[Any, ...] = (
+        threshold.contiguous().numpy(),
+        *_classifiers(factors),
+        _low(factors),
+        samples,
+        *_draws(key, factors.arity, threshold.shape[1] * samples),
+        one.numpy(),
+        zero.numpy(),
+        drawn.numpy(),
+    )
+    over_rows(
+        lambda begin, end: cpu_perceptron.hits(begin, end, *arguments),
+        factors.num_factors,
+        threshold[0].numel() * samples if factors.num_factors else 0,
+    )
+    return one, zero, drawn
+
+
+def messages(
+    key: Key, factors: Perceptron | Network, belief: Tensor, message: Tensor, samples: int,
+    limit: float,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Log-odds (F, A) float64 and starved (F, A) bool from beliefs and last messages."""
+    log_odds = torch.empty(message.shape, dtype=torch.float64)
+    starved = torch.empty(message.shape, dtype=torch.bool)
+    arguments: tuple[Any, ...] = (
+        *_beliefs(factors, belief),
+        message.contiguous().numpy(),
+        threshold_edges(message.device).numpy(),
+        limit,
+        *_classifiers(factors),
+        _low(factors),
+        samples,
+        factors.log_means(samples).numpy(),
+        *_draws(key, factors.arity, samples),
+        log_odds.numpy(),
+        starved.numpy(),
+    )
+    over_rows(
+        lambda begin, end: cpu_perceptron.messages(begin, end, *arguments),
+        factors.num_factors,
+        factors.arity * (samples + 4),  # thresholds and logs weigh about four draws
+    )
+    return log_odds, starved
+
+
+def _classifiers(factors: Perceptron | Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Inputs (F, I) int8, labels and ids (F,) int64."""
+    return (
+        factors.inputs.flatten(1).contiguous().numpy(),
+        factors.labels.numpy(),
+        factors.ids.numpy(),
+    )
+
+
+def _beliefs(factors: Factors, belief: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Beliefs and where each factor's run of them begins."""
+    if isinstance(factors.scope, Dense):
+        return belief.contiguous().numpy(), factors.scope.start.numpy()
+    runs = factors.scope.gather(belief)
+    return runs.flatten().numpy(), np.arange(factors.num_factors) * factors.arity
+
+
+def _draws(key: Key, slots: int, samples: int) -> tuple[object, ...]:
+    """The tile and the shared part of the draws' address."""
+    return *philox.tile(slots, samples, lanes=8), *np.array([key.step, *key.words()], np.uint32)

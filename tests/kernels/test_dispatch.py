@@ -1,0 +1,67 @@
+"""Which backend serves: auto may fall back, a named one fails loudly."""
+
+import sys
+import threading
+
+import pytest
+import torch
+from cases_of_kernels import perceptrons
+from oracles import random_table
+
+from vitrail.kernels import dispatch
+from vitrail.random import Key
+from vitrail.updates import flip
+
+
+@pytest.fixture
+def cavity():
+    return torch.zeros(2, 1, 3, dtype=torch.float64)
+
+
+def test_auto_falls_back_where_there_is_no_kernel(cavity):
+    table = random_table(0, 2, 3, 1.0)
+    one = flip(5).estimate(Key(0), table, cavity)
+    two = flip(5, backend="torch").estimate(Key(0), table, cavity)
+    assert torch.equal(one.log_one, two.log_one)
+
+
+def test_a_named_backend_without_a_kernel_says_what_to_do(cavity):
+    with pytest.raises(dispatch.BackendError, match=r"no kernel for flip on these Table.*'torch'"):
+        flip(5, backend="numba").estimate(Key(0), random_table(0, 2, 3, 1.0), cavity)
+
+
+def test_a_named_backend_on_the_wrong_device_says_where_it_runs(cavity):
+    with pytest.raises(
+        dispatch.BackendError, match="'triton' runs on cuda, the factors are on cpu"
+    ):
+        flip(5, backend="triton").estimate(Key(0), perceptrons(2, 3), cavity)
+
+
+def test_an_unknown_backend_is_refused_with_the_list():
+    with pytest.raises(ValueError, match="unknown backend 'fpga'; choose one of 'auto'"):
+        flip(5, backend="fpga")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_missing_package_stops_only_the_named_backend(monkeypatch):
+    monkeypatch.setitem(dispatch.TWINS, "flip", {"numba": "vitrail.kernels.no_such_kernel"})
+    monkeypatch.setattr(dispatch, "PATIENCE", 0)
+    assert dispatch.find("flip", "auto", perceptrons(2, 3), 10, 5) is None
+    with pytest.raises(dispatch.BackendError, match=r"not here .*install numba"):
+        dispatch.find("flip", "numba", perceptrons(2, 3), 10, 5)
+
+
+def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
+    monkeypatch.delitem(sys.modules, "vitrail.kernels.cpu_flip", raising=False)
+    monkeypatch.setattr(dispatch, "_drawn", 0)
+    asked = []
+    monkeypatch.setattr(dispatch, "load", asked.append)
+    assert dispatch.find("flip", "auto", perceptrons(2, 3), 1000, 5) is None
+    assert asked == []
+
+
+def test_loading_is_announced_where_it_takes_long(monkeypatch, capsys):
+    waiting = threading.Event()
+    monkeypatch.setattr(dispatch, "COMPILING", 0.0)
+    monkeypatch.setattr("importlib.import_module", lambda name: waiting.wait(0.3))
+    dispatch.load("vitrail.kernels.slow_to_compile")
+    assert "compiling kernels" in capsys.readouterr().err
