@@ -273,16 +273,6 @@ def test_a_run_after_another_keeps_what_it_found():
     assert torch.equal(second.best[:11], first.best[:11])
 
 
-def test_reinforcement_solves_a_random_perceptron():
-    inputs, labels = random_inputs(7, 60, 151), random_labels(7, 60)
-    graph = factor_graph(perceptron(inputs, labels))
-    solver = belief_propagation(
-        closed_form("gaussian"), damping=1.0, reinforcement=lambda step: min(0.99, 0.01 * step)
-    )
-    solution = run(solver, graph, max_steps=200)
-    assert solution.status[0] == Status.SOLVED
-
-
 BAD = {
     "damping zero": (lambda: constant(0.0), "above 0"),
     "damping on something else": (lambda: constant(0.5, on="messages"), "'probability' or"),

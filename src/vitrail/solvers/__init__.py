@@ -1,15 +1,19 @@
 """Solvers: init/step pairs under one loop."""
 
+from vitrail.solvers.annealed import Annealed, annealed, geometric
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.bp import BeliefPropagation, BPState, belief_propagation
 from vitrail.solvers.checkpoint import CheckpointError
-from vitrail.solvers.damping import Damping, adaptive, constant, scheduled
+from vitrail.solvers.damping import Damping, adaptive, constant, held, scheduled
 from vitrail.solvers.history import History
+from vitrail.solvers.reinforcement import Reinforced, exponential, linear, reinforced
 from vitrail.solvers.run import Solution, run
 from vitrail.solvers.schedules import Batches
 from vitrail.solvers.status import Status
+from vitrail.solvers.steady import Steady, steady
 
 __all__ = [
+    "Annealed",
     "BPState",
     "Batches",
     "BeliefPropagation",
@@ -18,12 +22,21 @@ __all__ = [
     "Feedback",
     "History",
     "Info",
+    "Reinforced",
     "Solution",
     "Solver",
     "Status",
+    "Steady",
     "adaptive",
+    "annealed",
     "belief_propagation",
     "constant",
+    "exponential",
+    "geometric",
+    "held",
+    "linear",
+    "reinforced",
     "run",
     "scheduled",
+    "steady",
 ]

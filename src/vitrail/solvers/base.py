@@ -62,6 +62,16 @@ class Solver(ABC, Generic[StateT]):
         """Configurations worth a look, (C, V) bool; the first is the decoded one."""
         return threshold(key, self.log_odds(graph, state))[None]
 
+    def shifted(self, state: StateT, by: Tensor) -> StateT:
+        """The state with `by` (V,), log-odds on the lattice, added to every variable's prior."""
+        raise TypeError(
+            f"{type(self).__name__} has no prior to shift; use a message-passing solver"
+        )
+
+    def renewed(self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor) -> StateT:
+        """The state with the chosen problems, (P,) bool, taken from a `fresh` one."""
+        raise TypeError(f"{type(self).__name__} cannot start single problems anew; run it again")
+
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         """Steps in which every factor is updated once, (P,) int64."""
         return torch.ones(graph.num_problems, dtype=torch.int64, device=graph.device)

@@ -11,7 +11,7 @@ from vitrail.graph import FactorGraph
 from vitrail.numerics import on_lattice
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
-from vitrail.solvers.damping import Damping, Schedule, constant
+from vitrail.solvers.damping import Damping, constant
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
@@ -23,9 +23,8 @@ class BPState:
     """Only factor→variable messages are stored: a cavity is the belief less the own message."""
 
     messages: tuple[Tensor, ...]  # (F, A) a block, float32 log-odds on the lattice
-    belief: Tensor  # (V,) float64 log-odds: prior + field + all messages, exactly
+    belief: Tensor  # (V,) float64 log-odds: prior + all messages, exactly
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
-    field: Tensor  # (V,) float64, reinforcement
     damping: Tensor  # (P,) float64
     order: Order
 
@@ -42,7 +41,6 @@ class BeliefPropagation(Solver[BPState]):
     damping: Damping
     batches: Batches
     prior_scale: float
-    reinforcement: Schedule | None
 
     def init(self, key: Key, graph: FactorGraph) -> BPState:
         noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
@@ -51,7 +49,6 @@ class BeliefPropagation(Solver[BPState]):
             tuple(_no_messages(block.num_factors, block.arity, graph) for block in graph.blocks),
             prior,
             prior,
-            torch.zeros_like(prior),
             torch.full((graph.num_problems,), self.damping.start(), device=graph.device).double(),
             self.batches.start(graph),
         )
@@ -92,17 +89,8 @@ class BeliefPropagation(Solver[BPState]):
                 hits.append(result.min_hits)
             if result.effective_samples is not None:
                 effective.append(result.effective_samples)
-        field = state.field
-        if self.reinforcement is not None:
-            field = on_lattice(self.reinforcement(key.step) * belief)
-            belief = belief + (field - state.field)
         state = replace(
-            state,
-            messages=tuple(messages),
-            belief=belief,
-            field=field,
-            damping=damping,
-            order=order,
+            state, messages=tuple(messages), belief=belief, damping=damping, order=order
         )
         return state, Info(
             residual=residual,
@@ -115,6 +103,26 @@ class BeliefPropagation(Solver[BPState]):
 
     def log_odds(self, graph: FactorGraph, state: BPState) -> Tensor:
         return state.belief
+
+    def shifted(self, state: BPState, by: Tensor) -> BPState:
+        return replace(state, belief=state.belief + by, prior=state.prior + by)
+
+    def renewed(
+        self, graph: FactorGraph, state: BPState, fresh: BPState, problems: Tensor
+    ) -> BPState:
+        here = problems[graph.problem]
+        return replace(
+            state,
+            messages=tuple(
+                torch.where(problems[graph.factor_problem(block)][:, None], new, old)
+                for block, new, old in zip(
+                    graph.blocks, fresh.messages, state.messages, strict=True
+                )
+            ),
+            belief=torch.where(here, fresh.belief, state.belief),
+            prior=torch.where(here, fresh.prior, state.prior),
+            damping=torch.where(problems, fresh.damping, state.damping),
+        )
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.batches.epoch_steps(graph)
@@ -130,7 +138,6 @@ def belief_propagation(
     damping: Damping | float = 0.2,
     batch: int | None = None,
     prior_scale: float = PRIOR_SCALE,
-    reinforcement: Schedule | None = None,
 ) -> BeliefPropagation:
     """Belief propagation on any graph.
 
@@ -138,9 +145,8 @@ def belief_propagation(
     damping: weight of the new message, a number or a `Damping`.
     batch: factors updated a step in each problem; None updates all.
     prior_scale: spread of the random prior (log-odds) that breaks symmetry; 0 for none.
-    reinforcement: share of its belief that each variable is fed back, by step; None for none.
     """
     if prior_scale < 0:
         raise ValueError(f"prior_scale must be at least 0, got {prior_scale}")
     damping = constant(damping) if isinstance(damping, int | float) else damping
-    return BeliefPropagation(update, damping, Batches(batch), prior_scale, reinforcement)
+    return BeliefPropagation(update, damping, Batches(batch), prior_scale)

@@ -49,6 +49,19 @@ class Scheduled(Damping):
 
 
 @dataclass(frozen=True)
+class Held(Damping):
+    """γ as it stands in the state: it is set from outside, by `steady`."""
+
+    first: float
+
+    def at(self, step: int) -> float:
+        return self.first
+
+    def next(self, step: int, current: Tensor, accuracy: Tensor) -> Tensor:
+        return current
+
+
+@dataclass(frozen=True)
 class Adaptive(Damping):
     """The paper's rule (appendix C.3): every `every` steps γ = 1 − accuracy, within [low, 1]."""
 
@@ -68,6 +81,11 @@ class Adaptive(Damping):
 def constant(value: float, *, on: str = "probability") -> Damping:
     """The same γ at every step."""
     return Constant(_on(on), _checked(value))
+
+
+def held(first: float, *, on: str = "probability") -> Damping:
+    """γ starts at `first` and is moved by `steady`, which backs off when beliefs oscillate."""
+    return Held(_on(on), _checked(first))
 
 
 def scheduled(schedule: Schedule, *, on: str = "probability") -> Damping:

@@ -1,0 +1,76 @@
+"""Annealed beta: the same solver on a graph that hardens step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from vitrail.graph import FactorGraph
+from vitrail.random import Key
+from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.damping import Schedule
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """beta from `first` to `last` in `steps` steps, then `last`."""
+
+    first: float
+    last: float
+    steps: int
+
+    def __call__(self, step: int) -> float:
+        done = min(1.0, step / self.steps)
+        return self.first ** (1 - done) * self.last**done
+
+
+def geometric(first: float, last: float, steps: int) -> Geometric:
+    """A schedule of beta, each step the same factor.
+
+    >>> geometric(0.5, 8.0, steps=4)(2)
+    2.0
+    """
+    if not 0 < first < float("inf") or not 0 < last < float("inf") or steps < 1:
+        raise ValueError(
+            f"beta goes from one positive number to another in at least one step, "
+            f"got {first}, {last} in {steps}"
+        )
+    return Geometric(first, last, steps)
+
+
+@dataclass(frozen=True)
+class Annealed(Solver[Any]):
+    """Step t sees every factor at beta = schedule(t); accuracy and best do not depend on beta."""
+
+    solver: Solver
+    beta: Schedule
+
+    def init(self, key: Key, graph: FactorGraph) -> Any:
+        return self.solver.init(key, graph)
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: Any, feedback: Feedback
+    ) -> tuple[Any, Info]:
+        return self.solver.step(key, graph.with_beta(self.beta(key.step)), state, feedback)
+
+    def log_odds(self, graph: FactorGraph, state: Any) -> Tensor:
+        return self.solver.log_odds(graph, state)
+
+    def candidates(self, key: Key, graph: FactorGraph, state: Any) -> Tensor:
+        return self.solver.candidates(key, graph, state)
+
+    def shifted(self, state: Any, by: Tensor) -> Any:
+        return self.solver.shifted(state, by)
+
+    def renewed(self, graph: FactorGraph, state: Any, fresh: Any, problems: Tensor) -> Any:
+        return self.solver.renewed(graph, state, fresh, problems)
+
+    def epoch_steps(self, graph: FactorGraph) -> Tensor:
+        return self.solver.epoch_steps(graph)
+
+
+def annealed(solver: Solver, beta: Schedule) -> Annealed:
+    """Anneal any solver: `annealed(belief_propagation(flip(8)), geometric(0.5, 5.0, 200))`."""
+    return Annealed(solver, beta)

@@ -1,0 +1,93 @@
+"""Damping that backs off when beliefs oscillate, and grows again when they do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vitrail.graph import FactorGraph
+from vitrail.random import Key
+from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.wrapping import Wrapper
+
+
+@dataclass(frozen=True)
+class SteadyState:
+    """The solver inside, its beliefs at the last step, and how they had moved."""
+
+    inner: Any
+    belief: Tensor  # (V,) float64 log-odds
+    change: Tensor  # (V,) float64
+
+
+@dataclass(frozen=True)
+class Steady(Wrapper[SteadyState]):
+    """γ ← cut·γ where the beliefs turn back, else grow·γ, within [low, high], per problem.
+
+    Beliefs turn back when a step undoes the one before it: the cosine between the changes of
+    P(w = 1) at two steps in a row is below −½. An undamped flood over many factors does so from
+    its second step, each overshooting the other.
+    """
+
+    low: float
+    high: float
+    cut: float
+    grow: float
+
+    def init(self, key: Key, graph: FactorGraph) -> SteadyState:
+        inner = self.solver.init(key, graph)
+        belief = self.solver.log_odds(graph, inner)
+        return SteadyState(inner, belief, torch.zeros_like(belief))
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: SteadyState, feedback: Feedback
+    ) -> tuple[SteadyState, Info]:
+        inner, info = self.solver.step(key, graph, state.inner, feedback)
+        belief = self.solver.log_odds(graph, inner)
+        change = torch.sigmoid(belief) - torch.sigmoid(state.belief)
+        cosine = _cosine(graph, change, state.change)
+        factor = torch.where(cosine < -0.5, self.cut, self.grow)
+        factor = torch.where(feedback.active, factor, 1.0)
+        damping = (inner.damping * factor).clamp(self.low, self.high)
+        inner = replace(inner, damping=damping)
+        info = replace(info, records={**info.records, "damping": damping})
+        return SteadyState(inner, belief, change), info
+
+    def shifted(self, state: SteadyState, by: Tensor) -> SteadyState:
+        inner = self.solver.shifted(state.inner, by)
+        return replace(state, inner=inner, belief=state.belief + by)
+
+    def renewed(
+        self, graph: FactorGraph, state: SteadyState, fresh: SteadyState, problems: Tensor
+    ) -> SteadyState:
+        here = problems[graph.problem]
+        return SteadyState(
+            self.solver.renewed(graph, state.inner, fresh.inner, problems),
+            torch.where(here, fresh.belief, state.belief),
+            torch.where(here, 0.0, state.change),
+        )
+
+
+def steady(
+    solver: Solver, *, low: float = 0.01, high: float = 1.0, cut: float = 0.5, grow: float = 1.02
+) -> Steady:
+    """Let γ follow the oscillation of a solver made with `damping=held(first)`."""
+    if not 0 < low <= high <= 1:
+        raise ValueError(f"damping lies between 0 < low <= high <= 1, got {low} and {high}")
+    if not 0 < cut < 1 <= grow:
+        raise ValueError(f"cut must lie in (0, 1) and grow be at least 1, got {cut} and {grow}")
+    return Steady(solver, low, high, cut, grow)
+
+
+def _cosine(graph: FactorGraph, one: Tensor, other: Tensor) -> Tensor:
+    """Cosine of two (V,) vectors within each problem, (P,); 0 where one of them is zero."""
+
+    def total(values: Tensor) -> Tensor:
+        zero = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
+        return zero.index_add_(0, graph.problem, values)
+
+    size = (total(one * one) * total(other * other)).sqrt()
+    return torch.where(size > 0, total(one * other) / size.clamp(min=1e-300), 0.0)
