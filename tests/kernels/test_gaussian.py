@@ -69,22 +69,15 @@ def test_the_sum_of_changes_is_exact_and_on_the_lattice():
 
 
 def test_the_number_of_threads_does_not_show():
-    from vitrail.kernels.gaussian import gaussian_sweep
-
-    block, draws = problem(65, 21, math.inf, "bipolar")
-    belief, message = start(65, 21, 1.0, draws)
-    arrays = (
-        block.inputs.numpy(),
-        block.labels.numpy(),
-        block.low,
-        block.beta.numpy(),
-        belief.numpy(),
-        block.scope.index()[:, 0].contiguous().numpy(),
-        message.numpy(),
-        30.0,
-        torch.full((21,), 0.7).numpy(),
-        True,
-    )
-    one, three = (gaussian_sweep(*arrays, threads=threads) for threads in (1, 3))
-    assert (one.messages == three.messages).all()
-    assert (one.moved == three.moved).all()
+    update = closed_form("gaussian")
+    block, draws = problem(501, 1200, math.inf, "bipolar")
+    belief, message = start(501, 1200, 1.0, draws)
+    gamma = torch.full((1200,), 0.7)
+    one = update.sweep(Key(0), block, belief, message, gamma, True)
+    try:
+        torch.set_num_threads(3)
+        three = update.sweep(Key(0), block, belief, message, gamma, True)
+    finally:
+        torch.set_num_threads(1)
+    assert torch.equal(one.messages, three.messages)
+    assert torch.equal(one.moved, three.moved)

@@ -13,13 +13,15 @@ keep their ratio. Nothing here branches or calls a library, so LLVM turns it int
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 from numba import njit
 from numpy import float32, int32
 from numpy.typing import NDArray
+
+from vitrail.kernels.threads import over_rows
 
 LATTICE = float32(2.0**19)  # as in `vitrail.numerics`
 LARGEST = float32(1e9)  # bounds a, b, so that their squares stay finite in float32
@@ -243,21 +245,19 @@ def gaussian_sweep(
     limit: float,
     damping: NDArray[np.float32],
     on_probability: bool,
-    threads: int = 1,
 ) -> Swept:
     """Damped messages of perceptrons on variables start…start+A−1, each row in one visit.
 
     inputs (F, A), labels (F,), beta (F,), belief (V,), message (F, A): the last messages,
-    damping (F,): γ, the weight of the new ones. Rows are shared out over threads; the sums are
-    exact, so their number does not show.
+    damping (F,): γ, the weight of the new ones. Rows are shared out over threads.
     """
-    num_factors = inputs.shape[0]
     out = np.empty_like(message)
-    change = np.empty(num_factors, np.float32)
-    moved = np.zeros((threads, belief.shape[0]), np.float64)
+    change = np.empty(inputs.shape[0], np.float32)
+    moved = np.zeros_like(belief)
+    adding = Lock()
 
-    def part(number: int) -> None:
-        first, last = (num_factors * (number + n) // threads for n in (0, 1))
+    def part(first: int, last: int) -> None:
+        mine = np.zeros_like(belief)
         _rows(
             inputs,
             labels,
@@ -270,15 +270,13 @@ def gaussian_sweep(
             damping,
             on_probability,
             out,
-            moved[number],
+            mine,
             change,
             first,
             last,
         )
+        with adding:  # sums on the lattice are exact, so their order does not show
+            np.add(moved, mine, out=moved)
 
-    if threads == 1:
-        part(0)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(part, range(threads)))
-    return Swept(out, moved.sum(0), change)
+    over_rows(part, inputs.shape[0], inputs.shape[1])
+    return Swept(out, moved, change)

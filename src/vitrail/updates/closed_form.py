@@ -85,7 +85,6 @@ class ClosedForm(CavityUpdate):
             self.limit,
             damping.to(torch.float32).numpy(),
             on_probability,
-            torch.get_num_threads(),
         )
         return Sweep(
             torch.from_numpy(swept.messages),
