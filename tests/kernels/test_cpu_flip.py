@@ -9,6 +9,7 @@ from cases_of_kernels import (
     ARITIES,
     beliefs,
     extreme_thresholds,
+    generator,
     last_messages,
     perceptrons,
     renumbered,
@@ -17,8 +18,8 @@ from cases_of_kernels import (
 
 from vitrail.factors import network
 from vitrail.kernels import cpu_flip
-from vitrail.kernels.cpu_thresholds import settle
-from vitrail.nn import mlp
+from vitrail.kernels.cpu_rows import settle
+from vitrail.nn import BinaryLinear, Sequential, Sign, Threshold, mlp
 from vitrail.random import Key, Stream, threshold_edges, thresholds
 from vitrail.updates import flip
 
@@ -84,6 +85,52 @@ def test_a_linear_network_is_a_perceptron_to_the_kernel():
     one = flip(6, backend="torch").messages(KEY, spelled, belief, message)
     two = flip(6, backend="numba").messages(KEY, spelled, belief, message)
     assert torch.equal(one.log_odds, two.log_odds)
+
+
+NETS = {
+    "one-unit": (1, 1),
+    "paper": (196, 2),
+    "wide": (33, 17),
+    "narrow": (1, 40),
+}
+
+
+def one_hidden(num_inputs, num_hidden, codings, activation, beta=1.5, num_factors=6):
+    draw = generator(num_inputs)
+    inputs = torch.randint(-1, 2, (num_factors, num_inputs), generator=draw)
+    labels = torch.randint(0, 2, (num_factors,), generator=draw)
+    net = Sequential(
+        BinaryLinear(num_inputs, num_hidden, codings[0]),
+        activation(),
+        BinaryLinear(num_hidden, 1, codings[1]),
+    )
+    return renumbered(network(net, inputs, labels, beta))
+
+
+@pytest.mark.parametrize("activation", [Sign, Threshold])
+@pytest.mark.parametrize(
+    "codings", [("bipolar", "bipolar"), ("binary", "bipolar"), ("bipolar", "binary")]
+)
+@pytest.mark.parametrize("net", NETS)
+def test_hits_of_one_hidden_layer_equal_the_definition(net, codings, activation):
+    factors = one_hidden(*NETS[net], codings, activation)
+    threshold = extreme_thresholds((6, 2, factors.arity))
+    expected = definition(9)._hits(KEY, factors, threshold, 9)
+    for mine, theirs in zip(cpu_flip.hits(KEY, factors, threshold, 9), expected, strict=True):
+        assert torch.equal(mine.long(), theirs)
+
+
+@pytest.mark.parametrize("beta", [1.5, math.inf])
+@pytest.mark.parametrize("net", NETS)
+def test_messages_of_one_hidden_layer_equal_the_definition(net, beta):
+    factors = one_hidden(*NETS[net], ("bipolar", "bipolar"), Sign, beta, num_factors=40)
+    belief, message = beliefs(factors.arity), last_messages(40, factors.arity)
+    one, two = (
+        flip(5, backend=backend).messages(KEY, factors, belief, message)
+        for backend in ("torch", "numba")
+    )
+    assert torch.equal(one.log_odds, two.log_odds)
+    assert torch.equal(one.starved, two.starved)
 
 
 def test_an_empty_batch_has_no_messages():

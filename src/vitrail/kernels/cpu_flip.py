@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -10,26 +10,30 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.graph import Dense
-from vitrail.kernels import cpu_perceptron, philox
+from vitrail.kernels import cpu_one_hidden, cpu_perceptron, philox
 from vitrail.kernels.threads import over_rows
 from vitrail.random import Key, threshold_edges
 
 MAX_SAMPLES = 2**15 - 1  # hits are counted in 16-bit lanes
+MAX_FAN_IN = 2**14  # and so are sums
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons, whichever way they are spelled."""
-    return samples <= MAX_SAMPLES and _low(factors) is not None
+    """Perceptrons, whichever way they are spelled, and one hidden layer with one output."""
+    return samples <= MAX_SAMPLES and _kind(factors) is not None
 
 
-def _low(factors: Factors) -> int | None:
-    """What a zero bit stands for, where the factors are perceptrons."""
+def _kind(factors: Factors) -> tuple[Any, Any] | None:
+    """The kernels for the factors, and the shape that they are told."""
     if isinstance(factors, Perceptron):
-        return factors.low
-    if isinstance(factors, Network) and factors.layers is not None:
-        layers = factors.layers
-        return layers.low_output if (layers.num_hidden, layers.num_outputs) == (0, 1) else None
-    return None
+        return cpu_perceptron, factors.low
+    net = factors.layers if isinstance(factors, Network) else None
+    if net is None or net.num_outputs > 1 or net.num_inputs > MAX_FAN_IN:
+        return None
+    if net.num_hidden == 0:
+        return cpu_perceptron, net.low_output
+    lows = (net.low_hidden, net.low_output, net.low_activation)
+    return cpu_one_hidden, (net.num_inputs, net.num_hidden, *lows)
 
 
 def hits(
@@ -39,12 +43,13 @@ def hits(
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
+    kernels, shape = _kind(factors) or _refused(factors)
     one = torch.empty(threshold.shape, dtype=torch.int32)
     zero, drawn = torch.empty_like(one), torch.empty(threshold.shape[:2], dtype=torch.int32)
     arguments: tuple[Any, ...] = (
         threshold.contiguous().numpy(),
         *_classifiers(factors),
-        _low(factors),
+        shape,
         samples,
         *_draws(key, factors.arity, threshold.shape[1] * samples),
         one.numpy(),
@@ -52,7 +57,7 @@ def hits(
         drawn.numpy(),
     )
     over_rows(
-        lambda begin, end: cpu_perceptron.hits(begin, end, *arguments),
+        lambda begin, end: kernels.hits(begin, end, *arguments),
         factors.num_factors,
         threshold[0].numel() * samples if factors.num_factors else 0,
     )
@@ -64,6 +69,7 @@ def messages(
     limit: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Log-odds (F, A) float64 and starved (F, A) bool from beliefs and last messages."""
+    kernels, shape = _kind(factors) or _refused(factors)
     log_odds = torch.empty(message.shape, dtype=torch.float64)
     starved = torch.empty(message.shape, dtype=torch.bool)
     arguments: tuple[Any, ...] = (
@@ -72,7 +78,7 @@ def messages(
         threshold_edges(message.device).numpy(),
         limit,
         *_classifiers(factors),
-        _low(factors),
+        shape,
         samples,
         factors.log_means(samples).numpy(),
         *_draws(key, factors.arity, samples),
@@ -80,11 +86,15 @@ def messages(
         starved.numpy(),
     )
     over_rows(
-        lambda begin, end: cpu_perceptron.messages(begin, end, *arguments),
+        lambda begin, end: kernels.messages(begin, end, *arguments),
         factors.num_factors,
         factors.arity * (samples + 4),  # thresholds and logs weigh about four draws
     )
     return log_odds, starved
+
+
+def _refused(factors: Factors) -> NoReturn:
+    raise TypeError(f"there is no compiled flip for {type(factors).__name__} factors of this shape")
 
 
 def _classifiers(factors: Perceptron | Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

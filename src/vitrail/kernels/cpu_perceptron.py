@@ -12,10 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint32
 
-from vitrail.kernels.cpu_thresholds import settle
+from vitrail.kernels.cpu_rows import PAD, bounds, cavities, padded, settle, write
 from vitrail.kernels.philox import fill
-
-PAD = 32  # rows are padded with zeros to whole vectors of 16-bit lanes
 
 
 @njit(inline="always")
@@ -28,17 +26,6 @@ def _signed(inputs, label, low, signed):
         signed[a] = value
         total = np.int16(total + value)
     return np.int32(low * total + (label != 1))
-
-
-@njit(inline="always")
-def _bounds(threshold, below, always):
-    """Thresholds 0…65536 as a 16-bit bound and a mask for 65536; whether any is 65536."""
-    certain = np.int32(0)
-    for a in range(threshold.shape[0]):
-        below[a] = np.uint16(threshold[a])
-        always[a] = np.uint16(threshold[a] >> 16)
-        certain |= threshold[a]
-    return certain >= 65536
 
 
 @njit(inline="always")
@@ -73,7 +60,7 @@ def _flips(threshold, row, constant, step, samples, first, tile, address):
     set, how many do as drawn, and whether any depends on a weight. With weight a set to one
     those of the first kind do and one[a] more."""
     below, always, signed, one, zero, words = row
-    certain = _bounds(threshold, below, always)
+    certain = bounds(threshold, below, always)
     one[:] = 0
     zero[:] = 0
     shared = 0
@@ -99,13 +86,13 @@ def _flips(threshold, row, constant, step, samples, first, tile, address):
 @njit(inline="always")
 def _buffers(arity, calls):
     """A row's below, always, signed, one and zero, and words with room for a padded read."""
-    padded = -(-arity // PAD) * PAD
+    room = padded(arity)
     return (
-        np.zeros(padded, np.uint16),
-        np.zeros(padded, np.uint16),
-        np.zeros(padded, np.int16),
-        np.zeros(padded, np.int16),
-        np.zeros(padded, np.int16),
+        np.zeros(room, np.uint16),
+        np.zeros(room, np.uint16),
+        np.zeros(room, np.int16),
+        np.zeros(room, np.int16),
+        np.zeros(room, np.int16),
         np.zeros(4 * calls + PAD // 2, np.uint32),
     )
 
@@ -163,11 +150,7 @@ def messages(
     cavity, threshold = np.empty(arity, np.float64), np.empty(arity, np.int32)
     step = np.int32(1 - low)
     for f in range(begin, end):
-        mine = belief[start[f] : start[f] + arity]
-        for a in range(arity):
-            x = mine[a] - np.float64(message[f, a])
-            x = x if x > -limit else -limit
-            cavity[a] = x if x < limit else limit
+        cavities(belief[start[f] : start[f] + arity], message[f], limit, cavity)
         settle(cavity, edges, threshold)
         constant = _signed(inputs[f], labels[f], low, signed)
         shared, _, apart = _flips(
@@ -175,16 +158,4 @@ def messages(
             (together, blocks, numbers), (uint32(ids[f]), number, k0, k1),
         )  # fmt: skip
         table = logs[f if logs.shape[0] > 1 else 0]
-        if not apart:
-            log_odds[f] = 0.0
-            starved[f] = table[shared] == -np.inf
-            continue
-        for a in range(arity):
-            log_one = table[uint32(shared + one_more[a])]
-            log_zero = table[uint32(shared + zero_more[a])]
-            nothing = (log_one == -np.inf) & (log_zero == -np.inf)
-            x = log_one - log_zero
-            x = x if x > -limit else -limit
-            x = x if x < limit else limit
-            starved[f, a] = nothing
-            log_odds[f, a] = 0.0 if nothing else x
+        write(table, shared, one_more, zero_more, apart, limit, log_odds[f], starved[f])

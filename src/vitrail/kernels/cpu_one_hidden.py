@@ -1,0 +1,185 @@
+"""Flips of nets with one hidden layer and one output, compiled; O(1) for each weight.
+
+A draw gives hidden sums h_j, activations and the output. Setting a weight of unit j matters only
+where h_j is within a step of switching and switching the unit changes the answer: elsewhere all
+weights of the unit share the draw's own score. So the work is that of drawing and adding up, as
+for a perceptron; hits are the draws that meet the label, plus what single weights change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint32
+
+from vitrail.kernels.cpu_rows import PAD, bounds, cavities, padded, settle, write
+from vitrail.kernels.philox import fill
+
+_SHAPE = "UniTuple(int64, 5)"  # inputs, hidden units, and the low values of both and of activations
+
+
+@njit(inline="always")
+def _sum(lanes, below, always, certain, inputs):
+    """Σ of the inputs whose weight's bit is drawn as one; inputs padded with zeros."""
+    total = np.int16(0)
+    if certain:
+        for i in range(inputs.shape[0]):
+            bit = (lanes[i] < below[i]) | (always[i] != 0)
+            total = np.int16(total + (inputs[i] if bit else np.int16(0)))
+    else:
+        for i in range(inputs.shape[0]):
+            total = np.int16(total + (inputs[i] if lanes[i] < below[i] else np.int16(0)))
+    return np.int32(total)
+
+
+@njit(inline="always")
+def _switch(lanes, below, always, inputs, width, hidden, step, active, gain, one, zero):
+    """Add `gain` to one[i], zero[i] where setting weight i to that value switches the unit."""
+    hidden = np.int16(hidden)
+    gain = np.int16(gain)
+    for i in range(width):
+        bit = (lanes[i] < below[i]) | (always[i] != 0)
+        move = np.int16(step * inputs[i])
+        with_zero = np.int16(hidden - (move if bit else np.int16(0)))
+        off_one = (np.int16(with_zero + move) > 0) != active
+        off_zero = (with_zero > 0) != active
+        one[i] = np.int16(one[i] + (gain if off_one else np.int16(0)))
+        zero[i] = np.int16(zero[i] + (gain if off_zero else np.int16(0)))
+
+
+@njit(inline="always")
+def _flips(threshold, row, label, shape, samples, first, tile, address):
+    """Count the draws numbered first… of one factor: those that meet the label as drawn, and
+    whether weights change any; one[a] and zero[a] are what setting weight a adds."""
+    below, always, inputs, one, zero, words, sums, active = row
+    num_inputs, num_hidden, low_hidden, low_output, low_active = shape
+    together, blocks, numbers = tile
+    factor, number, k0, k1 = address
+    certain = bounds(threshold, below, always)
+    one[:] = 0
+    zero[:] = 0
+    met = 0
+    apart = False
+    lanes = words.view(np.uint16)
+    width = 8 * ((threshold.shape[0] + 7) // 8)
+    sign, tie = (1, 0) if label == 1 else (-1, 1)
+    step, output_step = 1 - low_hidden, 1 - low_output
+    base = 0
+    for i in range(num_inputs):
+        base += inputs[i]
+    base *= low_hidden
+    split = num_hidden * num_inputs
+    for start in range(0, samples, together):
+        fill(words[: 4 * blocks.shape[0]], blocks, numbers, first + start, factor, number, k0, k1)
+        for g in range(min(together, samples - start)):
+            mine = lanes[g * width :]
+            output = 0
+            for j in range(num_hidden):
+                at = j * num_inputs
+                sums[j] = base + step * _sum(mine[at:], below[at:], always[at:], certain, inputs)
+                active[j] = 1 if sums[j] > 0 else low_active
+                w = split + j
+                bit = (mine[w] < below[w]) | (always[w] != 0)
+                output += active[j] if bit else low_output * active[j]
+            now = sign * output + tie > 0
+            met += now
+            for j in range(num_hidden):
+                w = split + j
+                bit = (mine[w] < below[w]) | (always[w] != 0)
+                value = active[j]
+                with_zero = output - (output_step * value if bit else 0)
+                met_one = sign * (with_zero + output_step * value) + tie > 0
+                met_zero = sign * with_zero + tie > 0
+                one[w] += np.int16(met_one) - np.int16(now)
+                zero[w] += np.int16(met_zero) - np.int16(now)
+                apart |= (met_one != now) | (met_zero != now)
+                if abs(2 * sums[j] - 1) >= 2 * step:
+                    continue
+                other = low_active if value == 1 else 1
+                switched = output + (1 if bit else low_output) * (other - value)
+                if (sign * switched + tie > 0) != now:
+                    apart = True
+                    at = j * num_inputs
+                    _switch(
+                        mine[at:], below[at:], always[at:], inputs, num_inputs, sums[j], step,
+                        sums[j] > 0, -1 if now else 1, one[at:], zero[at:],
+                    )  # fmt: skip
+    return met, apart
+
+
+@njit(inline="always")
+def _buffers(arity, num_inputs, num_hidden, calls):
+    """Buffers of a row, with room for reads of padded inputs at every unit's weights."""
+    room = arity + PAD
+    return (
+        np.zeros(room, np.uint16),
+        np.zeros(room, np.uint16),
+        np.zeros(padded(num_inputs), np.int16),
+        np.zeros(room, np.int16),
+        np.zeros(room, np.int16),
+        np.zeros(4 * calls + PAD // 2, np.uint32),
+        np.zeros(num_hidden, np.int64),
+        np.zeros(num_hidden, np.int64),
+    )
+
+
+@njit(
+    f"void(int64, int64, int32[:, :, ::1], int8[:, ::1], int64[::1], int64[::1], {_SHAPE}, int64,"
+    " int64, uint32[::1], uint32[::1], uint32, uint32, uint32, int32[:, :, ::1], int32[:, :, ::1],"
+    " int32[:, ::1])",
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def hits(
+    begin, end, threshold, inputs, labels, ids, shape, samples,
+    together, blocks, numbers, number, k0, k1, one, zero, drawn,
+):  # fmt: skip
+    """one and zero (F, R, A), drawn (F, R): of `samples` draws a track, those that meet the label
+    with the weight set to one, to zero, as drawn. threshold (F, R, A), inputs (F, I), ids (F,)."""
+    tracks, arity = threshold.shape[1], threshold.shape[2]
+    row = _buffers(arity, shape[0], shape[1], blocks.shape[0])
+    own_inputs, one_more, zero_more = row[2:5]
+    for f in range(begin, end):
+        own_inputs[: shape[0]] = inputs[f]
+        address = uint32(ids[f]), number, k0, k1
+        for r in range(tracks):
+            met, _ = _flips(
+                threshold[f, r], row, labels[f], shape, samples, r * samples,
+                (together, blocks, numbers), address,
+            )  # fmt: skip
+            drawn[f, r] = met
+            for a in range(arity):
+                one[f, r, a] = met + one_more[a]
+                zero[f, r, a] = met + zero_more[a]
+
+
+@njit(
+    "void(int64, int64, float64[::1], int64[::1], float32[:, ::1], float64[::1], float64,"
+    f" int8[:, ::1], int64[::1], int64[::1], {_SHAPE}, int64, float64[:, ::1],"
+    " int64, uint32[::1], uint32[::1], uint32, uint32, uint32, float64[:, ::1], boolean[:, ::1])",
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def messages(
+    begin, end, belief, start, message, edges, limit, inputs, labels, ids, shape, samples, logs,
+    together, blocks, numbers, number, k0, k1, log_odds, starved,
+):  # fmt: skip
+    """log_odds and starved (F, A) in one go: cavities, thresholds, draws, hits, logs.
+
+    Factor f sees belief[start[f]:start[f] + A]; logs (F or 1, S+1) of the mean for each hit count.
+    """
+    arity = message.shape[1]
+    row = _buffers(arity, shape[0], shape[1], blocks.shape[0])
+    own_inputs, one_more, zero_more = row[2:5]
+    cavity, threshold = np.empty(arity, np.float64), np.empty(arity, np.int32)
+    for f in range(begin, end):
+        cavities(belief[start[f] : start[f] + arity], message[f], limit, cavity)
+        settle(cavity, edges, threshold)
+        own_inputs[: shape[0]] = inputs[f]
+        met, apart = _flips(
+            threshold, row, labels[f], shape, samples, 0,
+            (together, blocks, numbers), (uint32(ids[f]), number, k0, k1),
+        )  # fmt: skip
+        table = logs[f if logs.shape[0] > 1 else 0]
+        write(table, met, one_more, zero_more, apart, limit, log_odds[f], starved[f])
