@@ -8,11 +8,16 @@ from vitrail.solvers.damping import Damping, adaptive, constant, held, scheduled
 from vitrail.solvers.history import History
 from vitrail.solvers.reinforcement import Reinforced, exponential, linear, reinforced
 from vitrail.solvers.run import Solution, run
+from vitrail.solvers.s3p import S3P, s3p
+from vitrail.solvers.s4p import S4P, s4p
 from vitrail.solvers.schedules import Batches
+from vitrail.solvers.sp import SPState
 from vitrail.solvers.status import Status
 from vitrail.solvers.steady import Steady, steady
 
 __all__ = [
+    "S3P",
+    "S4P",
     "Annealed",
     "BPState",
     "Batches",
@@ -23,6 +28,7 @@ __all__ = [
     "History",
     "Info",
     "Reinforced",
+    "SPState",
     "Solution",
     "Solver",
     "Status",
@@ -37,6 +43,8 @@ __all__ = [
     "linear",
     "reinforced",
     "run",
+    "s3p",
+    "s4p",
     "scheduled",
     "steady",
 ]

@@ -1,0 +1,144 @@
+"""S4P: surveys sampled both ways, many candidate configurations at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vitrail.decode import threshold
+from vitrail.graph import FactorGraph
+from vitrail.numerics import DEFAULT_MEMORY
+from vitrail.random import Key
+from vitrail.solvers.bp import PRIOR_SCALE
+from vitrail.solvers.damping import Damping
+from vitrail.solvers.sp import (
+    CERTAIN,
+    Part,
+    SPState,
+    Store,
+    SurveyPropagation,
+    checked_settings,
+    degrees,
+)
+from vitrail.surveys import VARIABLES, Feed, Split, VariableUpdate, Weighted
+from vitrail.surveys.cavity import Cavities, cavities
+from vitrail.surveys.histogram import MASS_ONE, histogram, normalised, relative_masses
+from vitrail.surveys.variable import Tracks, belief_address, cavity_address
+from vitrail.updates import Update
+
+GAUSSIAN_DEGREE = 200  # factors of a variable from which sums of draws are Gaussian enough
+
+
+@dataclass(frozen=True)
+class S4P(SurveyPropagation):
+    """Surveys sampled both ways (Algorithms 2 and 3), many candidates at every step."""
+
+    chosen: VariableUpdate | None  # None leaves the choice to the degree
+    feed: Feed
+
+    @property
+    def y(self) -> float:
+        return self.chosen.y if isinstance(self.chosen, Weighted) else 1.0
+
+    def kind_of(self, graph: FactorGraph) -> int:
+        many = float(degrees(graph).max()) >= GAUSSIAN_DEGREE
+        return list(VARIABLES).index("gaussian" if many else "tilted")
+
+    def variable(self, state: SPState) -> VariableUpdate:
+        return self.chosen or list(VARIABLES.values())[int(state.kind)]()
+
+    def cavities_of(
+        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part
+    ) -> Cavities:
+        gather, grid = part.factors.scope.gather, self.settings.grid
+        samples = self.settings.survey_samples
+        address = cavity_address(key, part.factors.ids, samples, part.factors.arity)
+        means, prior = gather(state.means) - part.means, gather(state.prior)
+        draws = gather(state.draws) - part.draws
+        tracks = self.variable(state).tracks(address, draws, means, prior, grid)
+        return cavities(address, tracks, means, prior, grid, self.feed)
+
+    def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
+        if self.y == 1:
+            return super().log_odds(graph, state)
+        # away from y = 1 means do not tell the marginal; weighted draws do, and use no address
+        tracks = self._tracks(Key(0), state)
+        assert tracks.log_weight is not None
+        odds, weight = tracks.log_odds, tracks.log_weight
+        one = torch.logsumexp(weight + torch.nn.functional.logsigmoid(odds), 0)
+        zero = torch.logsumexp(weight + torch.nn.functional.logsigmoid(-odds), 0)
+        known = torch.isfinite(one) | torch.isfinite(zero)
+        ratio = torch.where(known, one - zero, super().log_odds(graph, state))
+        return ratio.clamp(-CERTAIN, CERTAIN)
+
+    def candidates(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
+        """The decoded mean, then the configuration of each drawn track: (1 + R, V) bool."""
+        decoded = threshold(key, self.log_odds(graph, state))
+        drawn = self._tracks(key, state).log_odds
+        return torch.cat([decoded[None], torch.where(drawn == 0, decoded, drawn > 0)])
+
+    def belief_surveys(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
+        tracks = self._tracks(key, state)
+        watched = torch.tensor(self.settings.watch, device=graph.device)
+        odds = tracks.log_odds[:, watched]
+        if tracks.log_weight is None:
+            mass = torch.full(odds.shape, MASS_ONE, device=graph.device)
+        else:
+            mass = relative_masses(tracks.log_weight[:, watched], dim=0)
+        return normalised(histogram(self.settings.grid, odds, mass))
+
+    def _tracks(self, key: Key, state: SPState) -> Tracks:
+        """Draws of every variable's belief, (R, V)."""
+        address = belief_address(key, self.settings.survey_samples, len(state.prior), state.prior)
+        return self.variable(state).tracks(
+            address, state.draws, state.means, state.prior, self.settings.grid
+        )
+
+
+def s4p(
+    update: Update,
+    *,
+    survey_samples: int = 100,
+    bins: int = 201,
+    damping: Damping | float = 0.8,
+    batch: int | None = None,
+    variable: VariableUpdate | None = None,
+    feed: Feed = "draws",
+    split: Split = "round",
+    hard_ends: bool | None = None,
+    prior_scale: float = PRIOR_SCALE,
+    store: Store = "float32",
+    watch: Sequence[int] = (),
+    memory: int = DEFAULT_MEMORY,
+) -> S4P:
+    """Stochastic survey propagation; the paper's is pinned(5), weighted(), feed="histogram".
+
+    update: inner messages, any that takes cavities; its smoothing is set to 0.
+    variable: how variable→factor surveys are drawn, `weighted()`, `tilted()` or `gaussian()`; None
+    takes tilted, and gaussian from 200 factors a variable.
+    feed: cavities from the draws themselves, or through a histogram of them as the paper has it.
+    split: a value goes to the nearest bin ("round") or is shared by its neighbours ("linear").
+    hard_ends: whether bins 0 and 1 are certainties; None says yes for exact inner messages and
+    reads them as 0.001 and 0.999 for sampled ones.
+    store: "fixed16" keeps 16-bit masses, half the memory.
+    watch: variables whose survey is kept at every step, `history["survey"]` (steps, W, B).
+    """
+    if feed not in ("draws", "histogram"):
+        raise ValueError(f"unknown feed {feed!r}; choose 'draws' or 'histogram'")
+    settings = checked_settings(
+        update,
+        survey_samples,
+        bins,
+        damping,
+        batch,
+        split,
+        hard_ends,
+        prior_scale,
+        store,
+        watch,
+        memory,
+    )
+    return S4P(settings, variable, feed)

@@ -1,0 +1,369 @@
+"""Survey propagation: S4P (sampled both ways) and S3P (variable side exact), under one loop.
+
+    factor side    Algorithm 2 on any update that takes cavities
+    variable side  S4P: weighted (Algorithm 3), tilted or gaussian draws; S3P: convolution
+    marginal       P(w=1) = Z1/(Z1+Z0) from the survey means, no sampling
+
+Only factor→variable surveys are stored, (F, A, B) a block, never a product with survey_samples.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from vitrail.factors import Factors
+from vitrail.graph import FactorGraph
+from vitrail.numerics import chunks, on_lattice
+from vitrail.random import Key, Stream, normal
+from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.damping import Damping, constant
+from vitrail.solvers.schedules import Batches, Order
+from vitrail.surveys import Grid, Split, VariableUpdate
+from vitrail.surveys.cavity import Cavities
+from vitrail.surveys.factor_update import checked_inner, factor_histogram, mixed
+from vitrail.surveys.histogram import (
+    loaded,
+    masses,
+    point_mass,
+    stored,
+)
+from vitrail.surveys.variable import (
+    log_means,
+    mean_log_odds,
+)
+from vitrail.updates import CavityUpdate, Update
+
+Store = Literal["float32", "fixed16"]
+
+CERTAIN = 1000.0  # log-odds that stand for certainty where the loop wants a finite number
+
+
+@dataclass(frozen=True)
+class SPState:
+    """Surveys and the sums over factors that a step needs; a step in batches consumes it.
+
+    In batches the rows of updated factors are written in place, because a copy of all surveys a
+    step would cost more than the step.
+    """
+
+    surveys: tuple[Tensor, ...]  # (F, A, B) a block: float32, or int16 fixed-point masses
+    updated: tuple[Tensor, ...]  # (F,) int64 a block: the step whose address their draws have
+    draws: Tensor  # (C, R, V) float64, sums of the factors' contributions; exact
+    means: Tensor  # (4, V) float64, sums of `log_means`; exact
+    prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
+    damping: Tensor  # (P,) float64
+    order: Order
+    kind: Tensor  # () int64: which of VARIABLES the degree chose, where it was left to it
+
+
+@dataclass(frozen=True)
+class Part:
+    """A chunk of factors with their surveys and what they have put into the sums."""
+
+    block: int
+    index: Tensor  # (f,) int64 into the block
+    factors: Factors
+    survey: Tensor  # (f, A, B) as stored
+    draws: Tensor  # (C, R, f, A)
+    means: Tensor  # (4, f, A)
+
+
+@dataclass(frozen=True)
+class _Updated:
+    """The same chunk after the update, with what there is to report."""
+
+    survey: Tensor  # (f, A, B) as stored
+    draws: Tensor  # (C, R, f, A)
+    means: Tensor  # (4, f, A)
+    change: Tensor  # (f,) float64, the largest change of a bin's mass
+    starved: int  # edges whose draws carried no mass
+    evaluations: int
+    min_hits: int | None
+    effective: Tensor  # (f, A) float64
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What both solvers are told."""
+
+    update: CavityUpdate
+    survey_samples: int
+    grid: Grid
+    damping: Damping
+    batches: Batches
+    prior_scale: float
+    store: Store
+    watch: tuple[int, ...]  # variables whose belief survey goes into the history
+    memory: int
+
+    @property
+    def fixed(self) -> bool:
+        return self.store == "fixed16"
+
+
+def checked_settings(
+    update: Update,
+    survey_samples: int,
+    bins: int,
+    damping: Damping | float,
+    batch: int | None,
+    split: Split,
+    hard_ends: bool | None,
+    prior_scale: float,
+    store: Store,
+    watch: Sequence[int],
+    memory: int,
+) -> Settings:
+    """Settings that make sense together, or an error that says which does not."""
+    inner = checked_inner(update)
+    if survey_samples < 1:
+        raise ValueError(f"survey_samples must be at least 1, got {survey_samples}")
+    if prior_scale < 0:
+        raise ValueError(f"prior_scale must be at least 0, got {prior_scale}")
+    if store not in ("float32", "fixed16"):
+        raise ValueError(f"unknown store {store!r}; choose 'float32' or 'fixed16'")
+    return Settings(
+        inner,
+        survey_samples,
+        Grid(bins, split, inner.exact if hard_ends is None else hard_ends),
+        constant(damping) if isinstance(damping, int | float) else damping,
+        Batches(batch),
+        prior_scale,
+        store,
+        tuple(watch),
+        memory,
+    )
+
+
+@dataclass(frozen=True)
+class SurveyPropagation(Solver[SPState]):
+    """What S3P and S4P share: everything but the variable→factor side."""
+
+    settings: Settings
+
+    @property
+    def y(self) -> float:
+        """Exponent on the weights."""
+        return 1.0
+
+    @abstractmethod
+    def variable(self, state: SPState) -> VariableUpdate | None:
+        """How variable→factor surveys are drawn; None where they are not."""
+
+    @abstractmethod
+    def kind_of(self, graph: FactorGraph) -> int:
+        """The number of the variable update that the graph's degree asks for."""
+
+    def prepare(self, graph: FactorGraph, state: SPState) -> tuple[Tensor, ...]:
+        """What a step makes once for all its factors, handed to `cavities_of`."""
+        return ()
+
+    @abstractmethod
+    def cavities_of(
+        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part
+    ) -> Cavities:
+        """Cavities (R, f, A) of a chunk of factors."""
+
+    @abstractmethod
+    def belief_surveys(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
+        """Surveys of the watched variables over all their factors, (W, B) float32."""
+
+    def init(self, key: Key, graph: FactorGraph) -> SPState:
+        """Untouched surveys: all mass at ½, so that no factor votes before its first update."""
+        noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
+        prior = graph.log_prior + on_lattice(self.settings.prior_scale * noise)
+        state = self._empty(graph, prior)
+        # a point mass has one draw whatever its address, so one edge speaks for all
+        edge = torch.zeros(1, dtype=torch.int64, device=graph.device)
+        mass = masses(state.surveys[0][:1, :1])
+        own, degree = self._contribution(key, state, edge, edge, mass)[:, :, 0], degrees(graph)
+        means = log_means(mass, self.settings.grid)[:, 0] * degree
+        return replace(state, draws=own * degree, means=means)
+
+    def start(
+        self, key: Key, graph: FactorGraph, surveys: Sequence[Tensor], prior: Tensor
+    ) -> SPState:
+        """Begin from surveys (F, A, B) float32 a block, and a prior (V,) log-odds."""
+        state = self._empty(graph, prior)
+        for kept, survey in zip(state.surveys, surveys, strict=True):
+            if kept.shape != survey.shape:
+                raise ValueError(
+                    f"surveys of shape {tuple(kept.shape)} expected, got {tuple(survey.shape)}; "
+                    "give one (F, A, B) tensor a block of the graph"
+                )
+            for rows in chunks(len(kept), 32 * kept[:1].numel(), self.settings.memory):
+                kept[rows] = stored(survey[rows].float(), self.settings.fixed)
+        draws, means = state.draws.clone(), state.means.clone()
+        for number, block in enumerate(graph.blocks):
+            index = torch.arange(block.num_factors, device=graph.device)
+            for part in self._parts(key, graph, state, number, index):
+                draws += part.factors.scope.total(part.draws, graph.num_variables)
+                means += part.factors.scope.total(part.means, graph.num_variables)
+        return replace(state, draws=draws, means=means)
+
+    def warm_start(
+        self, key: Key, graph: FactorGraph, messages: Sequence[Tensor], prior: Tensor
+    ) -> SPState:
+        """Each survey a point mass at BP's message (F, A), log-odds, binned."""
+        surveys = [point_mass(self.settings.grid, message) for message in messages]
+        return self.start(key, graph, surveys, prior)
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: SPState, feedback: Feedback
+    ) -> tuple[SPState, Info]:
+        chosen, order = self.settings.batches.select(key, graph, state.order, feedback.active)
+        damping = self.settings.damping.next(key.step, state.damping, feedback.accuracy)
+        prepared = self.prepare(graph, state)
+        draws, means = state.draws.clone(), state.means.clone()
+        residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
+        fresh, seen = [], []
+        for number, block in enumerate(graph.blocks):
+            index = chosen[number]
+            rows = torch.arange(block.num_factors, device=graph.device) if index is None else index
+            new_surveys = []
+            for part in self._parts(key, graph, state, number, rows):
+                problem = graph.factor_problem(part.factors)
+                new = self._updated(key, state, prepared, part, damping[problem])
+                draws += part.factors.scope.total(new.draws - part.draws, graph.num_variables)
+                means += part.factors.scope.total(new.means - part.means, graph.num_variables)
+                residual.scatter_reduce_(0, problem, new.change, "amax")
+                new_surveys.append(new.survey)
+                seen.append(new)
+            fresh.append((index, new_surveys))
+        # all at the end, so that an interrupted step leaves the state whole
+        surveys = tuple(_written(old, *new) for old, new in zip(state.surveys, fresh, strict=True))
+        updated = tuple(
+            torch.full_like(old, key.step) if index is None else old.index_fill(0, index, key.step)
+            for old, index in zip(state.updated, chosen, strict=True)
+        )
+        state = replace(
+            state,
+            surveys=surveys,
+            updated=updated,
+            draws=draws,
+            means=means,
+            damping=damping,
+            order=order,
+        )
+        return state, self._info(key, graph, state, residual, seen)
+
+    def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
+        return mean_log_odds(state.means, state.prior).clamp(-CERTAIN, CERTAIN)
+
+    def shifted(self, state: SPState, by: Tensor) -> SPState:
+        return replace(state, prior=state.prior + by)
+
+    def epoch_steps(self, graph: FactorGraph) -> Tensor:
+        return self.settings.batches.epoch_steps(graph)
+
+    def _empty(self, graph: FactorGraph, prior: Tensor) -> SPState:
+        """Untouched surveys, their sums still to be made."""
+        settings, device = self.settings, graph.device
+        half = stored(point_mass(settings.grid, torch.zeros((), device=device)), settings.fixed)
+        blocks, gamma = graph.blocks, settings.damping.start()
+        state = SPState(
+            tuple(half.repeat(b.num_factors, b.arity, 1) for b in blocks),
+            tuple(torch.zeros(b.num_factors, dtype=torch.int64, device=device) for b in blocks),
+            torch.zeros(0, 1, graph.num_variables, dtype=torch.float64, device=device),
+            torch.zeros(4, graph.num_variables, dtype=torch.float64, device=device),
+            prior,
+            torch.full((graph.num_problems,), gamma, dtype=torch.float64, device=device),
+            settings.batches.start(graph),
+            torch.tensor(self.kind_of(graph)),
+        )
+        variable = self.variable(state)
+        if variable is None:
+            return state
+        rows = 1 if variable.sums_only else settings.survey_samples
+        shape = (variable.channels(settings.grid), rows, graph.num_variables)
+        return replace(state, draws=state.draws.new_zeros(shape))
+
+    def _contribution(
+        self, key: Key, state: SPState, step: Tensor, ids: Tensor, mass: Tensor
+    ) -> Tensor:
+        """What factors put into the sums of draws, (C, R, F, A)."""
+        variable, settings = self.variable(state), self.settings
+        if variable is None:
+            return state.draws.new_zeros(0, 1, *mass.shape[:2])
+        return variable.contribution(key, step, ids, mass, settings.grid, settings.survey_samples)
+
+    def _parts(
+        self, key: Key, graph: FactorGraph, state: SPState, number: int, index: Tensor
+    ) -> Iterator[Part]:
+        """Chunks of a block's factors with what they have put into the sums."""
+        block, settings = graph.blocks[number], self.settings
+        per_edge = settings.survey_samples * (200 + 24 * len(state.draws)) + 64 * settings.grid.bins
+        for rows in chunks(len(index), block.arity * per_edge, settings.memory):
+            chosen = index[rows]
+            factors, survey = block.select(chosen), state.surveys[number][chosen]
+            mass, step = masses(survey), state.updated[number][chosen]
+            draws = self._contribution(key, state, step, factors.ids, mass)
+            yield Part(number, chosen, factors, survey, draws, log_means(mass, settings.grid))
+
+    def _updated(
+        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part, gamma: Tensor
+    ) -> _Updated:
+        """New surveys of a chunk of factors, damped by γ (f,), and their contributions."""
+        settings = self.settings
+        made = self.cavities_of(key, state, prepared, part)
+        limit = settings.update.limit
+        cavity = made.log_odds.clamp(-limit, limit).transpose(0, 1)
+        estimate = settings.update.estimate(key, part.factors, cavity)
+        counts = factor_histogram(settings.grid, estimate, self.y)
+        old = loaded(part.survey)
+        survey = mixed(old, counts, gamma[:, None, None])
+        kept = stored(survey, settings.fixed)
+        mass, step = masses(kept), torch.full_like(part.index, key.step)
+        return _Updated(
+            survey=kept,
+            draws=self._contribution(key, state, step, part.factors.ids, mass),
+            means=log_means(mass, settings.grid),
+            change=(survey - old).abs().flatten(1).amax(1).double(),
+            starved=int((counts.sum(-1) == 0).sum()),
+            evaluations=estimate.evaluations,
+            min_hits=estimate.min_hits,
+            effective=made.effective,
+        )
+
+    def _info(
+        self, key: Key, graph: FactorGraph, state: SPState, residual: Tensor, seen: list[_Updated]
+    ) -> Info:
+        contradiction = torch.zeros(graph.num_problems, dtype=torch.bool, device=graph.device)
+        if self.settings.update.exact:
+            both_zero = (state.means[1] > 0) & (state.means[3] > 0)
+            contradiction[graph.problem[both_zero]] = True
+        records = {}
+        if self.settings.watch:
+            records["survey"] = self.belief_surveys(key, graph, state)
+        if seen:
+            records["effective_draws"] = torch.cat([new.effective.flatten() for new in seen]).mean()
+        hits = [new.min_hits for new in seen if new.min_hits is not None]
+        return Info(
+            residual=residual,
+            evaluations=sum(new.evaluations for new in seen),
+            contradiction=contradiction,
+            starved=sum(new.starved for new in seen),
+            min_hits=min(hits, default=None),
+            effective_samples=min((float(new.effective.min()) for new in seen), default=None),
+            records=records,
+        )
+
+
+def degrees(graph: FactorGraph) -> Tensor:
+    """Factors of each variable, (V,) float64."""
+    one = torch.ones(1, 1, device=graph.device)
+    return graph.total([one.expand(b.num_factors, b.arity) for b in graph.blocks])
+
+
+def _written(survey: Tensor, index: Tensor | None, parts: list[Tensor]) -> Tensor:
+    """Surveys with new rows: a new tensor for all of them, in place for some."""
+    if not parts:
+        return survey
+    rows = torch.cat(parts)
+    return rows if index is None else survey.index_copy_(0, index, rows)

@@ -1,0 +1,47 @@
+"""Factor→variable surveys: Algorithm 2 of the paper, on top of any update that takes cavities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from vitrail.surveys.histogram import Grid, histogram, normalised, relative_masses
+from vitrail.updates import CavityUpdate, Estimate, Update
+
+
+def checked_inner(update: Update) -> CavityUpdate:
+    """The update as surveys use it: from cavities, without smoothing."""
+    if not isinstance(update, CavityUpdate):
+        raise TypeError(
+            f"{type(update).__name__.lower()} cannot serve inside surveys: its draws come from one "
+            "belief and survey tracks share none; use flip, counting, pinned, closed_form or exact"
+        )
+    if getattr(update, "smoothing", 0.0):
+        return replace(update, smoothing=0.0)  # pyright: ignore[reportCallIssue]
+    return update
+
+
+def factor_histogram(grid: Grid, estimate: Estimate, y: float = 1.0) -> Tensor:
+    """Mass (p̃(1) + p̃(0))^y in the bin of p̃(1)/(p̃(1) + p̃(0)), over the tracks.
+
+    Integer masses (F, A, B), relative to the largest of an edge's R draws; all zero for an edge
+    whose draws all have p̃(1) = p̃(0) = 0. It depends on the two logs alone: for sampled updates
+    these are functions of the integer hits, so a table over (hits_one, hits_zero) of the bin, and
+    one over (largest, hits_one + hits_zero) of the mass, say the same in integers.
+    """
+    one, zero = estimate.log_one.movedim(1, 0), estimate.log_zero.movedim(1, 0)
+    log_mass = torch.logaddexp(one, zero)
+    log_odds = torch.where(torch.isneginf(log_mass), 0.0, one - zero)
+    return histogram(grid, log_odds, relative_masses(y * log_mass, dim=0))
+
+
+def mixed(old: Tensor, counts: Tensor, damping: Tensor) -> Tensor:
+    """(1 − γ)·old + γ·new, float32 (F, A, B); an edge without new mass keeps its old survey.
+
+    old (F, A, B) float32, counts (F, A, B) int64, γ (F, 1, 1).
+    """
+    gamma = damping.to(torch.float32)
+    starved = (counts.sum(-1, keepdim=True) == 0).expand_as(old)
+    return torch.where(starved, old, (1 - gamma) * old + gamma * normalised(counts))

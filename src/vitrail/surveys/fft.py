@@ -1,0 +1,174 @@
+"""Variable→factor surveys exactly, by convolution in log-odds: the S3P of the paper.
+
+In each of the two products the tilted surveys of a variable's factors are independent, and their
+log-odds add up: a convolution, so a product of spectra. The leave-one-out products come from
+prefixes and suffixes, never by dividing. What is certain (p = 1 in Πp, p = 0 in Π(1−p)) stays out
+of the convolution; its share goes to the end atom.
+
+Cost O(n·L log L) a variable of n factors, L = n·G points: for small problems only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vitrail.graph import FactorGraph
+from vitrail.numerics import chunks
+from vitrail.surveys.histogram import (
+    Grid,
+    LogOddsGrid,
+    loaded,
+    log_odds_grid,
+    to_log_odds,
+    to_probability,
+)
+
+MAX_BYTES = 2**31  # scratch of one variable; beyond it the exact product is the wrong tool
+
+
+@dataclass(frozen=True)
+class Product:
+    """A measure on the log-odds grid of a sum, before rebinning."""
+
+    mass: Tensor  # (…, 1 + L + 1) float64, adding up to one; atoms for p = 0 and p = 1 outside
+    log_odds: Tensor  # (L,) float64, without the prior
+    contradiction: Tensor  # (…) bool: both products are zero
+
+
+def leave_one_out(surveys: Tensor, prior: Tensor, wide: LogOddsGrid) -> Product:
+    """The measure of each variable for each of its factors, without that factor.
+
+    surveys (v, n, 1 + G + 1) float64 on `wide`, prior (v,) log-odds: mass (v, n, …).
+    """
+    half = (surveys.shape[1] - 1) * wide.half
+    length = 2 * half + 1
+    size = _fast_size(length)
+    ones, one_ends, log_one = _branch(surveys, wide, +1, size)
+    zeros, zero_ends, log_zero = _branch(surveys, wide, -1, size)
+    contradiction = torch.isneginf(log_one) & torch.isneginf(log_zero)
+    ratio = prior[:, None] + log_one - log_zero
+    weight = torch.sigmoid(torch.where(contradiction, 0.0, ratio))[..., None]
+    # the transform is linear: one inverse serves both products
+    finite = torch.fft.irfft(weight * ones + (1 - weight) * zeros, n=size, dim=-1)
+    finite = finite[..., :length].clamp(min=0.0)
+    ends = (1 - weight) * zero_ends[..., None], weight * one_ends[..., None]
+    index = torch.arange(length, dtype=torch.float64, device=surveys.device)
+    mass = torch.cat([ends[0], finite, ends[1]], dim=-1)
+    return Product(mass, (index - half) * wide.step, contradiction)
+
+
+def _branch(
+    surveys: Tensor, wide: LogOddsGrid, sign: int, size: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Spectra of the finite sums, shares of certainty and log Z of one product, leave-one-out.
+
+    Point k of the law behind a spectrum stands for the log-odds (k − (n − 1)·half)·step.
+    """
+    tilt = torch.sigmoid(sign * wide.values(surveys.device))
+    finite = surveys[..., 1:-1] * tilt
+    certain = surveys[..., -1] if sign > 0 else surveys[..., 0]
+    total = finite.sum(-1) + certain
+    scale = torch.where(total > 0, total, 1.0)
+    spectra = _others(torch.fft.rfft(finite / scale[..., None], n=size, dim=-1))
+    ends = 1 - _others((finite.sum(-1) / scale)[..., None])[..., 0]
+    log_total = torch.log(scale)
+    zero = (total == 0).to(torch.float64)
+    others = log_total.sum(1, keepdim=True) - log_total
+    zeros = zero.sum(1, keepdim=True) - zero
+    return spectra, ends, torch.where(zeros > 0, -torch.inf, others)
+
+
+def _others(values: Tensor) -> Tensor:
+    """Product over axis 1 of all but the own one, from prefixes and suffixes: (v, n, …)."""
+    ones = torch.ones_like(values[:, :1])
+    before = torch.cat([ones, values[:, :-1]], dim=1).cumprod(1)
+    after = torch.cat([ones, values[:, 1:].flip(1)], dim=1).cumprod(1).flip(1)
+    return before * after
+
+
+@dataclass(frozen=True)
+class ExactSurveys:
+    """Cavity surveys of every edge, and where both products were zero."""
+
+    cavities: tuple[Tensor, ...]  # (F, A, B) float64 a block
+    contradiction: Tensor  # (V,) bool
+
+
+def exact_surveys(
+    graph: FactorGraph, surveys: tuple[Tensor, ...], prior: Tensor, grid: Grid, memory: int
+) -> ExactSurveys:
+    """Variable→factor surveys (F, A, B) of every block from the factor→variable ones."""
+    wide = log_odds_grid(grid)
+    flat, edges = _edges(graph, surveys, wide)
+    out = torch.zeros(flat.shape, dtype=torch.float64, device=graph.device)
+    contradiction = torch.zeros(graph.num_variables, dtype=torch.bool, device=graph.device)
+    for variables, rows in edges:
+        each = _bytes(rows.shape[1], wide)
+        for part in chunks(len(variables), each, memory):
+            where, chosen = rows[part], variables[part]
+            product = leave_one_out(to_log_odds(grid, flat[where], wide), prior[chosen], wide)
+            contradiction[chosen] = product.contradiction.any(1)
+            values = product.log_odds + prior[chosen][:, None, None]
+            out[where] = to_probability(grid, product.mass, values)
+    sizes = [block.num_factors * block.arity for block in graph.blocks]
+    shapes = [survey.shape for survey in surveys]
+    parts = tuple(p.view(s) for p, s in zip(out.split(sizes), shapes, strict=True))
+    return ExactSurveys(parts, contradiction)
+
+
+def belief_survey(
+    graph: FactorGraph, surveys: tuple[Tensor, ...], prior: Tensor, grid: Grid, variable: int
+) -> Tensor:
+    """The survey of a variable over all its factors, (B,) float64."""
+    wide = log_odds_grid(grid)
+    flat, edges = _edges(graph, surveys, wide)
+    for variables, rows in edges:
+        for where in rows[variables == variable]:
+            # a silent last factor: leaving it out leaves the product of all the others
+            own = to_log_odds(grid, flat[where], wide)
+            silent = torch.zeros_like(own[:1])
+            silent[:, wide.half + 1] = 1.0
+            log_prior = prior[variable : variable + 1]
+            product = leave_one_out(torch.cat([own, silent])[None], log_prior, wide)
+            return to_probability(grid, product.mass[0, -1], product.log_odds + log_prior)
+    raise ValueError(f"no factor sees variable {variable}, so it has no survey; watch another one")
+
+
+def _edges(
+    graph: FactorGraph, surveys: tuple[Tensor, ...], wide: LogOddsGrid
+) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+    """All surveys as rows (E, B) float32, and for each degree n: variables (v,), rows (v, n)."""
+    flat = torch.cat([loaded(survey).flatten(0, 1) for survey in surveys])
+    variable = torch.cat(
+        [b.scope.index().expand(b.num_factors, b.arity).flatten() for b in graph.blocks]
+    )
+    order = variable.argsort(stable=True)
+    degree = torch.bincount(variable, minlength=graph.num_variables)
+    first = degree.cumsum(0) - degree
+    groups = []
+    for count in torch.unique(degree[degree > 0]).tolist():
+        _bytes(count, wide)
+        variables = (degree == count).nonzero()[:, 0]
+        offsets = torch.arange(count, device=order.device)
+        groups.append((variables, order[first[variables][:, None] + offsets]))
+    return flat, groups
+
+
+def _fast_size(length: int) -> int:
+    """The least 2^a·m of at least `length`, m one of 1, 3, 5, 9, 15: what transforms like."""
+    odd = (1, 3, 5, 9, 15)
+    return min(m << max(1, (-(-length // m) - 1).bit_length()) for m in odd)
+
+
+def _bytes(degree: int, wide: LogOddsGrid) -> int:
+    """Scratch of one variable; an error when the exact product is out of reach."""
+    needed = 64 * degree * _fast_size(2 * degree * wide.half + 1)
+    if needed > MAX_BYTES:
+        raise ValueError(
+            f"the exact product over {degree} factors would take {needed / 2**30:.0f} GiB for one "
+            "variable; s3p is for small problems: use s4p, or fewer bins"
+        )
+    return needed

@@ -1,0 +1,55 @@
+"""Variable→factor surveys by exact draws without weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vitrail.random import Key
+from vitrail.surveys.histogram import Grid, draw
+from vitrail.surveys.variable import Address, Tracks, VariableUpdate, branch_of, survey_lanes
+
+
+@dataclass(frozen=True)
+class Tilted(VariableUpdate):
+    """Choose a product with probability Z1/(Z1+Z0), then draw each p_J from S_J·p (or S_J·(1−p)).
+
+    The same measure as `weighted`, every draw counting as one. One lane serves both products of
+    an edge, because only one of the two draws is ever read. Draws are shared by the factors of a
+    variable, the own one taken out; the product is chosen anew for each factor.
+    """
+
+    def channels(self, grid: Grid) -> int:
+        return 4 if grid.hard_ends else 2
+
+    def contribution(
+        self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int
+    ) -> Tensor:
+        lanes = survey_lanes(key, step, ids, mass.shape[1], survey_samples)
+        tables = grid.tables(mass.device)
+        rows = []
+        for value in (0, 1):
+            bins = draw(mass * tables.tilt[value], lanes).permute(2, 0, 1)
+            rows.append(tables.log_odds[bins])
+            if grid.hard_ends:
+                # in the product over p the certainty is p = 1, where 1 − p is zero
+                rows.append(tables.zero[1 - value][bins])
+        return torch.stack(rows)
+
+    def tracks(
+        self, address: Address, totals: Tensor, means: Tensor, prior: Tensor, grid: Grid
+    ) -> Tracks:
+        branch = branch_of(address, means, prior)
+        if not grid.hard_ends:
+            return Tracks(prior + torch.where(branch, totals[0], totals[1]))
+        finite = prior + torch.where(branch, totals[0], totals[2])
+        certain = torch.where(branch, totals[1], totals[3]) > 0
+        sure = torch.where(branch, torch.inf, -torch.inf).to(finite.dtype)
+        return Tracks(torch.where(certain, sure, finite))
+
+
+def tilted() -> Tilted:
+    """Exact draws without weights; for any degree."""
+    return Tilted()

@@ -1,0 +1,139 @@
+"""Variable→factor surveys: what every way to draw them promises.
+
+The target is the measure Π_J S_J(p_J)·(Π_J p_J + Π_J (1 − p_J)) over the other factors J of a
+variable, the prior multiplying the two products. A factor puts into its variables' totals some
+numbers (its contribution) that depend only on its survey and on the address of its draws. So a
+cavity is the totals less the factor's own contribution, which is made again from its address
+when needed: in batches no step touches the surveys of other factors.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from vitrail.numerics import EXACT_LIMIT
+from vitrail.random import Key, Stream, lanes32
+from vitrail.surveys.histogram import Grid, draw, on_survey_lattice
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where draws of a step are found: lanes come as (R, …, slots)."""
+
+    key: Key
+    factors: Tensor  # (1, F) int64 for cavities, () for beliefs
+    samples: Tensor  # (R, 1) int64 for cavities, (R,) for beliefs
+    slots: int  # A for cavities, V for beliefs
+    of_beliefs: bool = False
+
+    def lanes(self, stream: Stream, per_slot: int = 1) -> Tensor:
+        """32-bit lanes (R, …, slots·per_slot); beliefs have a stream of their own."""
+        if self.of_beliefs:
+            # each purpose has its own block of samples within the decoding stream
+            samples = self.samples + (1 + int(stream) * 2**24)
+            key = self.key.of(Stream.DECODE)
+        else:
+            samples, key = self.samples, self.key.of(stream)
+        return lanes32(key, self.factors, samples, self.slots * per_slot)
+
+
+def cavity_address(key: Key, ids: Tensor, survey_samples: int, arity: int) -> Address:
+    """Where the cavities of factors (F,) draw."""
+    samples = torch.arange(survey_samples, device=ids.device)
+    return Address(key, ids[None, :], samples[:, None], arity)
+
+
+def belief_address(key: Key, survey_samples: int, num_variables: int, like: Tensor) -> Address:
+    """Where the beliefs of all variables draw."""
+    zero = torch.zeros((), dtype=torch.int64, device=like.device)
+    samples = torch.arange(survey_samples, device=like.device)
+    return Address(key, zero, samples, num_variables, of_beliefs=True)
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Draws of a cavity or a belief: log-odds (R, …) with log weights (R, …), None for equal."""
+
+    log_odds: Tensor
+    log_weight: Tensor | None = None
+
+
+class VariableUpdate(ABC):
+    """A way to draw variable→factor surveys from sums of contributions."""
+
+    sums_only: ClassVar[bool] = False  # contributions do not depend on draws, R is 1
+
+    @abstractmethod
+    def channels(self, grid: Grid) -> int:
+        """C, how many numbers an edge puts into the totals."""
+
+    @abstractmethod
+    def contribution(
+        self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int
+    ) -> Tensor:
+        """What factors add to the totals of their variables: (C, R, F, A) float64 on the lattice.
+
+        mass (F, A, B) int64 are the factors' surveys, step (F,) int64 when they were drawn.
+        """
+
+    @abstractmethod
+    def tracks(
+        self, address: Address, totals: Tensor, means: Tensor, prior: Tensor, grid: Grid
+    ) -> Tracks:
+        """Draws from totals (C, R, …), sums of `log_means` (4, …) and the prior (…), log-odds."""
+
+
+def survey_draws(
+    key: Key, step: Tensor, ids: Tensor, weights: Tensor, survey_samples: int
+) -> Tensor:
+    """R bins of each edge, (F, A, R) int64, from integer weights (F, A, B).
+
+    Draw r of the factor's slot a has the sample number r and the slot a, at the factor's step.
+    """
+    return draw(weights, survey_lanes(key, step, ids, weights.shape[1], survey_samples))
+
+
+def survey_lanes(key: Key, step: Tensor, ids: Tensor, arity: int, survey_samples: int) -> Tensor:
+    """The 32-bit lanes of those draws, (F, A, R) int64."""
+    samples = torch.arange(survey_samples, device=ids.device)
+    lanes = lanes32(
+        key.of(Stream.SURVEY), ids[None, :], samples[:, None], arity, step=step[None, :]
+    )
+    return lanes.permute(1, 2, 0).contiguous()
+
+
+def log_means(mass: Tensor, grid: Grid) -> Tensor:
+    """log E[p], its zeros, log E[1 − p], its zeros: (4, F, A) float64 from masses (F, A, B).
+
+    Where a mean is zero its log is left out and counted: so sums stay finite and exact.
+    """
+    tilt = grid.tables(mass.device).tilt
+    total = mass.sum(-1).to(torch.float64) * grid.tilt_unit
+    sums = torch.stack([(mass * row).sum(-1) for row in tilt])
+    logs = on_survey_lattice(torch.log(sums.clamp(min=1) / total))
+    zero = sums == 0
+    logs = torch.where(zero, 0.0, logs)
+    return torch.stack([logs[0], zero[0].to(logs.dtype), logs[1], zero[1].to(logs.dtype)])
+
+
+def mean_log_odds(means: Tensor, prior: Tensor) -> Tensor:
+    """log Z1/Z0 = prior + log ΠE[p] − log ΠE[1−p] from sums (4, …): (…) float64, ±inf allowed.
+
+    Where both products are zero (a contradiction) each zero counts as exp(−30), as in BP.
+    """
+    log_one, zeros_one, log_zero, zeros_zero = means
+    finite = prior + log_one - log_zero
+    both = finite + EXACT_LIMIT * (zeros_zero - zeros_one)
+    one_sided = torch.where(zeros_one > 0, -torch.inf, torch.where(zeros_zero > 0, torch.inf, 0.0))
+    return torch.where((zeros_one > 0) & (zeros_zero > 0), both, finite + one_sided)
+
+
+def branch_of(address: Address, means: Tensor, prior: Tensor) -> Tensor:
+    """Which of the two products a draw belongs to: (R, …) bool, P(True) = Z1/(Z1 + Z0)."""
+    threshold = torch.round(torch.sigmoid(mean_log_odds(means, prior)) * 2**32)
+    return address.lanes(Stream.BRANCH) < threshold.to(torch.int64)

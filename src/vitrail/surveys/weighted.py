@@ -1,0 +1,54 @@
+"""Variable→factor surveys by weighted draws: Algorithm 3 of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vitrail.random import Key
+from vitrail.surveys.histogram import Grid
+from vitrail.surveys.variable import Address, Tracks, VariableUpdate, survey_draws
+
+
+@dataclass(frozen=True)
+class Weighted(VariableUpdate):
+    """Draw every p_J, A1 = Σ log p_J, A0 = Σ log(1−p_J); mass exp(y·logaddexp(A1, A0)).
+
+    The draws are shared by the factors of a variable, the own one taken out. Degenerates with
+    the degree: at hundreds of factors a single draw holds all the mass.
+    """
+
+    y: float
+
+    def channels(self, grid: Grid) -> int:
+        return 4 if grid.hard_ends else 2
+
+    def contribution(
+        self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int
+    ) -> Tensor:
+        bins = survey_draws(key, step, ids, mass, survey_samples).permute(2, 0, 1)
+        tables = grid.tables(mass.device)
+        rows = [tables.log[0], tables.log[1]]
+        if grid.hard_ends:
+            rows += [tables.zero[0], tables.zero[1]]
+        return torch.stack([row[bins] for row in rows])
+
+    def tracks(
+        self, address: Address, totals: Tensor, means: Tensor, prior: Tensor, grid: Grid
+    ) -> Tracks:
+        one, zero = prior + totals[0], totals[1]
+        if grid.hard_ends:
+            one = torch.where(totals[2] > 0, -torch.inf, one)
+            zero = torch.where(totals[3] > 0, -torch.inf, zero)
+        log_weight = torch.logaddexp(one, zero)
+        log_odds = torch.where(torch.isneginf(log_weight), 0.0, one - zero)
+        return Tracks(log_odds, self.y * log_weight)
+
+
+def weighted(y: float = 1.0) -> Weighted:
+    """Algorithm 3; y is the exponent on every weight (the Parisi parameter), 1 in the paper."""
+    if not y > 0:
+        raise ValueError(f"the exponent y must be above 0, got {y}; 1 is the paper's")
+    return Weighted(float(y))
