@@ -22,6 +22,7 @@ MISSING_WORDS = frozenset(
 TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # so that a flag reads alike from text and Parquet
 
 
+NOTHINGS = frozenset({"NoneType", "NAType", "NaTType"})  # the last two are pandas', by name
 CELL_TYPES = (str, int, float, np.integer, np.floating, np.bool_)
 
 
@@ -62,7 +63,7 @@ def is_missing(value: object) -> bool:
     """Whether a cell holds no value: None, NaN, NaT, NA, blank text or one of MISSING_WORDS."""
     if isinstance(value, str):
         return value.strip().casefold() in MISSING_WORDS
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if type(value).__name__ in NOTHINGS:
         return True
     return isinstance(value, float | np.floating) and math.isnan(value)
 
@@ -71,13 +72,12 @@ def as_number(value: object) -> float:
     """The number a cell spells, NaN if none; `true` and `false` are 1 and 0."""
     if not isinstance(value, str):
         return float(value) if isinstance(value, CELL_TYPES) else math.nan
-    text = value.strip()
-    if "_" in text or not text.isascii():  # float() takes 1_000 and digits of other scripts
-        return math.nan
     try:
-        return float(text)
+        number = float(value)
     except ValueError:
-        return TRUTH_WORDS.get(text.casefold(), math.nan)
+        return TRUTH_WORDS.get(value.strip().casefold(), math.nan)
+    # float() also takes 1_000 and the digits of other scripts, which are hardly meant as numbers
+    return number if value.isascii() and "_" not in value else math.nan
 
 
 def as_word(value: object) -> str:
@@ -88,23 +88,28 @@ def as_word(value: object) -> str:
 
 
 def read_cells(values: Any, name: str) -> Cells:
-    """Parse the column `name`; numpy arrays of numbers need no parsing. Cost: rows + distinct."""
+    """Parse the column `name`. Cost: rows, to find the distinct values, which are then parsed."""
     values = np.asarray(values)
     if values.ndim != 1:
         raise DataError(f"column {name!r} must hold one value a row; it has shape {values.shape}")
     if values.dtype.kind in "biuf":
         levels, codes = np.unique(values, return_inverse=True)
-        numbers = _finite(levels.astype(np.float64))
-        return Cells(levels, numbers, np.isnan(numbers), codes)
+        numbers = levels.astype(np.float64)
+        return Cells(levels, _finite(numbers), np.isnan(numbers), codes)
     if values.dtype.kind not in "OU":
-        raise DataError(
-            f"column {name!r} holds {values.dtype} values; expected numbers, text or booleans: "
-            "convert it or leave it out"
-        )
-    levels, codes = _factorize(values, name)
-    missing = np.fromiter(map(is_missing, levels), bool, len(levels))
+        raise _not_a_cell(str(values.dtype), name)
+    return parse_levels(*_factorize(values, name), name)
+
+
+def parse_levels(levels: np.ndarray, codes: np.ndarray, name: str) -> Cells:
+    """The cells of a column of objects whose distinct values are known."""
+    for kind in set(map(type, levels)):
+        if not issubclass(kind, CELL_TYPES) and kind.__name__ not in NOTHINGS:
+            raise _not_a_cell(kind.__name__, name)
     numbers = np.fromiter(map(as_number, levels), np.float64, len(levels))
-    return Cells(levels, _finite(np.where(missing, np.nan, numbers)), missing, codes)
+    missing = np.isnan(numbers)
+    missing[missing] = [is_missing(level) for level in levels[missing]]
+    return Cells(levels, _finite(numbers), missing, codes)
 
 
 def _finite(numbers: np.ndarray) -> np.ndarray:
@@ -113,23 +118,20 @@ def _finite(numbers: np.ndarray) -> np.ndarray:
 
 
 def _factorize(values: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    index: dict[Hashable, int] = {}
+    column = values.tolist()
     try:
-        codes = [index.setdefault(value, len(index)) for value in values.tolist()]
-    except TypeError:  # unhashable: a list, an array, a dict
-        strange: object = next(v for v in values if not isinstance(v, Hashable))
-        raise _not_a_cell(strange, name) from None
-    for value in index:
-        if not isinstance(value, CELL_TYPES) and not is_missing(value):
-            raise _not_a_cell(value, name)
+        index = {value: i for i, value in enumerate(dict.fromkeys(column))}
+    except TypeError:
+        strange = next(value for value in column if not isinstance(value, Hashable))
+        raise _not_a_cell(type(strange).__name__, name) from None
     levels = np.empty(len(index), object)
     levels[:] = list(index)
-    return levels, np.array(codes, np.intp)
+    return levels, np.fromiter(map(index.__getitem__, column), np.intp, len(column))
 
 
-def _not_a_cell(value: object, name: str) -> DataError:
+def _not_a_cell(kind: str, name: str) -> DataError:
     return DataError(
-        f"column {name!r} holds a {type(value).__name__}; expected numbers, text or booleans: "
+        f"column {name!r} holds values of type {kind}; expected numbers, text or booleans: "
         "convert it or leave it out"
     )
 
