@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vitrail.factors.base import Classifiers
+from vitrail.factors.base import Factors
 from vitrail.factors.network import Network
 from vitrail.factors.perceptron import Perceptron
+from vitrail.factors.split import split
 from vitrail.graph import FactorGraph
 
 
@@ -41,53 +42,46 @@ class LinearProblem:
 
 
 def linear_problems(graph: FactorGraph) -> list[LinearProblem] | None:
-    """Each problem of the graph as a table, or None where a factor is no linear threshold unit.
+    """Each problem of the graph as a table, or None where one cannot be; see `linear_problem`."""
+    problems = [linear_problem(part, variables) for part, variables in split(graph)]
+    known = [problem for problem in problems if problem is not None]
+    return known if len(known) == len(problems) else None
 
-    Variables that a factor does not see have input 0. Tables are on the CPU.
+
+def linear_problem(graph: FactorGraph, variables: Tensor) -> LinearProblem | None:
+    """A graph of one problem as a table on the CPU, or None where it has other factors.
+
+    variables (N,) int64 are kept beside it. Variables that a factor does not see have input 0.
+    All weights must be read in one coding.
     """
-    blocks = [block.to("cpu") for block in graph.blocks if isinstance(block, Classifiers)]
-    lows = {_low(block) for block in blocks}
-    if len(blocks) < len(graph.blocks) or len(lows) > 1:
+    tables = [_table(block, graph.num_variables) for block in graph.blocks]
+    known = [table for table in tables if table is not None]
+    lows = {low for _, _, low in known}
+    if len(known) < len(tables) or len(lows) != 1:
         return None
-    (low,) = lows
-    if low is None:
-        return None
-    problem_of = graph.problem.cpu()
-    owners = [graph.factor_problem(block).cpu() for block in graph.blocks]
-    tables = []
-    for problem in range(graph.num_problems):
-        variables = torch.nonzero(problem_of == problem)[:, 0]
-        parts = [
-            block.select(torch.nonzero(owner == problem)[:, 0])
-            for block, owner in zip(blocks, owners, strict=True)
-        ]
-        wide = [_spread(part, variables) for part in parts if part.num_factors > 0]
-        tables.append(
-            LinearProblem(
-                torch.cat(wide),
-                torch.cat([part.labels == 1 for part in parts]),
-                torch.cat([part.weight for part in parts]),
-                low,
-                variables,
-            )
-        )
-    return tables
-
-
-def _low(block: Classifiers) -> int | None:
-    """What a zero bit of a linear threshold unit stands for; None for anything else."""
-    if isinstance(block, Perceptron):
-        return block.low
-    layers = block.layers if isinstance(block, Network) else None
-    if layers is not None and layers.num_hidden == 0 and layers.num_outputs == 1:
-        return layers.low_output
-    return None
-
-
-def _spread(block: Classifiers, variables: Tensor) -> Tensor:
-    """Inputs (F, A) of a block at the columns of their variables, (F, N) int8."""
-    table = torch.zeros(block.num_factors, len(variables), dtype=torch.int8)
-    columns = torch.searchsorted(variables, block.scope.index())
-    return table.scatter_(
-        1, columns.expand(block.num_factors, block.arity), block.inputs.flatten(1)
+    return LinearProblem(
+        torch.cat([inputs for inputs, _, _ in known]),
+        torch.cat([labels for _, labels, _ in known]),
+        torch.cat([block.weight.cpu() for block in graph.blocks]),
+        lows.pop(),
+        variables,
     )
+
+
+def _table(block: Factors, num_variables: int) -> tuple[Tensor, Tensor, int] | None:
+    """Inputs (F, N) int8 and labels (F,) bool of linear threshold units, and their low value."""
+    if isinstance(block, Perceptron):
+        low = block.low
+    elif isinstance(block, Network) and block.layers is not None:
+        layers = block.layers
+        if layers.num_hidden > 0 or layers.num_outputs > 1:
+            return None
+        low = layers.low_output
+    else:
+        return None
+    inputs, labels = block.inputs.flatten(1).cpu(), block.labels.cpu() == 1
+    columns = block.scope.index().cpu()
+    if columns.shape[0] == 1 and block.arity == num_variables:
+        return inputs, labels, low
+    table = torch.zeros(inputs.shape[0], num_variables, dtype=torch.int8)
+    return table.scatter_(1, columns.expand(inputs.shape), inputs), labels, low

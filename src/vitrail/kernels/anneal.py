@@ -21,9 +21,11 @@ Draws: Philox at counter (proposal div 2, chain, problem, step), lanes 0 and 1 f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import log
+from typing import Any
 
 import numpy as np
 from numba import int16, njit, uint32
@@ -99,6 +101,12 @@ def _move(margins, column, change, weights):
     return satisfied
 
 
+@njit("boolean(int64, int64, float64, uint32)", cache=True, nogil=True)
+def accepted(energy, after, temperature, coin):
+    """Whether a proposal of energy `after` is taken: min(1, exp((energy − after) / T))."""
+    return after <= energy or energy - after > temperature * log((coin + 0.5) / 4294967296.0)
+
+
 @njit(
     "UniTuple(int64, 3)(int8[:, ::1], int16[::1], int32[::1], boolean[::1], boolean[::1], int64,"
     " int16, int16, float64, float64, int64, int64[::1], uint32[::1])",
@@ -138,7 +146,7 @@ def _chain(
             after = _weighted_energy(margins, columns[i], change, margin, width, weights)
         else:
             after = _energy(margins, columns[i], change, margin, width)
-        if after <= energy or energy - after > temperature * log((coin + 0.5) / 4294967296.0):
+        if accepted(energy, after, temperature, coin):
             score = _move(margins, columns[i], change, weights)
             bits[i] = not bits[i]
             energy = after
@@ -191,16 +199,14 @@ def anneal(
 
     key: the two Philox words of a `vitrail.random.Key` of stream SEARCH.
     """
-    num_starts = starts.shape[0]
     values = np.where(starts, 1.0, float(problem.low)).astype(np.float32)
     margins = (values @ problem.signed.astype(np.float32)).astype(np.int16) + problem.tie
     last = np.array(starts, np.bool_, order="C")
     best = last.copy()
     words = np.array(key, np.uint32)
 
-    def search(chain: int) -> tuple[int, int, int]:
-        address = np.array([chain, problem_id, step], np.int64)
-        found = _chain(
+    def search(chain: int) -> tuple[Any, Any, Any]:
+        return _chain(
             problem.signed,
             margins[chain],
             problem.weights,
@@ -212,12 +218,24 @@ def anneal(
             schedule.start,
             schedule.end,
             proposals,
-            address,
+            np.array([chain, problem_id, step], np.int64),
             words,
         )
-        best_score, score, spent = found
-        return int(best_score), int(score), int(spent)
 
-    with ThreadPoolExecutor(threads) as pool:  # a chain lets go of the interpreter's lock
-        found = np.array(list(pool.map(search, range(num_starts))), np.int64).reshape(-1, 3)
+    return searched(search, best, last, threads)
+
+
+def searched(
+    search: Callable[[int], tuple[Any, Any, Any]],
+    best: NDArray[np.bool_],
+    last: NDArray[np.bool_],
+    threads: int,
+) -> Search:
+    """All chains of a search, several at once: compiled, they let go of the interpreter's lock.
+
+    search(chain) leaves its states in best[chain] and last[chain] and returns their scores and
+    the proposals it spent.
+    """
+    with ThreadPoolExecutor(threads) as pool:
+        found = np.array(list(pool.map(search, range(len(last)))), np.int64).reshape(-1, 3)
     return Search(best, found[:, 0], last, found[:, 1], found[:, 2])

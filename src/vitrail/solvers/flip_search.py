@@ -1,0 +1,300 @@
+"""Annealed bit-flip search of any graph, problem by problem, from any starts.
+
+A proposal flips one weight and is taken with probability min(1, exp((E − E')/T)), T falling
+geometrically. One-layer nets and nets of this package's layers are searched by compiled kernels
+that follow each flip incrementally; anything else by evaluating proposals in batches. All of
+them draw alike, so a search is a pure function of (seed, step, problem, chain).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+from vitrail.factors import Network
+from vitrail.factors.linear import LinearProblem, linear_problem
+from vitrail.factors.split import split
+from vitrail.factors.wiring import Wiring, wire
+from vitrail.graph import Dense, FactorGraph
+from vitrail.random import Key, Stream, lanes32
+
+MAX_COUNT = 2**12  # of one example, where weights become whole numbers; rounding is 1e-4 of it
+MAX_LOOKAHEAD = 64  # proposals evaluated at once where there is no kernel
+
+_LAID_OUT = WeakIdKeyDictionary()  # graph → its searches, for as long as the graph lives
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What a search goes down, E = Σ weight·clip(margin − m, 0, width), and how hot.
+
+    m is the signed margin of an example, positive where it is satisfied. margin and width are in
+    units of √(inputs of the last layer); zero, zero counts the unsatisfied examples. start and
+    end are temperatures in units of √Σ weight².
+    """
+
+    margin: float
+    width: float
+    start: float
+    end: float
+
+    def __post_init__(self) -> None:
+        if min(self.margin, self.width) < 0 or not 0 < self.end <= self.start:
+            raise ValueError(
+                "an energy needs margin and width of at least 0 and temperatures "
+                f"start ≥ end > 0, got {self}"
+            )
+
+    def temperature(self, share: float) -> float:
+        """After this share of the search, in units of √Σ weight²."""
+        return self.start * (self.end / self.start) ** share
+
+
+def errors(start: float = 0.3, end: float = 0.03) -> Energy:
+    """The weight of unsatisfied examples."""
+    return Energy(0.0, 0.0, start, end)
+
+
+def ramp(margin: float = 0.4, width: float = 1.6, start: float = 1.0, end: float = 0.1) -> Energy:
+    """How far examples are from being safely satisfied, the hopeless ones given up."""
+    return Energy(margin, width, start, end)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where each of R starts got to, in one problem."""
+
+    best: Tensor  # (R, N) bool
+    best_score: Tensor  # (R,) float64, satisfied weight
+    last: Tensor  # (R, N) bool
+    last_score: Tensor  # (R,) float64
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a search: so many proposals of each start, from one share of it to another."""
+
+    proposals: int
+    begin: float = 0.0
+    end: float = 1.0
+
+
+class FlipSearch(ABC):
+    """One problem, laid out for the search."""
+
+    variables: Tensor  # (N,) int64, in the whole graph
+    number: int  # of the problem, part of the address of its draws
+
+    @abstractmethod
+    def default_energy(self) -> Energy:
+        """What works best in this kind of problem."""
+
+    @abstractmethod
+    def run(self, key: Key, starts: Tensor, energy: Energy, stretch: Stretch) -> Found:
+        """Search from each row of starts (R, N) bool."""
+
+    def _found(self, search: dict[str, np.ndarray], unit: float, num_factors: int) -> Found:
+        """What a kernel returned, its counts worth `unit` each."""
+        kept = {name: torch.from_numpy(array) for name, array in search.items()}
+        device = self.variables.device
+        return Found(
+            kept["best"].to(device),
+            kept["best_score"].to(device).double() * unit,
+            kept["last"].to(device),
+            kept["last_score"].to(device).double() * unit,
+            int(kept["proposals"].sum()) * num_factors,
+        )
+
+
+def flip_searches(graph: FactorGraph) -> list[FlipSearch]:
+    """A search for each problem of the graph, compiled where it can be."""
+    if graph not in _LAID_OUT:
+        _LAID_OUT[graph] = [
+            _flip_search(part, variables, number)
+            for number, (part, variables) in enumerate(split(graph))
+        ]
+    return _LAID_OUT[graph]
+
+
+def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSearch:
+    linear = linear_problem(graph, variables)
+    if linear is not None:
+        return _LinearSearch(linear, number)
+    block = graph.blocks[0]
+    if (
+        len(graph.blocks) == 1
+        and isinstance(block, Network)
+        and isinstance(block.scope, Dense)
+        and block.arity == graph.num_variables
+    ):
+        wiring = wire(block.module, tuple(block.inputs.shape[1:]))
+        if wiring is not None:
+            return _NetworkSearch(block, wiring, variables, number)
+    return _AnySearch(graph, variables, number)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Weights as whole numbers, for kernels that add up integers."""
+
+    each: np.ndarray  # (F,) int32, or empty where every example counts once
+    unit: float  # weight of a count of one
+    scale: float  # √Σ count²
+
+    def schedule(
+        self, energy: Energy, stretch: Stretch, fan_in: int
+    ) -> tuple[int, int, float, float]:
+        """Margin, width, first and last temperature, in counts."""
+        root = math.sqrt(fan_in)
+        return (
+            max(1, math.ceil(energy.margin * root)),
+            max(1, math.ceil(energy.width * root)),
+            energy.temperature(stretch.begin) * self.scale,
+            energy.temperature(stretch.end) * self.scale,
+        )
+
+
+def _counts(weight: Tensor) -> _Counts:
+    weight = weight.cpu()
+    smallest, largest = float(weight[weight > 0].min()), float(weight.max())
+    if float(weight.min()) == largest:
+        return _Counts(np.empty(0, np.int32), largest, math.sqrt(len(weight)))
+    whole = torch.round(weight / smallest)
+    exact = torch.allclose(whole * smallest, weight, rtol=1e-9, atol=0.0)
+    unit = smallest if exact and largest <= MAX_COUNT * smallest else largest / MAX_COUNT
+    counts = torch.round(weight / unit)
+    return _Counts(counts.to(torch.int32).numpy(), unit, float(counts.square().sum().sqrt()))
+
+
+class _LinearSearch(FlipSearch):
+    def __init__(self, problem: LinearProblem, number: int) -> None:
+        from vitrail.kernels.anneal import columns
+
+        self.variables, self.number = problem.variables, number
+        self._counts = _counts(problem.weight)
+        self._columns = columns(
+            problem.inputs.numpy(), problem.labels.numpy(), problem.low, self._counts.each
+        )
+
+    def default_energy(self) -> Energy:
+        return ramp()
+
+    def run(self, key: Key, starts: Tensor, energy: Energy, stretch: Stretch) -> Found:
+        from vitrail.kernels.anneal import Schedule, anneal
+
+        num_weights, num_factors = self._columns.signed.shape
+        search = anneal(
+            self._columns,
+            starts.cpu().numpy(),
+            stretch.proposals,
+            Schedule(*self._counts.schedule(energy, stretch, num_weights)),
+            key.of(Stream.SEARCH).words(),
+            key.step,
+            self.number,
+            torch.get_num_threads(),
+        )
+        return self._found(vars(search), self._counts.unit, num_factors)
+
+
+class _NetworkSearch(FlipSearch):
+    def __init__(self, block: Network, wiring: Wiring, variables: Tensor, number: int) -> None:
+        from vitrail.kernels.anneal_network import Examples
+
+        self.variables, self.number = variables, number
+        self._counts = _counts(block.weight)
+        self._wiring = wiring
+        self._examples = Examples(
+            np.ascontiguousarray(block.inputs.flatten(1).cpu().numpy().T),
+            block.labels.cpu().numpy().astype(np.int16),
+            self._counts.each,
+        )
+
+    def default_energy(self) -> Energy:
+        return errors()
+
+    def run(self, key: Key, starts: Tensor, energy: Energy, stretch: Stretch) -> Found:
+        from vitrail.kernels.anneal import Schedule
+        from vitrail.kernels.anneal_network import anneal_network
+
+        search = anneal_network(
+            self._wiring,
+            self._examples,
+            starts.cpu().numpy(),
+            stretch.proposals,
+            Schedule(*self._counts.schedule(energy, stretch, self._wiring.output_fan_in)),
+            key.of(Stream.SEARCH).words(),
+            key.step,
+            self.number,
+            torch.get_num_threads(),
+        )
+        return self._found(vars(search), self._counts.unit, len(self._examples.labels))
+
+
+class _AnySearch(FlipSearch):
+    """Proposals in batches: each is judged as if alone, and the first that is taken ends a batch.
+
+    So the chain does not depend on the size of the batches, which follows how often a proposal
+    is taken.
+    """
+
+    def __init__(self, graph: FactorGraph, variables: Tensor, number: int) -> None:
+        self.variables, self.number = variables, number
+        self._graph = graph
+        weights = torch.cat([block.weight for block in graph.blocks])
+        self._total, self._scale = float(weights.sum()), float(weights.square().sum().sqrt())
+
+    def default_energy(self) -> Energy:
+        return errors()
+
+    def run(self, key: Key, starts: Tensor, energy: Energy, stretch: Stretch) -> Found:
+        if energy.margin > 0 or energy.width > 0:
+            raise ValueError(
+                "a ramp needs the margins of a network of this package's layers; use the energy "
+                "errors() for other factors"
+            )
+        (num_starts, num_weights), device = starts.shape, starts.device
+        number = torch.tensor(self.number, device=device)
+        chain = torch.arange(num_starts, device=device)
+        draws = lanes32(key.of(Stream.SEARCH), number, chain, 2 * stretch.proposals)
+        which = draws[:, 0::2] * num_weights >> 32
+        floor = torch.log((draws[:, 1::2].double() + 0.5) / 2**32)
+        share = torch.arange(stretch.proposals, device=device) / max(1, stretch.proposals - 1)
+        share = stretch.begin + (stretch.end - stretch.begin) * share.double()
+        floor *= self._scale * energy.start * (energy.end / energy.start) ** share
+
+        bits, best = starts.clone(), starts.clone()
+        score = self._graph.satisfied(bits)[:, 0]
+        best_score = score.clone()
+        spent = torch.zeros(num_starts, dtype=torch.int64, device=device)
+        ahead, evaluations = 8, 0
+        while True:
+            spent = torch.where(best_score >= self._total, stretch.proposals, spent)
+            going = torch.nonzero(spent < stretch.proposals)[:, 0]
+            if len(going) == 0:
+                return Found(best, best_score, bits, score, evaluations)
+            times = spent[going, None] + torch.arange(ahead, device=device)
+            valid = times < stretch.proposals
+            times = times.clamp(max=stretch.proposals - 1)
+            flip = which[going].gather(1, times)
+            states = bits[going, None].repeat(1, ahead, 1)
+            states.scatter_(2, flip[..., None], ~states.gather(2, flip[..., None]))
+            after = self._graph.satisfied(states.flatten(0, 1))[:, 0].view(len(going), ahead)
+            evaluations += after.numel() * self._graph.num_factors
+            gain = after - score[going, None]
+            taken = valid & ((gain >= 0) | (gain > floor[going].gather(1, times)))
+            some, first = taken.any(1), taken.to(torch.int8).argmax(1)
+            spent[going] += torch.where(some, first + 1, ahead)
+            row, of = torch.nonzero(some)[:, 0], going[some]
+            bits[of], score[of] = states[row, first[row]], after[row, first[row]]
+            better = of[score[of] > best_score[of]]
+            best[better], best_score[better] = bits[better], score[better]
+            # about as far as the next proposal to be taken: beyond it nothing is used
+            used = torch.where(some, first + 1, 2 * ahead).double().mean()
+            ahead = max(1, min(MAX_LOOKAHEAD, round(float(used))))
