@@ -6,8 +6,11 @@ Every baseline is a solver, run by the same `run` as ours: same data, same budge
 from collections.abc import Callable
 from typing import Any
 
+from vitrail.baselines.annealing import Annealing, annealing
 from vitrail.baselines.bayesbinn import BayesBiNN, bayesbinn
 from vitrail.baselines.bop import Bop, bop
+from vitrail.baselines.cpsat import CPSAT, Proof, cpsat, prove
+from vitrail.baselines.exhaustive import Exhaustive, Optimum, exhaustive, optima
 from vitrail.baselines.ste import StraightThrough, straight_through
 from vitrail.solvers.base import Solver
 
@@ -15,14 +18,27 @@ BASELINES: dict[str, Callable[..., Solver[Any]]] = {
     "straight_through": straight_through,
     "bop": bop,
     "bayesbinn": bayesbinn,
+    "annealing": annealing,
+    "cpsat": cpsat,
+    "exhaustive": exhaustive,
 }
 
 __all__ = [
     "BASELINES",
+    "CPSAT",
+    "Annealing",
     "BayesBiNN",
     "Bop",
+    "Exhaustive",
+    "Optimum",
+    "Proof",
     "StraightThrough",
+    "annealing",
     "bayesbinn",
     "bop",
+    "cpsat",
+    "exhaustive",
+    "optima",
+    "prove",
     "straight_through",
 ]
