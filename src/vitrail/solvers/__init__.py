@@ -11,7 +11,9 @@ from vitrail.solvers.run import Solution, run
 from vitrail.solvers.s3p import S3P, s3p
 from vitrail.solvers.s4p import S4P, s4p
 from vitrail.solvers.schedules import Batches
+from vitrail.solvers.snmp import snmp
 from vitrail.solvers.sp import SPState
+from vitrail.solvers.stages import Stage, StagedSolution, run_stages
 from vitrail.solvers.status import Status
 from vitrail.solvers.steady import Steady, steady
 
@@ -31,6 +33,8 @@ __all__ = [
     "SPState",
     "Solution",
     "Solver",
+    "Stage",
+    "StagedSolution",
     "Status",
     "Steady",
     "adaptive",
@@ -43,8 +47,10 @@ __all__ = [
     "linear",
     "reinforced",
     "run",
+    "run_stages",
     "s3p",
     "s4p",
     "scheduled",
+    "snmp",
     "steady",
 ]

@@ -1,0 +1,53 @@
+"""SNMP, the paper's combination: stochastic belief propagation first, then S4P on what is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vitrail.graph import FactorGraph
+from vitrail.random import Key
+from vitrail.solvers.bp import BPState, belief_propagation
+from vitrail.solvers.run import Solution
+from vitrail.solvers.s4p import S4P, s4p
+from vitrail.solvers.sp import SPState
+from vitrail.solvers.stages import Stage, Start
+from vitrail.updates import Update
+
+
+def from_messages(solver: S4P) -> Start:
+    """Begin surveys as point masses at the messages that belief propagation ended with."""
+
+    def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> SPState:
+        state = solution.state
+        if not isinstance(state, BPState):
+            raise TypeError(
+                f"a warm start needs the messages of belief propagation, the stage before ended "
+                f"with {type(state).__name__}; put belief propagation before it"
+            )
+        return solver.warm_start(key, graph, state.messages, state.prior)
+
+    return start
+
+
+def snmp(
+    update: Update,
+    *,
+    inner: Update | None = None,
+    steps: tuple[int, int] = (20, 20),
+    sbp_damping: float = 0.2,
+    batch: int | None = None,
+    **survey_settings: Any,
+) -> tuple[Stage, Stage]:
+    """The two stages of SNMP, for `run_stages`.
+
+    update: messages of the first stage; `inner` those inside surveys, the same if None.
+    steps: at most so many of SBP and of S4P. survey_settings go to `s4p`.
+
+    Problems that SBP satisfies fully stay as they are; the others go on, warm-started: each
+    survey a point mass at SBP's message, binned.
+    """
+    surveys = s4p(inner or update, batch=batch, **survey_settings)
+    return (
+        Stage("sbp", belief_propagation(update, damping=sbp_damping, batch=batch), steps[0]),
+        Stage("s4p", surveys, steps[1], start=from_messages(surveys)),
+    )
