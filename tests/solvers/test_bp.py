@@ -15,7 +15,7 @@ from oracles import (
     random_table,
 )
 
-from vitrail.factors import perceptron
+from vitrail.factors import perceptron, table
 from vitrail.graph import factor_graph, indexed, join
 from vitrail.random import Key
 from vitrail.solvers import (
@@ -100,6 +100,14 @@ def test_a_contradiction_is_a_status_not_a_nan(update):
     assert "finite beta" in solution.status[0].remedy
     assert bool(torch.isfinite(solution.marginals).all())
     assert float(solution.best_accuracy) == 0.5
+
+
+def test_two_factors_that_rule_out_both_values_are_a_contradiction():
+    opposite = table(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), indexed([[0], [0]]))
+    solution = run(plain(), factor_graph(opposite), max_steps=50)
+    assert solution.status[0] == Status.CONTRADICTION
+    soft = run(plain(), factor_graph(opposite).with_beta(2.0), max_steps=50)
+    assert soft.status[0] == Status.CONVERGED
 
 
 def test_sampled_updates_do_not_declare_contradictions():

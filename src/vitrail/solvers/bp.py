@@ -60,7 +60,7 @@ class BeliefPropagation(Solver[BPState]):
         damping = self.damping.next(key.step, state.damping, feedback.accuracy)
         belief, messages = state.belief.clone(), list(state.messages)
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
-        contradiction = torch.zeros_like(residual, dtype=torch.bool)
+        forbidding = torch.zeros(2, graph.num_variables, dtype=torch.float64, device=graph.device)
         evaluations, starved = 0, 0
         hits: list[int] = []
         effective: list[float] = []
@@ -81,14 +81,16 @@ class BeliefPropagation(Solver[BPState]):
                 else messages[number].index_copy(0, index, result.messages)
             )
             residual.scatter_reduce_(0, problem, result.change.double(), "amax")
-            if self.update.exact:
-                contradiction[problem[result.starved > 0]] = True
+            if result.forbidding is not None:
+                forbidding += result.forbidding
             starved += int(result.starved.sum())
             evaluations += result.evaluations
             if result.min_hits is not None:
                 hits.append(result.min_hits)
             if result.effective_samples is not None:
                 effective.append(result.effective_samples)
+        contradiction = torch.zeros_like(residual, dtype=torch.bool)
+        contradiction[graph.problem[(forbidding > 0).all(0)]] = True
         state = replace(
             state, messages=tuple(messages), belief=belief, damping=damping, order=order
         )

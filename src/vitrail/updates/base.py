@@ -44,6 +44,7 @@ class Messages:
     evaluations: int
     min_hits: int | None = None
     effective_samples: float | None = None
+    forbids: Tensor | None = None  # (2, F, A) bool: p̃(0), p̃(1) are zero; exact updates only
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Sweep:
     evaluations: int
     min_hits: int | None = None
     effective_samples: float | None = None
+    forbidding: Tensor | None = None  # (2, V): factors that rule out 0 and 1; exact updates only
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class Update(ABC):
 
     @property
     def exact(self) -> bool:
-        """Whether a zero is a proof: only then can both p̃ = 0 be a contradiction."""
+        """Whether a zero is a proof: only then is ruling out both values a contradiction."""
         return False
 
     @property
@@ -93,23 +95,31 @@ class Update(ABC):
         This is the definition; an update with a compiled twin does it in one visit of each row.
         """
         result = self.messages(key, factors, belief, message)
+        forbids, num_variables = result.forbids, belief.shape[0]
         new = damped(message, result.log_odds, damping[:, None], on_probability)
         return Sweep(
             new,
-            factors.scope.total(new.double() - message.double(), belief.shape[0]),
+            factors.scope.total(new.double() - message.double(), num_variables),
             (torch.sigmoid(new) - torch.sigmoid(message)).abs().amax(1),
             result.starved.sum(1),
             result.evaluations,
             result.min_hits,
             result.effective_samples,
+            None if forbids is None else factors.scope.total(forbids, num_variables),
         )
 
     def _as_messages(self, estimate: Estimate) -> Messages:
         one, zero = estimate.log_one[:, 0], estimate.log_zero[:, 0]
-        starved = torch.isneginf(one) & torch.isneginf(zero)
+        forbids = torch.isneginf(torch.stack([zero, one]))
+        starved = forbids.all(0)
         log_odds = torch.where(starved, 0.0, one - zero).clamp(-self.limit, self.limit)
         return Messages(
-            log_odds, starved, estimate.evaluations, estimate.min_hits, estimate.effective_samples
+            log_odds,
+            starved,
+            estimate.evaluations,
+            estimate.min_hits,
+            estimate.effective_samples,
+            forbids if self.exact else None,
         )
 
 
