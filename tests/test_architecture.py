@@ -29,6 +29,8 @@ FLOW = (
     {"baselines"},
     {"settings"},
     {"model"},
+    {"training"},
+    {"posterior"},
     {"export"},
     {"estimator"},
     {"plots"},

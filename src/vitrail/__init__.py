@@ -15,6 +15,7 @@ _HOME = {
     "blackbox": "vitrail.factors",
     "factor_graph": "vitrail.graph",
     "join": "vitrail.graph",
+    "load_model": "vitrail.model",
     "network": "vitrail.factors",
     "perceptron": "vitrail.factors",
     "run": "vitrail.solvers",
@@ -22,11 +23,14 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
+    from vitrail.estimator import BinaryNetClassifier
     from vitrail.factors import blackbox, network, perceptron, table
     from vitrail.graph import FactorGraph, factor_graph, join
+    from vitrail.model import load_model
     from vitrail.solvers import Solution, Status, belief_propagation, run
 
 __all__ = [
+    "BinaryNetClassifier",
     "FactorGraph",
     "Solution",
     "Status",
@@ -35,6 +39,7 @@ __all__ = [
     "blackbox",
     "factor_graph",
     "join",
+    "load_model",
     "network",
     "perceptron",
     "run",

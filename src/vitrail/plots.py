@@ -6,6 +6,7 @@ Colours follow the name: leaded glass, deep and few.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,22 @@ def training_figure(
     return figure
 
 
+def curves_figure(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> Figure:
+    """Training accuracy of several solvers: name → (epochs, accuracy), each (steps,)."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(6, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for colour, (name, (epochs, accuracy)) in zip(
+            panes(len(curves)), curves.items(), strict=True
+        ):
+            best = np.maximum.accumulate(accuracy)
+            axes.plot(epochs, accuracy, color=colour, lw=0.8, alpha=0.35)
+            axes.plot(epochs, best, color=colour, lw=2, label=f"{name}: {best[-1]:.3f}")
+        axes.set(xlabel="epoch", ylabel="training accuracy", title=title)
+        axes.legend(loc="lower right", title="best so far", alignment="left")
+    return figure
+
+
 def draw_weights(axes: Axes, image: np.ndarray, title: str) -> None:
     """An image of weights or marginals, −1 red, +1 blue, undecided pale; lead between panes."""
     axes.imshow(image, cmap=GLASS, vmin=-1, vmax=1, interpolation="nearest")
@@ -86,6 +103,141 @@ def draw_weights(axes: Axes, image: np.ndarray, title: str) -> None:
     for side in axes.spines.values():
         side.set(visible=True, color=INK, lw=1.5)
     axes.set_title(title)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method's mean over repeats and its spread, drawn with a marker and dashes of its own."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    spread: Sequence[float] | None = None
+    reference: bool = False  # something to compare with, such as the optimum: plain black
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    log_x: bool = False
+
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), ":")
+
+
+def line_figure(panels: Sequence[Panel], columns: int) -> Figure:
+    """Panels of lines with one legend; a name keeps its colour, marker and dashes throughout."""
+    names = list(
+        dict.fromkeys(line.name for panel in panels for line in panel.lines if not line.reference)
+    )
+    with rc_context(STYLE):
+        figure, places = _grid(len(panels), columns)
+        handles: dict[str, Any] = {}
+        for axes, panel in zip(places, panels, strict=True):
+            for line in panel.lines:
+                handle = _draw_line(axes, line, names)
+                handles.setdefault(line.name, handle)
+            axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+            if panel.log_x:
+                axes.set_xscale("log")
+        _legend(figure, handles, columns)
+    return figure
+
+
+def _draw_line(axes: Axes, line: Line, names: Sequence[str]) -> Any:
+    if line.reference:
+        return axes.plot(line.x, line.y, color=INK, lw=1, marker="_", ms=7, zorder=3)[0]
+    place = names.index(line.name) % len(PANES)
+    (handle,) = axes.plot(
+        line.x,
+        line.y,
+        color=PANES[place],
+        ls=DASHES[place],
+        lw=1.6,
+        marker=MARKERS[place],
+        ms=4.5,
+        markevery=max(1, len(line.x) // 12),
+        markerfacecolor="white",
+    )
+    if line.spread is not None:
+        low = np.subtract(line.y, line.spread)
+        high = np.add(line.y, line.spread)
+        axes.fill_between(line.x, low, high, color=PANES[place], alpha=0.12, lw=0)
+    return handle
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points of one group in a scatter, sized by a quantity."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    size: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A scatter of one method against another; the dashed line is equality."""
+
+    title: str
+    x_label: str
+    y_label: str
+    clouds: tuple[Cloud, ...]
+
+
+def comparison_figure(comparisons: Sequence[Comparison], columns: int) -> Figure:
+    """Scatters of paired results, one legend each; area grows with the size given."""
+    with rc_context(STYLE):
+        figure, places = _grid(len(comparisons), columns, height=4.0)
+        for axes, comparison in zip(places, comparisons, strict=True):
+            for place, cloud in enumerate(comparison.clouds):
+                axes.scatter(
+                    cloud.x,
+                    cloud.y,
+                    s=cloud.size,
+                    marker=MARKERS[place % len(MARKERS)],
+                    facecolors="none",
+                    edgecolors=PANES[place % len(PANES)],
+                    linewidths=0.8,
+                    label=cloud.name,
+                )
+            values = [v for cloud in comparison.clouds for v in (*cloud.x, *cloud.y)]
+            ends = (min(values) - 0.02, max(values) + 0.02)
+            axes.plot(ends, ends, color=INK, ls="--", lw=1)
+            axes.set(
+                title=comparison.title,
+                xlabel=comparison.x_label,
+                ylabel=comparison.y_label,
+                xlim=ends,
+                ylim=ends,
+                aspect="equal",
+            )
+            axes.legend(loc="lower right", fontsize=8, markerscale=0.8)
+    return figure
+
+
+def _grid(count: int, columns: int, height: float = 3.1) -> tuple[Figure, list[Axes]]:
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(3.9 * columns, height * rows), layout="constrained")
+    places = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
+    return figure, places
+
+
+def _legend(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside upper center",
+        ncols=min(len(handles), 2 * columns),
+    )
 
 
 def panes(num: int) -> Sequence[str]:

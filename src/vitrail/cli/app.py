@@ -1,15 +1,15 @@
 """The command line: one typer application; commands load what they need when they are called.
 
-Exit codes: 0 done, 1 something went wrong inside vitrail, 2 the input or the call cannot be used.
+Exit codes: 0 done, 1 stopped before the end, 2 the input or the call cannot be used.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from vitrail import __version__
 
@@ -41,12 +41,14 @@ def vitrail(
     """Train networks whose weights are bits, by message passing instead of gradients."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; what a user can mend is one line on standard error and exit code 2."""
-    from vitrail.cli import demo  # noqa: F401  the import registers the command
+    from vitrail.cli import commands  # registers every command
 
+    assert commands
     try:
-        app()
-    except (ValueError, TypeError, OSError) as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        app(args=None if arguments is None else list(arguments))
+    except (ValueError, TypeError, OSError, MemoryError) as error:
+        sentence = " ".join(str(error).split()) or type(error).__name__
+        sys.stderr.write(f"error: {sentence}\n")
         sys.exit(2)

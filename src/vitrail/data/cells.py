@@ -34,11 +34,12 @@ class Cells:
     numbers: np.ndarray  # (L,) float64, finite, NaN where the value is no number
     missing: np.ndarray  # (L,) bool
     codes: np.ndarray  # (rows,) index into the levels
+    weight: np.ndarray | None = None  # (rows,) how often each row counts; once if None
 
     @property
     def counts(self) -> np.ndarray:
         """How many rows hold each level, (L,)."""
-        return np.bincount(self.codes, minlength=len(self.levels))
+        return np.bincount(self.codes, self.weight, minlength=len(self.levels))
 
     @property
     def is_number(self) -> np.ndarray:
@@ -87,11 +88,20 @@ def as_word(value: object) -> str:
     return str(value).strip()
 
 
+def as_column(values: Any, demand: str) -> np.ndarray:
+    """The values as an array (rows,), or an error that begins with the demand."""
+    try:
+        column = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise DataError(f"{demand}; it holds lists") from None
+    if column.ndim != 1:
+        raise DataError(f"{demand}; it has shape {column.shape}")
+    return column
+
+
 def read_cells(values: Any, name: str) -> Cells:
     """Parse the column `name`. Cost: rows, to find the distinct values, which are then parsed."""
-    values = np.asarray(values)
-    if values.ndim != 1:
-        raise DataError(f"column {name!r} must hold one value a row; it has shape {values.shape}")
+    values = as_column(values, f"column {name!r} must hold one value a row")
     if values.dtype.kind in "biuf":
         levels, codes = np.unique(values, return_inverse=True)
         numbers = levels.astype(np.float64)

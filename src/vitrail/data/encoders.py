@@ -19,7 +19,7 @@ other well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -159,7 +159,12 @@ class TableEncoder:
 
     @staticmethod
     def fit(
-        table: Any, *, thresholds: int = 7, max_categories: int = 32, pairs: bool = True
+        table: Any,
+        *,
+        thresholds: int = 7,
+        max_categories: int = 32,
+        pairs: bool = True,
+        weight: np.ndarray | None = None,
     ) -> TableEncoder:
         """Learn the code of every column of a table: a mapping, a data frame or a 2-D array.
 
@@ -167,12 +172,14 @@ class TableEncoder:
         max_categories  a column with more words keeps those that occur most often, and at least
                         twice; the rest share one bit
         pairs           a bit for each of two values; False gives such a column one bit
+        weight          (rows,) > 0: a row of weight k counts as k rows
         """
         checked_count("thresholds", thresholds, 1)
         checked_count("max_categories", max_categories, 1)
         names = column_names(table)
         codes = []
         for name, cells in _read(table, [name for name in names if name.strip()]):
+            cells = replace(cells, weight=weight)
             _check_training_rows(cells, name)
             codes.append(_fit_column(name, cells, thresholds, max_categories, pairs))
         kept = tuple(code for code in codes if code.bit_names)
@@ -305,15 +312,15 @@ def _fit_column(
     )
 
 
-def _count_words(cells: Cells, levels: np.ndarray) -> dict[str, int]:
-    counted: dict[str, int] = {}
+def _count_words(cells: Cells, levels: np.ndarray) -> dict[str, float]:
+    counted: dict[str, float] = {}
     for level, count in zip(cells.levels[levels], cells.counts[levels], strict=True):
         word = as_word(level)
-        counted[word] = counted.get(word, 0) + int(count)
+        counted[word] = counted.get(word, 0) + count
     return counted
 
 
-def _keep_frequent(counted: dict[str, int], most: int) -> tuple[tuple[str, ...], bool]:
+def _keep_frequent(counted: dict[str, float], most: int) -> tuple[tuple[str, ...], bool]:
     """The words that get a bit, in alphabetical order, and whether any are left over."""
     if len(counted) <= most:
         return tuple(sorted(counted)), False

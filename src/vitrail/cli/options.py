@@ -1,0 +1,87 @@
+"""Options that several commands share, and small helpers of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+DataFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help="CSV, TSV, Parquet, NPZ or idx file; `-` is CSV on standard input."
+    ),
+]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
+Target = Annotated[
+    str | None,
+    typer.Option(help="The column of labels; NPZ and idx files say it themselves."),
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same network.", min=0)]
+Hidden = Annotated[
+    str, typer.Option(help="Hidden units: `8`, `16,8`, `0` for a linear net, or `auto`.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+BatchT = TypeVar("BatchT")
+
+
+def hidden_units(text: str) -> tuple[int, ...] | str:
+    """`8` → (8,), `16,8` → (16, 8), `0` → (), `auto` as it is."""
+    if text == "auto":
+        return text
+    try:
+        units = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        units = (-1,)
+    if min(units) < 0 or (0 in units and units != (0,)):
+        raise ValueError(f"hidden units are whole numbers such as 8 or 16,8 or auto, got {text!r}")
+    return () if units == (0,) else units
+
+
+def number_or_auto(name: str, text: str) -> float | str:
+    """A positive number (`inf` allowed) or "auto"."""
+    if text == "auto":
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value > 0:
+        raise ValueError(f"{name} is a positive number, inf or auto, got {text!r}")
+    return value
+
+
+def target_column(table: Any, target: str | None) -> str:
+    """The column of labels: the one asked for, or the one the file names."""
+    chosen = target if target is not None else table.label
+    if chosen is None:
+        raise ValueError(
+            f"name the column of labels with --target; columns are: {', '.join(table.columns[:20])}"
+        )
+    if chosen not in table.columns:
+        raise ValueError(
+            f"target column {chosen!r} not found; columns are: {', '.join(table.columns[:20])}"
+        )
+    return chosen
+
+
+def counted_rows(batches: Iterable[BatchT], what: str) -> Iterator[BatchT]:
+    """The batches, with a count of rows on standard error while a terminal is watching."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:,} rows"))
+    with Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        for batch in batches:
+            yield batch
+            bar.update(task, advance=len(batch))  # pyright: ignore[reportArgumentType]

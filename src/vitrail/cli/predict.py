@@ -1,0 +1,110 @@
+"""`vitrail predict` and `vitrail evaluate`: a model and a table, a batch of rows at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from vitrail.cli.app import app
+from vitrail.cli.options import DataFile, Json, ModelFile, Target, counted_rows, target_column
+
+PREDICTION = "prediction"
+
+
+@app.command()
+def predict(
+    model: ModelFile,
+    data: DataFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="CSV, TSV or Parquet; `-` is standard output.")
+    ] = Path("-"),
+    proba: Annotated[bool, typer.Option("--proba", help="A column of chances per class.")] = False,
+) -> None:
+    """Write the input's rows with a last column `prediction`.
+
+    Columns are matched by name; others, the labels among them, pass through. Files of any length
+    are read and written in pieces.
+
+    Example: `vitrail predict mushroom.safetensors new.csv -o answers.csv --proba`
+    """
+    from vitrail.data.tables import Table, iter_table
+    from vitrail.data.writing import check_table_output, write_table
+    from vitrail.model import load_model
+
+    net = load_model(model)
+    check_table_output(output)
+
+    def answered() -> Iterator[Table]:
+        for batch in counted_rows(iter_table(data), "predicting"):
+            chances = net.probabilities(batch)
+            columns: dict[str, Any] = {}
+            if proba:
+                names = [f"probability_{label}" for label in net.labels.classes]
+                columns |= dict(zip(names, chances.T, strict=True))
+            columns[PREDICTION] = net.labels.decode(chances.argmax(1))
+            yield batch.with_columns(columns)
+
+    write_table(output, answered())
+
+
+@app.command()
+def evaluate(
+    model: ModelFile, data: DataFile, target: Target = None, as_json: Json = False
+) -> None:
+    """Compare a model's predictions with the labels of a table.
+
+    Example: `vitrail evaluate mushroom.safetensors mushroom.csv`
+    """
+    from vitrail.data.tables import iter_table
+    from vitrail.model import load_model
+
+    net = load_model(model)
+    target = target if target is not None else net.record.get("target")
+    counts = np.zeros((net.num_classes, net.num_classes), np.int64)
+    chances, labels = [], []
+    for batch in counted_rows(iter_table(data), "evaluating"):
+        truth = net.labels.encode(batch[target_column(batch, target)]) if len(batch) else []
+        found = net.probabilities(batch)
+        np.add.at(counts, (np.asarray(truth, np.int64), found.argmax(1)), 1)
+        chances.append(found)
+        labels.append(np.asarray(truth, np.int64))
+    if not counts.sum():
+        raise ValueError(f"{data} has no rows to evaluate on; give a table with labels")
+    scores = {
+        "rows": int(counts.sum()),
+        "accuracy": round(float(counts.trace() / counts.sum()), 6),
+        **quality(np.concatenate(chances), np.concatenate(labels)),
+    }
+    names = [str(label) for label in net.labels.classes]
+    if as_json:
+        typer.echo(json.dumps({**scores, "classes": names, "confusion": counts.tolist()}))
+        return
+    console = Console()
+    console.print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in scores.items()))
+    table = RichTable("label", *(f"predicted {name}" for name in names))
+    for name, row in zip(names, counts, strict=True):
+        table.add_row(name, *map(str, row))
+    console.print(table)
+
+
+def quality(chances: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, float]:
+    """Log loss, and the expected calibration error of the chance given to the answer.
+
+    ECE = Σ_b (rows in b / rows)·|accuracy in b − mean chance in b| over equal bins of the chance.
+    """
+    right = chances.argmax(1) == labels
+    sure = chances.max(1)
+    which = np.minimum((sure * bins).astype(int), bins - 1)
+    gap = np.bincount(which, right - sure, bins)
+    own = chances[np.arange(len(labels)), labels]
+    return {
+        "log_loss": round(float(-np.log(np.clip(own, 1e-9, 1)).mean()), 6),
+        "calibration_error": round(float(np.abs(gap).sum() / len(labels)), 6),
+    }

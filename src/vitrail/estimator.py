@@ -1,0 +1,430 @@
+"""The scikit-learn face: a classifier whose weights are bits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    check_random_state,
+    column_or_1d,
+    validate_data,
+)
+from torch import nn
+
+from vitrail import __version__
+from vitrail.data.bits import PIXEL_RANGE, BitColumns, bit_range
+from vitrail.data.cells import CELL_TYPES, column_names, is_missing
+from vitrail.data.checks import checked_count
+from vitrail.data.dataset import Coding
+from vitrail.data.encoders import TableEncoder
+from vitrail.data.errors import DataError
+from vitrail.data.labels import LabelCoder
+from vitrail.data.tables import Table
+from vitrail.model import Model, Shape, as_inputs
+from vitrail.nn import evaluate, num_weights
+from vitrail.posterior import fitted_scale, likelihood_shares, sampled_networks
+from vitrail.random import MAX_SEED
+from vitrail.settings import AUTO, Plan, Problem, auto_bias, auto_hidden, plan
+from vitrail.solvers.progress import progress_bar
+from vitrail.training import Examples, nets_of, train
+
+Auto = Literal["auto"]
+SIGNS = (-1.0, 1.0)
+MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
+
+
+class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier whose weights are bits, trained by message passing.
+
+    Rows may be bits (0/1, ±1, booleans: used as they are), numbers, words or both; a table is
+    encoded to bits by what its training rows hold. Every "auto" is chosen from the data; the
+    rules and their measurements are in the documentation.
+
+    hidden         units of each hidden layer; () is a linear net, "auto" chooses a size
+    module         any torch module with one output (or one a class) instead of an MLP
+    solver         "auto", "bp", "sbp", "ste", … as in `vitrail.settings.SOLVERS`
+    predictor      "best": the one network that is saved, probabilities from its margin;
+                   "posterior": the average over networks drawn from the marginals
+    multiclass     "argmax": one net with an output a class; "ovo": a net for each pair of classes
+    inputs         how the net reads a bit: "binary" as 0/1, "bipolar" as ±1
+    bias           number of constant inputs
+    update         how messages are computed, as in `vitrail.updates.UPDATES`; samples: its draws
+    beta           inverse temperature; large insists on every example, small tolerates errors
+    damping        weight of the new message
+    batch_size     examples a step; None takes all
+    epochs         how often every example is used
+    restarts       independent starts, of which the best is kept
+    networks       how many networks the posterior predictor averages over
+    class_weight   None, "balanced" or {label: weight}
+    warm_start     fit starts from the marginals of the fit before
+    random_state   same number, same network
+    device         "auto", "cpu", "cuda"
+    verbose        1 shows a progress bar on a terminal
+
+    After fit: `model_` (save it with `model_.save(path)`), `classes_`, `weights_`, `marginals_`,
+    `history_`, `n_iter_`, `status_`, `plan_` (the settings used).
+
+    >>> from vitrail import BinaryNetClassifier
+    >>> rows = [[0, 0, 1], [0, 1, 1], [1, 0, 0], [1, 1, 0]] * 5
+    >>> labels = ["no", "no", "yes", "yes"] * 5
+    >>> net = BinaryNetClassifier(random_state=0).fit(rows, labels)
+    >>> net.score(rows, labels)
+    1.0
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] | Auto = (),
+        solver: str = AUTO,
+        predictor: Literal["best", "posterior"] = "best",
+        multiclass: Literal["auto", "argmax", "ovo"] = "auto",
+        inputs: Coding | Auto = "auto",
+        bias: int | Auto = "auto",
+        update: str = AUTO,
+        beta: float | Auto = "auto",
+        *,
+        module: nn.Module | None = None,
+        samples: int | Auto = "auto",
+        damping: float | Auto = "auto",
+        batch_size: int | Auto | None = "auto",
+        epochs: int | Auto = "auto",
+        restarts: int | Auto = "auto",
+        networks: int = 200,
+        class_weight: str | Mapping[Any, float] | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.solver = solver
+        self.predictor = predictor
+        self.multiclass = multiclass
+        self.inputs = inputs
+        self.bias = bias
+        self.update = update
+        self.beta = beta
+        self.module = module
+        self.samples = samples
+        self.damping = damping
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.restarts = restarts
+        self.networks = networks
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on a table X (rows, columns) and labels y (rows,).
+
+        sample_weight (rows,): a row of weight k counts as k equal rows.
+        """
+        table = self._table(X, reset=True)
+        y = _labels(y, table)
+        weight = _checked_weights(y, sample_weight)
+        self._settle(table, y, weight)
+        self._calls = 0
+        return self._learn(table, y, weight, goes_on=False)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on with more rows: the posterior so far is the prior. Encoder and net stay.
+
+        The first call fixes them, and the classes: all of `classes`, or those in y.
+        """
+        first = not hasattr(self, "model_")
+        table = self._table(X, reset=first)
+        y = _labels(y, table)
+        weight = _checked_weights(y, sample_weight)
+        if first:
+            self._settle(table, y, weight, classes)
+        self._calls = 0 if first else self._calls + 1
+        return self._learn(table, y, weight, goes_on=not first)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """P(class) of each row, (rows, C), columns as in `classes_`."""
+        check_is_fitted(self)
+        return self.model_.probabilities(self._table(X, reset=False))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest class of each row."""
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(1)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """The bits of the best network, (N, A) bool, N nets (one unless "ovo")."""
+        return self.model_.best.numpy()
+
+    @property
+    def marginals_(self) -> np.ndarray:
+        """P(bit = 1), (N, A)."""
+        return self.model_.marginals.numpy()
+
+    def _table(self, X: Any, *, reset: bool) -> Any:
+        """X as the encoders take it, with what scikit-learn wants checked and remembered."""
+        if isinstance(X, Table):
+            if reset:
+                self.feature_names_in_ = np.array(X.columns, object)
+                self.n_features_in_ = len(X.columns)
+            return X
+        if hasattr(X, "columns"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if reset and len(X) < 1:
+                raise DataError("found 0 sample(s); a minimum of 1 is required")
+            return X
+        anything: Any = {"dtype": None, "ensure_all_finite": "allow-nan"}
+        array = check_array(X, estimator=self, **anything)
+        if array.dtype.kind == "O":
+            _check_cells(array)
+        validate_data(self, array, reset=reset, skip_check_array=True)
+        return array
+
+    def _settle(self, table: Any, y: np.ndarray, weight: np.ndarray, classes: Any = None) -> None:
+        """Fix what a first training fixes: classes, encoder, net."""
+        self._check_choices()
+        if len(y) < 2:
+            raise DataError(
+                f"expected at least two rows to learn from, got {len(y)} sample; add rows"
+            )
+        coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
+        encoder, range_ = _fitted_encoder(table, weight)
+        coding = _unless_auto(self.inputs, "bipolar" if range_ == SIGNS else "binary")
+        num_bits, num_classes = len(encoder.bit_names), len(coder.classes)
+        usual_bias = 0 if self.module is not None else auto_bias(coding, num_bits)
+        bias = checked_count("bias", _unless_auto(self.bias, usual_bias), 0)
+        pairs = num_classes > 2 and (
+            self.multiclass == "ovo"
+            or (self.multiclass == AUTO and self.module is None and num_classes <= MAX_PAIR_CLASSES)
+        )
+        outputs = 1 if pairs or num_classes == 2 else num_classes
+        shape, module = self._net(num_bits + bias, outputs, len(y))
+        self._settled = _Settled(
+            encoder, coder, coding, bias, pairs, shape, module, _seed(self.random_state)
+        )
+        self.classes_ = coder.decode(np.arange(num_classes))
+
+    def _net(self, num_inputs: int, num_outputs: int, num_rows: int) -> tuple[Shape, nn.Module]:
+        if self.module is not None:
+            zeros = torch.zeros(1, 1, num_weights(self.module), dtype=torch.bool)
+            outputs = evaluate(self.module, zeros, torch.zeros(1, 1, num_inputs)).numel()
+            if outputs != num_outputs:
+                raise ValueError(
+                    f"the module has {outputs} outputs, expected {num_outputs} for these classes; "
+                    "change its last layer or the setting of multiclass"
+                )
+            return Shape(num_inputs, None, num_outputs, zeros.numel()), self.module
+        hidden = tuple(_unless_auto(self.hidden, auto_hidden(num_rows, num_inputs)))
+        for units in hidden:
+            checked_count("a hidden layer", units, 1)
+        shape = Shape.of_mlp(num_inputs, hidden, num_outputs)
+        return shape, shape.build()
+
+    def _learn(self, table: Any, y: np.ndarray, weight: np.ndarray, goes_on: bool) -> Self:
+        """Train the settled net on encoded rows and keep what was found."""
+        begun, settled = time.perf_counter(), self._settled
+        weight = self._with_class_weights(y, weight)
+        inputs = as_inputs(settled.encoder.transform(table), settled.coding, settled.bias)
+        labels = torch.from_numpy(settled.coder.encode(y))
+        examples = Examples.distinct(inputs, labels, torch.from_numpy(weight))
+        nets = nets_of(examples, len(self.classes_), settled.pairs)
+        problem = Problem(
+            max(len(net.labels) for net in nets),
+            settled.shape.num_inputs,
+            settled.shape.hidden,
+            settled.shape.num_weights,
+            len(nets),
+        )
+        self.plan_ = self._plan(problem)
+        earlier = self._trained if goes_on else None
+        bar = progress_bar(self.plan_.steps(problem.num_factors))
+        with bar if self.verbose else nullcontext(False) as progress:
+            self._trained = train(
+                settled.module,
+                nets,
+                self.plan_,
+                seed=(settled.seed + self._calls) % MAX_SEED,
+                device=_device(self.device),
+                earlier=earlier,
+                log_prior=None if earlier is None else earlier.log_odds,
+                progress=progress,
+            )
+        self.history_ = self._trained.solution.history
+        self.n_iter_ = self._trained.solution.steps
+        self.status_ = self._trained.status
+        self.model_ = self._model(nets, len(y), begun)
+        return self
+
+    def _model(self, nets: list[Examples], num_rows: int, begun: float) -> Model:
+        settled, trained, plan = self._settled, self._trained, self.plan_
+        networks = trained.best[None]
+        shares = torch.ones(1, len(nets), dtype=torch.float64)
+        if self.predictor == "posterior":
+            drawn = sampled_networks(trained.log_odds, self.networks, settled.seed)
+            networks = torch.cat([networks, drawn])
+            shares = likelihood_shares(settled.module, nets, networks, plan.beta)
+        scale = fitted_scale(settled.module, nets, networks, shares)
+        known = trained.best_accuracy[~trained.best_accuracy.isnan()]
+        record = {
+            "vitrail": __version__,
+            "torch": torch.__version__,
+            "rows": num_rows,
+            "settings": {**asdict(plan), "predictor": self.predictor, "seed": settled.seed},
+            "steps": trained.solution.steps,
+            "evaluations": trained.solution.evaluations,
+            "seconds": round(time.perf_counter() - begun, 3),
+            "train_accuracy": round(float(known.mean()), 6),
+            "status": sorted({str(status) for status in trained.status}),
+        }
+        return Model(
+            encoder=settled.encoder,
+            labels=settled.coder,
+            coding=settled.coding,
+            bias=settled.bias,
+            shape=settled.shape,
+            module=settled.module,
+            pairs=settled.pairs,
+            best=trained.best,
+            marginals=trained.marginals,
+            networks=networks,
+            shares=shares,
+            scale=scale,
+            record=record,
+        )
+
+    def _plan(self, problem: Problem) -> Plan:
+        return plan(
+            problem,
+            solver=self.solver,
+            update=self.update,
+            samples=self.samples,
+            beta=self.beta,
+            damping=self.damping,
+            batch=self.batch_size,
+            epochs=self.epochs,
+            restarts=self.restarts,
+        )
+
+    def _with_class_weights(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        if self.class_weight is None:
+            return weight
+        rows = weight > 0
+        each = compute_class_weight(self.class_weight, classes=self.classes_, y=y[rows])
+        return weight * each[self._settled.coder.encode(y)]
+
+    def _check_choices(self) -> None:
+        choices = {
+            "predictor": ("best", "posterior"),
+            "multiclass": ("auto", "argmax", "ovo"),
+            "inputs": ("auto", "binary", "bipolar"),
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"unknown {name} {getattr(self, name)!r}; choose one of: {', '.join(known)}"
+                )
+        if self.module is not None and self.hidden not in ((), AUTO):
+            raise ValueError("give hidden layers or a module, not both")
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """What the first training fixes for those that follow."""
+
+    encoder: TableEncoder | BitColumns
+    coder: LabelCoder
+    coding: Coding
+    bias: int
+    pairs: bool
+    shape: Shape
+    module: nn.Module
+    seed: int
+
+
+def _fitted_encoder(
+    table: Any, weight: np.ndarray
+) -> tuple[TableEncoder | BitColumns, tuple[float, float] | None]:
+    """Bits as they are; a table by what the rows that count hold. With the range of bits."""
+    if isinstance(table, Table):
+        if table.image_shape is not None:
+            return BitColumns(tuple(table.columns), *PIXEL_RANGE), PIXEL_RANGE
+        rows = np.flatnonzero(weight)
+        return TableEncoder.fit(table.take(rows), weight=weight[rows]), None
+    frame = hasattr(table, "columns")
+    values = table.to_numpy() if frame else table
+    names = tuple(column_names(table))
+    found = bit_range(values)
+    if found is not None:
+        return BitColumns(names, *found), found
+    return TableEncoder.fit(table[weight > 0], weight=weight[weight > 0]), None
+
+
+def _checked_weights(y: np.ndarray, sample_weight: Any) -> np.ndarray:
+    """One weight a row, (rows,) float64, at least 0 and not all 0."""
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("every sample weight is zero; give at least one row a positive weight")
+    return weight
+
+
+def _labels(y: Any, table: Any) -> np.ndarray:
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None; give one label a row")
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    check_consistent_length(table, y)
+    check_classification_targets(y)
+    return y
+
+
+def _check_cells(array: np.ndarray) -> None:
+    """Raise scikit-learn's kind of error where a cell is neither text, number nor missing."""
+    for value in array.flat:
+        if not isinstance(value, CELL_TYPES) and not is_missing(value):
+            raise TypeError(
+                f"argument must be a string or a number, got {type(value).__name__}; "
+                "give text, numbers or booleans"
+            )
+
+
+def _unless_auto(value: Any, usual: Any) -> Any:
+    """What the user chose, or what is usual."""
+    return usual if isinstance(value, str) and value == AUTO else value
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def _device(name: str) -> str:
+    if name == AUTO:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return name
