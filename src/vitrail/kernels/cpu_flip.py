@@ -10,7 +10,8 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.graph import Dense
-from vitrail.kernels import cpu_one_hidden, cpu_perceptron, philox
+from vitrail.kernels import cpu_one_hidden, cpu_perceptron
+from vitrail.kernels.philox import addressed
 from vitrail.kernels.threads import over_rows
 from vitrail.random import Key, threshold_edges
 
@@ -51,7 +52,7 @@ def hits(
         *_classifiers(factors),
         shape,
         samples,
-        *_draws(key, factors.arity, threshold.shape[1] * samples),
+        *addressed(key, factors.arity, threshold.shape[1] * samples),
         one.numpy(),
         zero.numpy(),
         drawn.numpy(),
@@ -81,7 +82,7 @@ def messages(
         shape,
         samples,
         factors.log_means(samples).numpy(),
-        *_draws(key, factors.arity, samples),
+        *addressed(key, factors.arity, samples),
         log_odds.numpy(),
         starved.numpy(),
     )
@@ -112,8 +113,3 @@ def _beliefs(factors: Factors, belief: Tensor) -> tuple[np.ndarray, np.ndarray]:
         return belief.contiguous().numpy(), factors.scope.start.numpy()
     runs = factors.scope.gather(belief)
     return runs.flatten().numpy(), np.arange(factors.num_factors) * factors.arity
-
-
-def _draws(key: Key, slots: int, samples: int) -> tuple[object, ...]:
-    """The tile and the shared part of the draws' address."""
-    return *philox.tile(slots, samples, lanes=8), *np.array([key.step, *key.words()], np.uint32)

@@ -17,6 +17,7 @@ from vitrail.factors import Factors
 # task → backend → the module that serves it, each with serves(factors, samples) -> bool
 TWINS = {
     "flip": {"numba": "vitrail.kernels.cpu_flip"},
+    "counting": {"numba": "vitrail.kernels.cpu_counting"},
 }
 DEVICE_OF = {"numba": "cpu", "triton": "cuda"}
 REMEDY = {

@@ -7,9 +7,13 @@ time would leave most of the machine idle.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit, uint32, uint64
 from numpy.typing import NDArray
+
+from vitrail.random import Key
 
 VECTOR = 8  # calls side by side in the widest registers; `fill` is fed multiples of it
 TILE = 128  # calls made at a time: 2 KiB of words, which stay in the nearest cache
@@ -78,3 +82,8 @@ def tile(
     calls = -(-together * blocks // VECTOR) * VECTOR
     call = np.arange(calls)
     return together, (call % blocks).astype(np.uint32), (call // blocks).astype(np.uint32)
+
+
+def addressed(key: Key, slots: int, samples: int) -> tuple[Any, ...]:
+    """The tile of `samples` draws of 16-bit lanes and the words they share: step and key."""
+    return *tile(slots, samples, lanes=8), *np.array([key.step, *key.words()], np.uint32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,7 +11,13 @@ from torch import Tensor
 from vitrail.factors import Factors
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key, Stream, thresholds
-from vitrail.updates.base import CavityUpdate, Estimate, checked_count
+from vitrail.updates.base import (
+    Backend,
+    CavityUpdate,
+    Estimate,
+    checked_backend,
+    checked_count,
+)
 from vitrail.updates.draws import configurations
 from vitrail.updates.flip import Flip
 from vitrail.updates.pinned import Pinned
@@ -33,31 +39,50 @@ class Counting(CavityUpdate):
     least_hits: int = 0
     fallback: Flip | Pinned
 
+    backend: Backend = "auto"
+
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
+        if self._twin(factors, cavity.shape[1]) is not None:
+            return cavity.shape[1] * factors.arity * 96
         return cavity.shape[1] * self.samples * (48 * factors.arity + factors.row_bytes)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
+        twin = self._twin(factors, cavity.shape[1])
+        counts = self._counts if twin is None else twin.counts
         key_draws = key.of(Stream.CONFIGURATION)
-        states = configurations(key_draws, factors, thresholds(cavity), self.samples)
-        score = factors.score(states)
-        # float32 adds up integers exactly below 2²⁴; real-valued scores need float64
-        kind = torch.float64 if score.is_floating_point() else torch.float32
-        shape = (factors.num_factors, cavity.shape[1], self.samples)
-        ones = states.view(*shape, factors.arity).to(kind)
-        score = score.view(shape).to(kind)
-        count_one = ones.sum(2).double()
-        hits_one = torch.einsum("frs,frsa->fra", score, ones).double()
-        hits_all = score.sum(2, keepdim=True).double()
+        found = counts(key_draws, factors, thresholds(cavity), self.samples)
+        count_one, hits_one, hits_all = (part.double() for part in found)
+        hits_all = hits_all[..., None]
+        fewest = torch.minimum(count_one, self.samples - count_one)
         estimate = Estimate(
             self._log_mean(factors, hits_one, count_one, hits_all),
             self._log_mean(factors, hits_all - hits_one, self.samples - count_one, hits_all),
-            states.shape[0] * states.shape[1],
-            int(torch.minimum(count_one, self.samples - count_one).min()),
+            factors.num_factors * cavity.shape[1] * self.samples,
+            int(fewest.min()),
         )
-        fewest = torch.minimum(count_one, self.samples - count_one)
         if self.least_hits and bool((fewest < self.least_hits).any()):
             return self._mended(key, factors, cavity, estimate, fewest < self.least_hits)
         return estimate
+
+    def _counts(
+        self, key: Key, factors: Factors, threshold: Tensor, samples: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The definition: draws with w_i = 1 and their scores, (F, R, A); all scores (F, R)."""
+        states = configurations(key, factors, threshold, samples)
+        score = factors.score(states)
+        # float32 adds up integers exactly below 2²⁴; real-valued scores need float64
+        kind = torch.float64 if score.is_floating_point() else torch.float32
+        shape = (*threshold.shape[:2], samples)
+        ones = states.view(*shape, factors.arity).to(kind)
+        score = score.view(shape).to(kind)
+        return ones.sum(2), torch.einsum("frs,frsa->fra", score, ones), score.sum(2)
+
+    def _twin(self, factors: Factors, tracks: int) -> Any:
+        """The compiled module that serves these factors, if any."""
+        from vitrail.kernels import dispatch
+
+        lanes = factors.num_factors * tracks * self.samples * factors.arity
+        return dispatch.find("counting", self.backend, factors, lanes, self.samples)
 
     def _log_mean(self, factors: Factors, hits: Tensor, count: Tensor, hits_all: Tensor) -> Tensor:
         mean = hits_all / self.samples
@@ -87,8 +112,12 @@ def counting(
     fallback: Fallback = "flip",
     fallback_samples: int = 5,
     memory: int = DEFAULT_MEMORY,
+    backend: Backend = "auto",
 ) -> Counting:
-    """Sampled messages from S evaluations a factor, for any network."""
+    """Sampled messages from S evaluations a factor, for any network.
+
+    backend: "auto" takes the fastest there is; all give the same messages.
+    """
     kinds = {"flip": Flip, "pinned": Pinned}
     if fallback not in kinds:
         raise ValueError(f"unknown fallback {fallback!r}; choose 'flip' or 'pinned'")
@@ -99,4 +128,5 @@ def counting(
         least_hits=checked_count("least_hits", least_hits, 0),
         fallback=own_draws,
         memory=memory,
+        backend=checked_backend(backend),
     )

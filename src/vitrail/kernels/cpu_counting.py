@@ -1,0 +1,325 @@
+"""`counting` on the CPU for nets of our own layers: 64 draws in a word, factors side by side.
+
+A weight's bits over 64 draws are one word. A unit's sum is a number in bit planes: each of its
+inputs adds one word (or two) by carries, and the plane above the others says whether the sum is
+positive, since the planes start at the complement of the least sum that is. So a unit of fan-in
+n costs about n·log₂ n word operations for 64 draws, and `LANES` factors go through the same
+operations together, in vector registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit, uint32, uint64
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from vitrail.factors import Factors, Network, Perceptron
+from vitrail.factors.wiring import wire
+from vitrail.kernels.cpu_rows import PAD, bounds, padded
+from vitrail.kernels.philox import addressed, fill
+from vitrail.kernels.threads import over_rows
+from vitrail.nn import BinaryLinear
+from vitrail.random import Key
+
+LANES = 32  # factors side by side: four vectors of 64-bit words
+WORD = 64
+
+# How a unit's inputs and weights, each ±1 or 0/1, add bits to its sum; see `_least`.
+FROM_INPUTS, SIGN_BIPOLAR, SIGN_BINARY, THRESHOLD_BIPOLAR, THRESHOLD_BINARY = range(5)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A net in the order of evaluation: unit u adds up entries first[u]…first[u + 1]."""
+
+    num_inputs: int
+    num_outputs: int
+    first: NDArray[np.int64]  # (U + 1,)
+    value: NDArray[np.int64]  # (E,) inputs first, then units
+    weight: NDArray[np.int64]  # (E,)
+    mode: NDArray[np.int64]  # (U,)
+    low: NDArray[np.int64]  # (U,) what a zero bit of the unit's weights stands for
+    planes: NDArray[np.int64]  # (U,) planes that hold its largest sum
+
+
+def _popcount(typing_context, word):
+    """One instruction, on whole vectors where it exists."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return uint64(uint64), generate
+
+
+popcount: Any = intrinsic(_popcount)
+
+
+@lru_cache(maxsize=64)
+def program(module: nn.Module, input_shape: tuple[int, ...]) -> Program | None:
+    """The module's program, or None for a module of other layers."""
+    wiring = wire(module, input_shape)
+    if wiring is None:
+        return None
+    num_inputs, num_units = int(np.prod(input_shape)), int(wiring.layers[-1])
+    owner = np.repeat(np.arange(len(wiring.uses) - 1), np.diff(wiring.uses))
+    order = np.argsort(wiring.use_unit, kind="stable")
+    unit, value, weight = wiring.use_unit[order], wiring.use_value[order], owner[order]
+    count = np.bincount(unit, minlength=num_units)
+    layer = np.searchsorted(wiring.layers, np.arange(num_units), side="right") - 1
+    low = np.array([wiring.low[wiring.layer_of == i][0] for i in range(len(wiring.layers) - 1)])
+    active = np.concatenate([[0], wiring.activation[:-1]])
+    hidden = np.array([[THRESHOLD_BINARY, THRESHOLD_BIPOLAR], [SIGN_BINARY, SIGN_BIPOLAR]])
+    mode = np.where(layer == 0, FROM_INPUTS, hidden[-active[layer], -low[layer]])
+    doubled = (mode == SIGN_BINARY) | (mode == THRESHOLD_BIPOLAR)
+    largest = count * np.where(doubled, 2, 1)
+    return Program(
+        num_inputs,
+        int(wiring.layers[-1] - wiring.layers[-2]),
+        np.concatenate([[0], np.cumsum(count)]),
+        value,
+        weight,
+        mode,
+        low[layer],
+        np.ceil(np.log2(largest + 1)).astype(np.int64).clip(1),
+    )
+
+
+def _program(factors: Factors) -> Program | None:
+    if isinstance(factors, Perceptron):
+        return _linear(factors.arity, factors.low)
+    if isinstance(factors, Network):
+        return program(factors.module, tuple(factors.inputs.shape[1:]))
+    return None
+
+
+@lru_cache(maxsize=64)
+def _linear(arity: int, low: int) -> Program | None:
+    return program(BinaryLinear(arity, 1, "bipolar" if low == -1 else "binary"), (arity,))
+
+
+def serves(factors: Factors, samples: int) -> bool:
+    """Perceptrons and nets of binary layers with sign or threshold between them."""
+    return _program(factors) is not None
+
+
+@njit(inline="always")
+def _add(planes, top, carry):
+    """Add a bit in every draw of every lane to the number in planes 0…top."""
+    for p in range(top + 1):
+        for lane in range(LANES):
+            plane = planes[p, lane]
+            planes[p, lane] = plane ^ carry[lane]
+            carry[lane] = plane & carry[lane]
+
+
+@njit(inline="always")
+def _start(planes, top, unit, low, mode, count, nonzero, minus, compare):
+    """Set planes so that plane `top` becomes one exactly where the sum is positive.
+
+    The sum is g·(bits) − offset; it is positive from ⌊offset/g⌋ + 1 bits on. For outputs that are
+    compared with each other the planes start at zero.
+    """
+    for lane in range(LANES):
+        if mode == FROM_INPUTS:
+            least = nonzero[unit, lane] // 2 + 1 if low == -1 else minus[unit, lane] + 1
+        elif mode == SIGN_BIPOLAR:
+            least = count // 2 + 1
+        elif mode == THRESHOLD_BINARY:
+            least = 1
+        else:
+            least = count + 1
+        begin = 0 if compare else (1 << top) - least
+        for p in range(top + 1):
+            planes[p, lane] = uint64(0xFFFFFFFFFFFFFFFF) if (begin >> p) & 1 else uint64(0)
+
+
+@njit(inline="always")
+def _unit(
+    planes, top, mode, begin, end, value, weight, num_inputs, words, flip, keep, units, carry
+):
+    """Add up a unit's entries."""
+    for e in range(begin, end):
+        q, v = weight[e], value[e]
+        if mode == FROM_INPUTS:
+            for lane in range(LANES):
+                carry[lane] = (words[q, lane] ^ flip[v, lane]) & keep[v, lane]
+            _add(planes, top, carry)
+            continue
+        u = v - num_inputs
+        if mode == SIGN_BIPOLAR:
+            for lane in range(LANES):
+                carry[lane] = ~(units[u, lane] ^ words[q, lane])
+            _add(planes, top, carry)
+            continue
+        for lane in range(LANES):
+            carry[lane] = units[u, lane] & words[q, lane]
+        _add(planes, top, carry)
+        if mode == SIGN_BINARY:
+            for lane in range(LANES):
+                carry[lane] = ~(words[q, lane] & ~units[u, lane])
+            _add(planes, top, carry)
+        elif mode == THRESHOLD_BIPOLAR:
+            for lane in range(LANES):
+                carry[lane] = ~(units[u, lane] & ~words[q, lane])
+            _add(planes, top, carry)
+
+
+@njit(inline="always")
+def _wins(outputs, top, labels, score):
+    """score: the label's number beats those before it and is at least those behind it."""
+    for lane in range(LANES):
+        label = labels[lane]
+        best = uint64(0xFFFFFFFFFFFFFFFF)
+        for c in range(outputs.shape[0]):
+            if c == label:
+                continue
+            more, same = uint64(0), uint64(0xFFFFFFFFFFFFFFFF)
+            for p in range(top - 1, -1, -1):
+                mine, theirs = outputs[label, p, lane], outputs[c, p, lane]
+                more |= same & mine & ~theirs
+                same &= ~(mine ^ theirs)
+            best &= more if c < label else more | same
+        score[lane] = best
+
+
+@njit(
+    "void(int64, int64, int32[:, :, ::1], int8[:, ::1], int64[::1], int64[::1], int64, int64,"
+    " int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64,"
+    " int64, uint32[::1], uint32[::1], uint32, uint32, uint32,"
+    " int32[:, :, ::1], int32[:, :, ::1], int32[:, ::1])",
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def _counts(
+    first_group, last_group, threshold, inputs, labels, ids, num_inputs, num_outputs,
+    first, value, weight, modes, lows, heights, samples,
+    together, blocks, numbers, number, k0, k1, count_one, hits_one, hits_all,
+):  # fmt: skip
+    """Groups of LANES factors: draws with weight a at one, those that meet the label, all such."""
+    num_factors, tracks, arity = threshold.shape
+    num_units = modes.shape[0]
+    below, always = np.zeros(padded(arity), np.uint16), np.zeros(padded(arity), np.uint16)
+    drawn = np.zeros(padded(arity), np.uint64)
+    calls = np.zeros(4 * blocks.shape[0] + PAD // 2, np.uint32)
+    lanes16 = calls.view(np.uint16)
+    width = 8 * ((arity + 7) // 8)
+    words = np.zeros((arity, LANES), np.uint64)
+    units = np.zeros((num_units, LANES), np.uint64)
+    flip, keep = np.zeros((num_inputs, LANES), np.uint64), np.zeros((num_inputs, LANES), np.uint64)
+    nonzero, minus = np.zeros((num_units, LANES), np.int64), np.zeros((num_units, LANES), np.int64)
+    top_plane = heights.max()
+    planes = np.zeros((top_plane + 1, LANES), np.uint64)
+    outputs = np.zeros((num_outputs, top_plane + 1, LANES), np.uint64)
+    carry, score = np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64)
+    label = np.zeros(LANES, np.int64)
+    for group in range(first_group, last_group):
+        base = group * LANES
+        active = min(LANES, num_factors - base)
+        for lane in range(active):
+            label[lane] = labels[base + lane]
+            for i in range(num_inputs):
+                x = inputs[base + lane, i]
+                flip[i, lane] = uint64(0xFFFFFFFFFFFFFFFF) if x < 0 else uint64(0)
+                keep[i, lane] = uint64(0xFFFFFFFFFFFFFFFF) if x != 0 else uint64(0)
+        for u in range(num_units):
+            if modes[u] == FROM_INPUTS:
+                nonzero[u] = 0
+                minus[u] = 0
+                for e in range(first[u], first[u + 1]):
+                    for lane in range(LANES):
+                        nonzero[u, lane] += np.int64(keep[value[e], lane] & uint64(1))
+                        minus[u, lane] += np.int64(flip[value[e], lane] & uint64(1))
+        for r in range(tracks):
+            for lane in range(active):
+                count_one[base + lane, r] = 0
+                hits_one[base + lane, r] = 0
+                hits_all[base + lane, r] = 0
+            for begin in range(0, samples, WORD):
+                size = min(WORD, samples - begin)
+                for lane in range(active):
+                    bounds(threshold[base + lane, r], below, always)
+                    drawn[:] = uint64(0)
+                    for start in range(0, size, together):
+                        fill(
+                            calls[: 4 * blocks.shape[0]], blocks, numbers,
+                            r * samples + begin + start, uint32(ids[base + lane]), number, k0, k1,
+                        )  # fmt: skip
+                        for g in range(min(together, size - start)):
+                            mine = lanes16[g * width :]
+                            shift = uint64(start + g)
+                            for a in range(drawn.shape[0]):
+                                bit = (mine[a] < below[a]) | (always[a] != 0)
+                                drawn[a] |= uint64(bit) << shift
+                    for a in range(arity):
+                        words[a, lane] = drawn[a]
+                for u in range(num_units):
+                    top = heights[u]
+                    output = u - (num_units - num_outputs)
+                    compare = output >= 0 and num_outputs > 1
+                    sums = outputs[output] if output >= 0 else planes
+                    count = first[u + 1] - first[u]
+                    _start(sums, top, u, lows[u], modes[u], count, nonzero, minus, compare)
+                    _unit(
+                        sums, top, modes[u], first[u], first[u + 1], value, weight, num_inputs,
+                        words, flip, keep, units, carry,
+                    )  # fmt: skip
+                    if output < 0:
+                        units[u] = sums[top]
+                if num_outputs > 1:
+                    _wins(outputs, heights[num_units - 1] + 1, label, score)
+                else:
+                    for lane in range(LANES):
+                        won = outputs[0, heights[num_units - 1], lane]
+                        score[lane] = won if label[lane] == 1 else ~won
+                valid = uint64(0xFFFFFFFFFFFFFFFF) >> uint64(WORD - size)
+                for lane in range(active):
+                    met = score[lane] & valid
+                    hits_all[base + lane, r] += np.int32(popcount(met))
+                    for a in range(arity):
+                        count_one[base + lane, r, a] += np.int32(popcount(words[a, lane]))
+                        hits_one[base + lane, r, a] += np.int32(popcount(words[a, lane] & met))
+
+
+def counts(
+    key: Key, factors: Perceptron | Network, threshold: Tensor, samples: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of S draws a track: those with each weight at one, those that also meet the label, all hits.
+
+    threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
+    """
+    net = _program(factors)
+    if net is None:
+        raise TypeError(f"there is no compiled counting for {type(factors).__name__} of this shape")
+    count_one = torch.empty(threshold.shape, dtype=torch.int32)
+    hits_one, hits_all = torch.empty_like(count_one), torch.empty(threshold.shape[:2]).int()
+    arguments: tuple[Any, ...] = (
+        threshold.contiguous().numpy(),
+        factors.inputs.flatten(1).contiguous().numpy(),
+        factors.labels.numpy(),
+        factors.ids.numpy(),
+        net.num_inputs,
+        net.num_outputs,
+        net.first,
+        net.value,
+        net.weight,
+        net.mode,
+        net.low,
+        net.planes,
+        samples,
+        *addressed(key, factors.arity, min(samples, WORD)),
+        count_one.numpy(),
+        hits_one.numpy(),
+        hits_all.numpy(),
+    )
+    groups = -(-factors.num_factors // LANES)
+    work = LANES * samples * (factors.arity + len(net.value)) * threshold.shape[1]
+    over_rows(lambda begin, end: _counts(begin, end, *arguments), groups, work)
+    return count_one, hits_one, hits_all
