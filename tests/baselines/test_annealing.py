@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from thread_count import num_threads
 
 from vitrail.baselines.annealing import annealing
 from vitrail.baselines.exhaustive import optima
@@ -67,10 +68,7 @@ def test_settings_below_one_are_refused(wrong):
 def test_a_million_flips_fit_mnist_three_against_five():
     data = mnist(pair=(3, 5))
     graph = factor_graph(perceptron(data.inputs, data.labels))
-    torch.set_num_threads(2)
-    try:
+    with num_threads(2):
         solution = run(annealing(1_000_000), graph)
-    finally:
-        torch.set_num_threads(1)
     assert solution.best_accuracy.item() >= 0.92
     assert solution.seconds < 15

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from thread_count import num_threads
 
 from vitrail.kernels.enumerate import enumerate_weights
 
@@ -38,7 +39,7 @@ WORD_BOUNDARY = (np.ones((64, 11), np.int8), np.arange(64) % 2 == 0)
 def test_bit_parallel_search_agrees_with_plain_enumeration(problem, low):
     inputs, labels = problem
     satisfied = plain_satisfied(inputs, labels, low)
-    optima = enumerate_weights(inputs, labels, low, threads=2, histogram=True)
+    optima = enumerate_weights(inputs, labels, low, histogram=True)
     assert optima.satisfied == satisfied.max()
     assert optima.count == (satisfied == satisfied.max()).sum()
     assert optima.index == satisfied.argmax()
@@ -49,7 +50,7 @@ def test_bit_parallel_search_agrees_with_plain_enumeration(problem, low):
 
 def test_opposite_weights_are_no_mirror_when_sums_can_tie():
     inputs, labels = EVEN_TIES
-    optima = enumerate_weights(inputs, labels, -1, threads=1, histogram=True)
+    optima = enumerate_weights(inputs, labels, -1, histogram=True)
     assert optima.histogram is not None
     assert optima.histogram.tolist() == [2, 2, 0]  # a mirror would make it a palindrome
 
@@ -58,8 +59,11 @@ def test_the_answer_does_not_depend_on_threads():
     rng = np.random.default_rng(1)
     inputs = rng.choice([-1, 0, 1], (70, 19)).astype(np.int8)
     labels = rng.random(70) < 0.5
-    one, three = (enumerate_weights(inputs, labels, -1, threads=n) for n in (1, 3))
-    assert one == three
+    answers = []
+    for threads in (1, 3):
+        with num_threads(threads):
+            answers.append(enumerate_weights(inputs, labels, -1))
+    assert answers[0] == answers[1]
 
 
 def test_a_teacher_on_a_full_size_problem_is_found():
@@ -68,7 +72,7 @@ def test_a_teacher_on_a_full_size_problem_is_found():
     inputs = rng.choice([-1, 1], (200, 24)).astype(np.int8)
     teacher = rng.choice([-1, 1], 24)
     labels = inputs @ teacher > 0
-    optima = enumerate_weights(inputs, labels, -1, threads=2)
+    optima = enumerate_weights(inputs, labels, -1)
     assert optima.satisfied == 200
     assert optima.count == 1
     assert optima.index == (teacher == 1) @ (1 << np.arange(24))
@@ -76,9 +80,7 @@ def test_a_teacher_on_a_full_size_problem_is_found():
 
 @pytest.mark.parametrize("low", [-1, 0])
 def test_a_single_weight_has_two_configurations(low):
-    optima = enumerate_weights(
-        np.array([[1]], np.int8), np.array([True]), low, threads=1, histogram=True
-    )
+    optima = enumerate_weights(np.array([[1]], np.int8), np.array([True]), low, histogram=True)
     assert (optima.satisfied, optima.count, optima.index) == (1, 1, 1)
     assert optima.histogram is not None
     assert optima.histogram.tolist() == [1, 1]

@@ -57,6 +57,9 @@ def _small_problems(graph: FactorGraph) -> list[LinearProblem]:
 
 
 def _optimum(problem: LinearProblem, histogram: bool) -> Optimum:
+    from vitrail.kernels.dispatch import load
+
+    load("vitrail.kernels.enumerate")
     from vitrail.kernels.enumerate import enumerate_weights
 
     copies = problem.counts()
@@ -67,7 +70,7 @@ def _optimum(problem: LinearProblem, histogram: bool) -> Optimum:
         )
     inputs = problem.inputs.repeat_interleave(copies, 0).numpy()
     labels = problem.labels.repeat_interleave(copies, 0).numpy()
-    found = enumerate_weights(inputs, labels, problem.low, torch.get_num_threads(), histogram)
+    found = enumerate_weights(inputs, labels, problem.low, histogram)
     places = torch.arange(len(problem.variables))
     return Optimum(
         (found.index >> places & 1).to(torch.bool),

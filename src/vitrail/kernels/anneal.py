@@ -22,7 +22,6 @@ Draws: Philox at counter (proposal div 2, chain, problem, step), lanes 0 and 1 f
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -32,6 +31,7 @@ from numba import int16, njit, uint32
 from numpy.typing import NDArray
 
 from vitrail.kernels.philox import philox
+from vitrail.kernels.threads import over_rows
 
 MAX_ARITY = 2**14  # margins and their flips fit 16 bits
 _SUM_LIMIT = 2**15 - 1  # a 16-bit lane adds up this much energy before it is emptied
@@ -193,7 +193,6 @@ def anneal(
     key: tuple[int, int],
     step: int = 0,
     problem_id: int = 0,
-    threads: int = 1,
 ) -> Search:
     """Search from each row of `starts` (R, A) with so many proposals; rows run in parallel.
 
@@ -222,20 +221,25 @@ def anneal(
             words,
         )
 
-    return searched(search, best, last, threads)
+    return searched(search, best, last, proposals * problem.signed.shape[1])
 
 
 def searched(
     search: Callable[[int], tuple[Any, Any, Any]],
     best: NDArray[np.bool_],
     last: NDArray[np.bool_],
-    threads: int,
+    work: int,
 ) -> Search:
-    """All chains of a search, several at once: compiled, they let go of the interpreter's lock.
+    """All chains of a search, several at once.
 
     search(chain) leaves its states in best[chain] and last[chain] and returns their scores and
-    the proposals it spent.
+    the proposals it spent. work: examples that a chain looks at.
     """
-    with ThreadPoolExecutor(threads) as pool:
-        found = np.array(list(pool.map(search, range(len(last)))), np.int64).reshape(-1, 3)
+    found = np.zeros((len(last), 3), np.int64)
+
+    def chains(begin: int, end: int) -> None:
+        for chain in range(begin, end):
+            found[chain] = search(chain)
+
+    over_rows(chains, len(last), work)
     return Search(best, found[:, 0], last, found[:, 1], found[:, 2])

@@ -263,7 +263,6 @@ def anneal_network(
     key: tuple[int, int],
     step: int = 0,
     problem_id: int = 0,
-    threads: int = 1,
 ) -> Search:
     """`kernels.anneal.anneal` for any wiring: search from each row of `starts` (R, A)."""
     num_inputs, num_examples = examples.inputs.shape
@@ -292,4 +291,4 @@ def anneal_network(
             words,
         )
 
-    return searched(search, best, last, threads)
+    return searched(search, best, last, proposals * num_examples)

@@ -20,7 +20,6 @@ Cost: 2^N · ⌈M/64⌉ · about ten word operations, eight words at a time with
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +27,8 @@ import numpy as np
 from numba import njit, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from vitrail.kernels.threads import over_rows
 
 LOW_BITS = 10  # 2¹⁰ settings · 4 planes · 8 bytes fill the first-level cache
 TABLE_PLANES = 4  # counters of 0…10 agreements; 15 stands for "out of reach"
@@ -184,12 +185,11 @@ def enumerate_weights(
     inputs: NDArray[np.int8],
     labels: NDArray[np.bool_],
     low: int,
-    threads: int,
     histogram: bool = False,
 ) -> Optima:
     """Every configuration of N weights on inputs (M, N) in {−1, 0, 1} and labels (M,).
 
-    low is what a zero bit stands for, −1 or 0. The answer does not depend on `threads`.
+    low is what a zero bit stands for, −1 or 0. Threads take ranges of settings of the last weights.
     """
     num_examples, num_weights = inputs.shape
     ones = inputs == 1
@@ -209,23 +209,22 @@ def enumerate_weights(
     plus, minus = (np.ascontiguousarray(part[:, low_bits:]) for part in (plus, minus))
     num_high = num_weights - low_bits
     free_bits = num_high - min(SPLIT_BITS, num_high)
-    ranges = range(1 << (num_high - free_bits))
-    size = num_examples + 1 if histogram else 0
-    histograms = np.zeros((len(ranges), size), np.int64)
+    num_ranges = 1 << (num_high - free_bits)
+    histograms = np.zeros((num_ranges, num_examples + 1 if histogram else 0), np.int64)
+    found = np.zeros((num_ranges, 3), np.int64)
 
-    def search(part: int) -> tuple[int, int, int]:
-        start = part << free_bits
-        best, count, index = _search_range(
-            table, plus, minus, slack, unlabel, start, free_bits, histograms[part]
-        )
-        return int(best), int(count), int(index)
+    def search(begin: int, end: int) -> None:
+        for part in range(begin, end):
+            found[part] = _search_range(
+                table, plus, minus, slack, unlabel, part << free_bits, free_bits, histograms[part]
+            )
 
-    with ThreadPoolExecutor(threads) as pool:  # the search lets go of the interpreter's lock
-        found = list(pool.map(search, ranges))
-    best = max(satisfied for satisfied, _, _ in found)
+    over_rows(search, num_ranges, num_words << (free_bits + low_bits))
+    best = found[:, 0].max()
+    winners = found[found[:, 0] == best]
     return Optima(
-        satisfied=best,
-        count=sum(count for satisfied, count, _ in found if satisfied == best),
-        index=min(index for satisfied, _, index in found if satisfied == best),
+        satisfied=int(best),
+        count=int(winners[:, 1].sum()),
+        index=int(winners[:, 2].min()),
         histogram=histograms.sum(axis=0) if histogram else None,
     )

@@ -175,6 +175,9 @@ def _counts(weight: Tensor) -> _Counts:
 
 class _LinearSearch(FlipSearch):
     def __init__(self, problem: LinearProblem, number: int) -> None:
+        from vitrail.kernels.dispatch import load
+
+        load("vitrail.kernels.anneal")
         from vitrail.kernels.anneal import columns
 
         self.variables, self.number = problem.variables, number
@@ -198,13 +201,15 @@ class _LinearSearch(FlipSearch):
             key.of(Stream.SEARCH).words(),
             key.step,
             self.number,
-            torch.get_num_threads(),
         )
         return self._found(vars(search), self._counts.unit, num_factors)
 
 
 class _NetworkSearch(FlipSearch):
     def __init__(self, block: Network, wiring: Wiring, variables: Tensor, number: int) -> None:
+        from vitrail.kernels.dispatch import load
+
+        load("vitrail.kernels.anneal_network")
         from vitrail.kernels.anneal_network import Examples
 
         self.variables, self.number = variables, number
@@ -232,7 +237,6 @@ class _NetworkSearch(FlipSearch):
             key.of(Stream.SEARCH).words(),
             key.step,
             self.number,
-            torch.get_num_threads(),
         )
         return self._found(vars(search), self._counts.unit, len(self._examples.labels))
 
