@@ -1,6 +1,6 @@
 """S4P on MNIST 3-vs-5 with a linear net: best training accuracy, time and peak memory.
 
-    python benchmarks/s4p_mnist.py [--epochs 2] [--beta 1] [--damping 0.1] [--samples 5] ...
+python benchmarks/s4p_mnist.py [--epochs 2] [--beta 1] [--damping 0.1] [--samples 5] ...
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from vitrail.updates import flip
 
 
 def main() -> None:
+    """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=float, default=2)
     parser.add_argument("--batch", type=int, default=128)
@@ -65,7 +66,8 @@ def main() -> None:
     test = factor_graph(perceptron(data.test_inputs, data.test_labels)).to(args.device)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"F = {graph.num_factors}, A = {graph.num_variables}, steps {solution.steps}")
-    print(f"train: best {float(solution.best_accuracy[0]):.4f}, last {float(solution.accuracy[0]):.4f}")
+    best, last = float(solution.best_accuracy[0]), float(solution.accuracy[0])
+    print(f"train: best {best:.4f}, last {last:.4f}")
     print(f"test of the best: {float(test.accuracy(solution.best[None])[0, 0]):.4f}")
     print(f"{solution.seconds:.0f} s, peak memory of the process {peak:.2f} GiB")
     if args.device != "cpu":

@@ -206,7 +206,7 @@ class LogOddsGrid:
 
 def log_odds_grid(grid: Grid) -> LogOddsGrid:
     """A grid of step at most 4/(B−1) that reaches the outermost finite log-odds."""
-    step = min(4 / (grid.bins - 1), 0.02)
+    step = min(4 / (grid.bins - 1), 0.05)
     reach = math.log(grid.bins - 2) if grid.hard_ends else SAMPLED_LIMIT
     return LogOddsGrid(step, math.ceil(reach / step) + 1)
 
