@@ -91,6 +91,26 @@ def curves_figure(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], title: st
     return figure
 
 
+def survey_figure(surveys: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
+    """Surveys of one variable over the steps, side by side: each (steps, B), dark where mass is.
+
+    A column is a step, a row a bin of P(w = 1), from 0 at the bottom to 1 at the top.
+    """
+    with rc_context(STYLE):
+        figure = Figure(figsize=(2.2 * len(surveys), 2.9), layout="constrained")
+        panels = figure.subplots(1, len(surveys), sharey=True, squeeze=False)[0]
+        for axes, survey, title in zip(panels, surveys, titles, strict=True):
+            extent = (0.5, len(survey) + 0.5, 0.0, 1.0)
+            # the square root lets a few draws be seen beside a bin that holds most of the mass
+            axes.imshow(
+                np.sqrt(survey.T), origin="lower", aspect="auto", extent=extent, cmap="Blues"
+            )
+            axes.grid(visible=False)
+            axes.set(xlabel="step", title=title)
+        panels[0].set_ylabel("P(w = 1)")
+    return figure
+
+
 def draw_weights(axes: Axes, image: np.ndarray, title: str) -> None:
     """An image of weights or marginals, −1 red, +1 blue, undecided pale; lead between panes."""
     axes.imshow(image, cmap=GLASS, vmin=-1, vmax=1, interpolation="nearest")
