@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -26,11 +27,7 @@ from vitrail.data.errors import DataError
 BLOCK_BYTES = 1 << 23  # a row must fit in a block; a dozen or so are in flight at once
 TEXT = pa.dictionary(pa.int32(), pa.string())
 GZIP_MAGIC = b"\x1f\x8b"
-GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 BINARY = "is not a text table (it holds binary data); give CSV or TSV, or name it by its format"
-
-
-Bytes = io.BufferedReader | io.BufferedRandom
 
 
 class DelimitedFile:
@@ -45,19 +42,18 @@ class DelimitedFile:
 
     def __init__(self, path: str | Path, delimiter: str | None = None) -> None:
         self.title = "standard input" if str(path) == "-" else str(path)
-        self._raw = _spooled(path) if is_stream(path) else open_file(path)
-        try:
-            header = self._header_bytes(self._rewound())
+        self._path = Path(path)
+        with ExitStack() as closing:
+            if is_stream(path):  # a table may have to be read twice
+                folder = closing.enter_context(tempfile.TemporaryDirectory())
+                self._path = _spooled(path, Path(folder))
+            with self._text() as (stream, _):
+                header = self._header_bytes(stream)
             self.delimiter, self.names = self._parse_header(header, delimiter)
-        except GZIP_ERRORS as error:
-            self.close()
-            raise self._damaged(error) from None
-        except DataError:
-            self.close()
-            raise
+            self._closing = closing.pop_all()
 
     def close(self) -> None:
-        self._raw.close()
+        self._closing.close()
 
     @property
     def schema(self) -> pa.Schema:
@@ -66,27 +62,27 @@ class DelimitedFile:
 
     def blocks_in_file(self) -> float:
         """About how many blocks `blocks` will give; of a gzipped file, judged by its beginning."""
-        size = self._raw.seek(0, io.SEEK_END)
-        beginning = len(self._rewound().read(BLOCK_BYTES))
-        return beginning / BLOCK_BYTES * size / max(1, self._raw.tell())
+        with self._text() as (stream, raw):
+            beginning = len(stream.read(BLOCK_BYTES))
+            return beginning / BLOCK_BYTES * self._path.stat().st_size / max(1, raw.tell())
 
     def blocks(self) -> Iterator[pa.RecordBatch]:
         """The rows, block by block; some blocks may be empty."""
-        last = None
+        last_row = None
         try:
-            stream = self._rewound()
-            self._header_bytes(stream)
-            if stream.peek(1):
-                for last in self._open(stream):
-                    yield last
-        except GZIP_ERRORS as error:
-            raise self._damaged(error) from None
+            with self._text() as (stream, _):
+                self._header_bytes(stream)
+                if stream.peek(1):
+                    with self._open(stream) as reader:
+                        for block in reader:
+                            last_row = block.slice(block.num_rows - 1) if block else last_row
+                            yield block
         except pa.ArrowInvalid as error:
             self._explain(str(error))
-        if last and "\n" in last.column(last.num_columns - 1)[-1].as_py():
+        if last_row is not None and "\n" in last_row.columns[-1][0].as_py():
             self._explain(None)  # an unclosed quote swallows the rest of the file
 
-    def _open(self, stream: Bytes) -> arrow_csv.CSVStreamingReader:
+    def _open(self, stream: io.BufferedReader) -> arrow_csv.CSVStreamingReader:
         return arrow_csv.open_csv(
             cast(BinaryIO, stream),
             read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.names),
@@ -96,20 +92,27 @@ class DelimitedFile:
             ),
         )
 
-    def _damaged(self, error: Exception) -> DataError:
-        return DataError(f"{self.title} is a damaged gzip file ({error}); copy it again")
+    @contextmanager
+    def _text(self) -> Iterator[tuple[io.BufferedReader, io.BufferedReader]]:
+        """The text from its beginning, less a byte order mark, and the file it comes from.
 
-    def _rewound(self) -> Bytes:
-        """The text from its beginning, without the byte order mark."""
-        self._raw.seek(0)
-        stream: Bytes = self._raw
-        if self._raw.peek(2).startswith(GZIP_MAGIC):
-            stream = io.BufferedReader(gzip.GzipFile(fileobj=self._raw))
-        if stream.peek(3).startswith(b"\xef\xbb\xbf"):
-            stream.read(3)
-        return stream
+        Each reading has a handle of its own: pyarrow reads ahead in the background, even when
+        nobody asks for more.
+        """
+        with open_file(self._path) as raw:
+            stream = raw
+            if raw.peek(2).startswith(GZIP_MAGIC):
+                stream = cast(io.BufferedReader, io.BufferedReader(gzip.GzipFile(fileobj=raw)))
+            try:
+                if stream.peek(3).startswith(b"\xef\xbb\xbf"):
+                    stream.read(3)
+                yield stream, raw
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise DataError(
+                    f"{self.title} is a damaged gzip file ({error}); copy it again"
+                ) from None
 
-    def _header_bytes(self, stream: Bytes) -> bytes:
+    def _header_bytes(self, stream: io.BufferedReader) -> bytes:
         """The bytes up to the end of the header, which may have line breaks within quotes."""
         header = b""
         while not header.strip() or header.count(b'"') % 2:
@@ -126,14 +129,16 @@ class DelimitedFile:
             raise DataError(f"{self.title} {BINARY}")
         if header.count(b'"') % 2:
             raise DataError(f"{self.title}: a quote in the header is never closed; correct it")
-        try:
-            text = header.decode().lstrip("\r\n")
-        except UnicodeDecodeError:
-            raise DataError(
-                f"{self.title} is not UTF-8 text in its first line; save it as UTF-8"
-            ) from None
+        if not _is_text(header):
+            raise DataError(f"{self.title} is not UTF-8 text in its first line; save it as UTF-8")
+        text = header.decode().lstrip("\r\n")
         for candidate in delimiter or ",;\t":
-            rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=candidate))
+            try:
+                rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=candidate))
+            except csv.Error as error:
+                raise DataError(
+                    f"{self.title} has no header of a table ({error}); expected CSV or TSV"
+                ) from None
             if len(rows) > 1:
                 raise DataError(
                     f"{self.title} ends its lines with bare carriage returns; "
@@ -145,35 +150,33 @@ class DelimitedFile:
 
     def _explain(self, fault: str | None) -> None:
         """Find the line of the first fault; `fault` is what was noticed, None for a suspicion."""
-        for number, line in enumerate(self._rewound(), 1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                raise DataError(
-                    f"{self.title}, line {number}: not UTF-8 text; save the file as UTF-8"
-                ) from None
-        text = io.TextIOWrapper(self._rewound(), encoding="utf-8", newline="")
-        rows = csv.reader(text, delimiter=self.delimiter, strict=True)
-        line = 0
-        try:
-            for row in rows:
-                if row and len(row) != len(self.names):
+        with self._text() as (stream, _):
+            for number, line in enumerate(stream, 1):
+                if not _is_text(line):
                     raise DataError(
-                        f"{self.title}, line {rows.line_num}: expected {len(self.names)} fields as "
-                        f"in the header, found {len(row)}; correct the line"
+                        f"{self.title}, line {number}: not UTF-8 text; save the file as UTF-8"
                     )
-                line = rows.line_num
-        except csv.Error as error:
-            raise DataError(
-                f"{self.title}, line {line + 1}: {error}; is a quote left open there?"
-            ) from None
-        finally:
-            text.detach()
+        with self._text() as (stream, _):
+            lines = (line.decode() for line in stream)
+            rows = csv.reader(lines, delimiter=self.delimiter, strict=True)
+            last = 0
+            try:
+                for row in rows:
+                    if row and len(row) != len(self.names):
+                        raise DataError(
+                            f"{self.title}, line {rows.line_num}: expected {len(self.names)} "
+                            f"fields as in the header, found {len(row)}; correct the line"
+                        )
+                    last = rows.line_num
+            except csv.Error as error:
+                raise DataError(
+                    f"{self.title}, line {last + 1}: {error}; is a quote left open there?"
+                ) from None
         if fault is not None:
             raise DataError(f"{self.title} cannot be read as a table: {fault}")
 
 
-def open_file(path: str | Path) -> Bytes:
+def open_file(path: str | Path) -> io.BufferedReader:
     """The file, opened for reading bytes, or one sentence on why not."""
     try:
         return open(path, "rb")
@@ -191,12 +194,21 @@ def is_stream(path: str | Path) -> bool:
     return str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-def _spooled(path: str | Path) -> Bytes:
-    """The stream in a nameless file, since a table may have to be read twice."""
-    spool = cast(Bytes, tempfile.TemporaryFile())  # noqa: SIM115 DelimitedFile closes it
-    if str(path) == "-":
-        shutil.copyfileobj(sys.stdin.buffer, spool)
-    else:
-        with open_file(path) as stream:
-            shutil.copyfileobj(stream, spool)
+def _spooled(path: str | Path, folder: Path) -> Path:
+    """A file in the folder with all that the stream gives."""
+    spool = folder / "spool"
+    with spool.open("wb") as target:
+        if str(path) == "-":
+            shutil.copyfileobj(sys.stdin.buffer, target)
+        else:
+            with open_file(path) as source:
+                shutil.copyfileobj(source, target)
     return spool
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.data.cells import as_word, is_missing
+from vitrail.data.cells import NOTHINGS, as_column, as_word, is_missing
 from vitrail.data.errors import DataError, listed
 from vitrail.data.plain import PlainReader
 
@@ -32,11 +32,10 @@ class LabelCoder:
     @staticmethod
     def fit(labels: Any) -> LabelCoder:
         """Learn the classes of a column of labels: text, whole or decimal numbers, booleans."""
-        array = _column(labels)
-        if not len(array):
+        values, kind = _read(labels)
+        if not values:
             raise DataError("expected labels to learn from, got none; add rows")
-        _check_missing(array.tolist())
-        found = set(array.tolist())
+        found = set(values)
         try:
             classes = sorted(found)
         except TypeError:
@@ -44,33 +43,27 @@ class LabelCoder:
             raise DataError(
                 f"labels are of mixed types ({', '.join(kinds)}); make them all text or all numbers"
             ) from None
-        if not all(isinstance(label, Label) for label in classes):
-            raise DataError(
-                f"labels must be text, numbers or booleans, got {type(classes[0]).__name__}; "
-                "convert the column"
-            )
         if len(classes) == 1:
             raise DataError(
                 f"expected at least two classes, but every label is {classes[0]!r}; "
                 "give rows of another class too"
             )
-        return LabelCoder(tuple(classes), LABEL_KINDS[array.dtype.kind])
+        return LabelCoder(tuple(classes), kind)
 
-    def encode(self, labels: Any) -> np.ndarray:
+    def encode(self, labels: Any, start: int = 0) -> np.ndarray:
         """The number of each label, (rows,) int64; a label that is no class is an error.
 
         The class 1 is also found as the text `1` and the reverse, so that a model trained on one
-        kind of file can be tested on another.
+        kind of file can be tested on another. `start` is the first row's place in its file.
         """
-        values = _column(labels).tolist()
-        _check_missing(values)
+        values, _ = _read(labels, start)
         number: dict[Any, int] = {as_word(label): k for k, label in enumerate(self.classes)}
         number |= {label: k for k, label in enumerate(self.classes)}
         number = {x: number.get(x, number.get(as_word(x), -1)) for x in set(values)}
         unknown = next((row for row, label in enumerate(values) if number[label] < 0), None)
         if unknown is not None:
             raise DataError(
-                f"label {values[unknown]!r} in row {unknown + 1} is none of the classes "
+                f"label {values[unknown]!r} in row {start + unknown + 1} is none of the classes "
                 f"{listed(self.classes)}; correct it or leave the row out"
             )
         return np.fromiter((number[label] for label in values), np.int64, len(values))
@@ -104,25 +97,23 @@ class LabelCoder:
         return coder
 
 
-def _column(labels: Any) -> np.ndarray:
-    array = np.asarray(labels)
-    if array.ndim != 1:
-        raise DataError(f"expected one label a row, got labels of shape {array.shape}")
+def _read(labels: Any, start: int = 0) -> tuple[list[Any], str]:
+    """The labels as Python values, none of them missing, and their kind."""
+    array = as_column(labels, "expected one label a row")
     if array.dtype.kind not in LABEL_KINDS:
+        raise _not_a_label(str(array.dtype))
+    values = [x.item() if isinstance(x, np.generic) else x for x in array.tolist()]
+    for kind in set(map(type, values)):
+        if not issubclass(kind, Label) and kind.__name__ not in NOTHINGS:
+            raise _not_a_label(kind.__name__)
+    missing = [is_missing(label) and label not in NAMES_OF_NOTHING for label in values]
+    if any(missing):
         raise DataError(
-            f"labels must be text, numbers or booleans, got {array.dtype}; convert the column"
+            f"the label is missing in {sum(missing)} of {len(values)} rows, first in row "
+            f"{start + missing.index(True) + 1}; fill it in or leave these rows out"
         )
-    return array
+    return values, LABEL_KINDS[array.dtype.kind]
 
 
-def _check_missing(labels: list[Any]) -> None:
-    rows = [
-        row
-        for row, label in enumerate(labels)
-        if is_missing(label) and label not in NAMES_OF_NOTHING
-    ]
-    if rows:
-        raise DataError(
-            f"the label is missing in {len(rows)} of {len(labels)} rows, first in row "
-            f"{rows[0] + 1}; fill it in or leave these rows out"
-        )
+def _not_a_label(kind: str) -> DataError:
+    return DataError(f"labels must be text, numbers or booleans, got {kind}; convert the column")

@@ -1,0 +1,122 @@
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vitrail.data.cells import is_missing
+from vitrail.data.errors import DataError
+from vitrail.data.labels import NAMES_OF_NOTHING, LabelCoder
+
+
+def is_no_label(label: object) -> bool:
+    return is_missing(label) and label not in NAMES_OF_NOTHING
+
+
+@given(
+    st.one_of(
+        st.lists(st.text(min_size=1, max_size=3)),
+        st.lists(st.integers(-(2**63), 2**63 - 1)),
+        st.lists(st.booleans()),
+        st.lists(st.floats(allow_nan=False)),
+    )
+)
+def test_labels_come_back_as_they_were(labels: list):
+    column = np.empty(len(labels), object)
+    column[:] = labels
+    nothing_to_learn = len(set(labels)) < 2 or any(map(is_no_label, labels))
+    if nothing_to_learn:
+        with pytest.raises(DataError, match=r"two classes|missing|got none"):
+            LabelCoder.fit(column)
+        return
+    coder = LabelCoder.fit(column)
+    numbers = coder.encode(column)
+    assert coder.decode(numbers).tolist() == labels
+    assert sorted(set(numbers)) == list(range(len(coder.classes)))
+    assert list(coder.classes) == sorted(coder.classes)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["001", "1", "1.0", "001"],
+        np.array([3, 1, 3], np.int32),
+        [True, False],
+        [0.5, -1.5],
+        np.array(["none", "mild"], object),
+        pd.Series(["b", "a"]),
+        np.array([np.int64(4), np.int64(3)], object),
+    ],
+    ids=str,
+)
+def test_state_survives_json(labels: object):
+    coder = LabelCoder.fit(labels)
+    again = LabelCoder.from_dict(json.loads(json.dumps(coder.to_dict())))
+    assert again == coder
+    decoded = again.decode(again.encode(labels))
+    assert decoded.tolist() == np.asarray(labels).tolist()
+    assert decoded.dtype == coder.decode([0]).dtype
+
+
+def test_a_class_is_found_by_its_text_in_another_kind_of_file():
+    assert LabelCoder.fit(np.array([1, 2])).encode(["2", "1"]).tolist() == [1, 0]
+    assert LabelCoder.fit(["1", "2"]).encode(np.array([2.0, 1.0])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "complaint"),
+    [
+        ([], "got none; add rows"),
+        (["a", "a"], "at least two classes, but every label is 'a'"),
+        (["a", "", "b"], "missing in 1 of 3 rows, first in row 2; fill it in or leave"),
+        (["a", "?", None], "missing in 2 of 3 rows"),
+        ([1.0, math.nan], "missing in 1 of 2 rows"),
+        (np.array([1, "a"], object), "mixed types"),
+        ([[1, 2]], "one label a row"),
+        (np.array(["2020"], "M8[Y]"), "must be text, numbers or booleans"),
+        ([[1], [2, 3]], "one label a row"),
+        (np.array([print, len], object), "must be text"),
+        (np.array([1, {2}], object), "must be text, numbers or booleans, got set"),
+    ],
+    ids=str,
+)
+def test_labels_that_cannot_be_learned_say_why(labels: object, complaint: str):
+    with pytest.raises(DataError, match=complaint):
+        LabelCoder.fit(labels)
+
+
+def test_an_unknown_label_is_named_with_its_row():
+    with pytest.raises(DataError, match="label 'c' in row 2 is none of the classes 'a', 'b'"):
+        LabelCoder.fit(["a", "b"]).encode(["a", "c"])
+    with pytest.raises(DataError, match="label 'c' in row 102"):
+        LabelCoder.fit(["a", "b"]).encode(["a", "c"], start=100)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        {},
+        {"classes": ["a", "b"]},
+        {"classes": ["a"], "kind": "str"},
+        {"classes": ["b", "a"], "kind": "str"},
+        {"classes": ["a", "a"], "kind": "str"},
+        {"classes": ["a", 1], "kind": "object"},
+        {"classes": [["a"], ["b"]], "kind": "object"},
+        {"classes": ["a", "b"], "kind": "int64"},
+        {"classes": [1, 2], "kind": "str"},
+        {"classes": [1, 2**70], "kind": "int64"},
+        {"classes": [1, 2], "kind": "bool"},
+        {"classes": [0.5, math.nan], "kind": "float64"},
+        {"classes": ["a", "b"], "kind": "O"},
+        {"classes": ["a", "b"], "kind": "str", "more": 0},
+    ],
+    ids=str,
+)
+def test_malformed_state_is_refused_in_one_sentence(state: object):
+    with pytest.raises(DataError, match="malformed") as caught:
+        LabelCoder.from_dict(state)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,353 @@
+import contextlib
+import gzip
+import io
+import os
+import sys
+import tracemalloc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from idx_files import idx_bytes
+from pyarrow import parquet
+
+from vitrail.data import delimited, tables
+from vitrail.data.delimited import DelimitedFile
+from vitrail.data.encoders import TableEncoder
+from vitrail.data.errors import DataError, TableTooLargeError
+from vitrail.data.tables import Table, iter_table, read_table, table_size
+
+
+def rows_of(table: Table) -> list[tuple]:
+    return list(zip(*(table[name].tolist() for name in table.columns), strict=True))
+
+
+def written(folder: Path, content: bytes, name: str = "data.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+# CSV and TSV.
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        (b"a,b\n1.0,001\n1, x \n", [("1.0", "001"), ("1", " x ")]),
+        (b'a,b\n"x,""y""\nz",\n', [('x,"y"\nz', "")]),
+        (b"\xef\xbb\xbfa,b\r\n1,2\r\n", [("1", "2")]),
+        (b"a,b\n1,2\n\n3,4\n\n", [("1", "2"), ("3", "4")]),
+        (b"\na,b\n1,2", [("1", "2")]),
+        (b"a;b\n1,5;2\n", [("1,5", "2")]),
+        (b"a\tb\n1\t2\n", [("1", "2")]),
+        (b"a,b\nNA,null\n", [("NA", "null")]),
+        (b"a,b\n", []),
+        ('a,b\né,"日本"\n'.encode(), [("é", "日本")]),
+    ],
+    ids=repr,
+)
+def test_csv_cells_stay_the_text_they_were(tmp_path: Path, content: bytes, rows: list):
+    table = read_table(written(tmp_path, content))
+    assert table.columns == ["a", "b"]
+    assert rows_of(table) == rows
+
+
+def test_tsv_takes_commas_as_text(tmp_path: Path):
+    table = read_table(written(tmp_path, b"a\tb\n1,5\t2\n", "data.tsv"))
+    assert rows_of(table) == [("1,5", "2")]
+
+
+def test_gzipped_csv_is_read(tmp_path: Path):
+    path = written(tmp_path, gzip.compress(b"a,b\n1,2\n"), "data.csv.gz")
+    assert rows_of(read_table(path)) == [("1", "2")]
+
+
+def test_a_column_without_delimiter_is_one_column(tmp_path: Path):
+    assert rows_of(read_table(written(tmp_path, b"a\n1\n2\n"))) == [("1",), ("2",)]
+
+
+def test_a_pipe_is_csv(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(pipe.write_bytes, b"a,b\n1,2\n")
+        assert rows_of(read_table(pipe)) == [("1", "2")]
+
+
+def test_standard_input_is_csv(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,2\n")))
+    assert rows_of(read_table("-")) == [("1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "is empty; expected a header"),
+        (b"\n\n", "is empty; expected a header"),
+        (b"a,b\n1,2\n3\n", "line 3: expected 2 fields as in the header, found 1"),
+        (b"a,b\n1,2\n3,4,5\n", "line 3: expected 2 fields as in the header, found 3"),
+        (b'a,b\n"x\ny",2\n3\n', "line 4: expected 2 fields"),
+        (b'a,b\n1,"2\n3,4\n', "line 2: .*quote"),
+        (b'a,"b\n1,2\n', "a quote in the header is never closed"),
+        (b"a,b,a\n1,2,3\n", "column name 'a' occurs more than once"),
+        (b"a,b\n1,2\n\xe9,4\n", "line 3: not UTF-8"),
+        (b"\xe9,b\n1,2\n", "not UTF-8 text in its first line"),
+        (bytes(range(256)), "binary data"),
+        ("a,b\n1,2\n".encode("utf-16"), "binary data"),
+        (b"a,b\r1,2\r", "bare carriage returns"),
+        (b"x" * 200_000, "has no header of a table"),
+        (b"\x1f\x8bgarbage", "damaged gzip"),
+        (gzip.compress(b"a,b\n" + bytes(range(65, 90)) * 99)[:-20], "damaged gzip|fields"),
+    ],
+    ids=lambda value: repr(value)[:50],
+)
+def test_a_csv_that_cannot_be_read_says_why_in_a_line(
+    tmp_path: Path, content: bytes, complaint: str
+):
+    with pytest.raises(DataError, match=complaint) as caught:
+        read_table(written(tmp_path, content))
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_not_there_say_so(tmp_path: Path):
+    with pytest.raises(DataError, match="not found; check the path"):
+        read_table(tmp_path / "data.csv")
+    with pytest.raises(DataError, match="is a folder"):
+        read_table(tmp_path)
+    with pytest.raises(DataError, match=r"cannot tell the format .*\.csv, \.tsv"):
+        read_table(written(tmp_path, b"a\n1\n", "data.xyz"))
+    with pytest.raises(DataError, match="cannot be read from standard input"):
+        read_table("-", "parquet")
+
+
+def test_a_format_given_overrides_the_name(tmp_path: Path):
+    path = written(tmp_path, b"a\tb\n1,5\t2\n", "data.txt")
+    assert rows_of(read_table(path, "tsv")) == [("1,5", "2")]
+
+
+# Batches.
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.parquet", "data.npz"])
+def test_batches_are_the_table(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    path = tmp_path / name
+    numbers = np.arange(700)
+    if name.endswith("csv"):
+        path.write_text("a,b\n" + "".join(f"{i},word{i % 7}\n" for i in numbers))
+    elif name.endswith("parquet"):
+        parquet.write_table(pa.table({"a": numbers}), path)
+    else:
+        np.savez(path, X=numbers[:, None])
+    batches = list(iter_table(path, batch_rows=64))
+    assert max(map(len, batches)) <= 64
+    assert [batch.start for batch in batches] == list(
+        np.cumsum([0, *(len(batch) for batch in batches[:-1])])
+    )
+    assert [row for batch in batches for row in rows_of(batch)] == rows_of(read_table(path))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzipped"])
+def test_readings_of_one_file_do_not_disturb_one_another(
+    tmp_path: Path, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 2_000)
+    content = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(5_000))
+    source = DelimitedFile(written(tmp_path, pack(content)))
+    begun = source.blocks()
+    first = next(begun)
+    assert source.blocks_in_file() > 1
+    between = sum(block.num_rows for block in source.blocks())
+    assert first.num_rows + sum(block.num_rows for block in begun) == between == 5_000
+    source.close()
+
+
+def test_a_file_without_rows_gives_one_empty_batch(tmp_path: Path):
+    (batch,) = iter_table(written(tmp_path, b"a,b\n"))
+    assert batch.columns == ["a", "b"]
+    assert len(batch) == 0
+
+
+def test_an_error_names_the_row_of_the_file_not_of_the_batch(tmp_path: Path):
+    path = written(tmp_path, b"x\n" + b"1\n2\n3\n" * 10 + b"four\n")
+    encoder = TableEncoder.fit({"x": [1, 2, 3]})
+    encoded = map(encoder.transform, iter_table(path, batch_rows=4))
+    with pytest.raises(DataError, match="column 'x', row 31: expected a number, found 'four'"):
+        list(encoded)
+
+
+def test_batches_of_a_table_encode_as_the_table(tmp_path: Path):
+    words = [("ab"[i % 2], "?" if i % 5 == 0 else "xyz"[i % 3], str(i)) for i in range(60)]
+    text = "u,v,w\n" + "".join(",".join(row) + "\n" for row in words)
+    path = written(tmp_path, text.encode())
+    whole = read_table(path)
+    encoder = TableEncoder.fit(whole)
+    bits = encoder.transform(whole)
+    assert (np.concatenate([encoder.transform(b) for b in iter_table(path, 7)]) == bits).all()
+    as_arrays = {name: whole[name] for name in whole.columns}
+    assert TableEncoder.fit(as_arrays) == encoder
+    assert (encoder.transform(as_arrays) == bits).all()
+
+
+def test_part_of_a_table_is_fitted_on_its_own_rows_only():
+    column = pa.array(["a", "b", "c"]).dictionary_encode()
+    part = Table(pa.table({"w": column})).take([0, 1])
+    assert TableEncoder.fit(part).bit_names == ("w=a", "w=b")
+
+
+# Size.
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzipped"])
+def test_size_is_judged_before_loading(
+    tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 400_000)
+    numbers = np.random.default_rng(0).integers(0, 1000, (200_000, 2))
+    content = b"a,b\n" + b"".join(b"%03d,%03d\n" % (a, b) for a, b in numbers.tolist())
+    path = tmp_path / ("data.csv.gz" if packed else "data.csv")
+    path.write_bytes(gzip.compress(content, 1) if packed else content)
+    size = table_size(path)
+    assert size.columns == 2
+    assert 100_000 < size.rows < 220_000  # a gzipped file is read ahead, which hides some of it
+    assert size.loading > size.rows * 2 * 4  # at least the 32-bit places of the words
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "available_memory", lambda: 100_000)
+        with pytest.raises(TableTooLargeError, match=r"rows × 2 columns need .* is available"):
+            read_table(path)
+    assert len(read_table(path)) == 200_000
+
+
+def test_batches_do_not_hold_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 100_000)
+    path = written(tmp_path, b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(200_000)))
+    held = []
+    tracemalloc.start()
+    for batch in iter_table(path, batch_rows=5_000):
+        rows_of(batch)
+        held.append(pa.total_allocated_bytes() + tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert max(held) < 5 * path.stat().st_size
+
+
+# Parquet, NPZ, idx.
+
+
+def test_parquet_keeps_types_and_gaps(tmp_path: Path):
+    path = tmp_path / "data.parquet"
+    columns = {
+        "n": pa.array([1, None, 3]),
+        "f": pa.array([0.5, 1.5, None]),
+        "b": pa.array([True, None, False]),
+        "s": pa.array(["x", None, "y"]),
+        "d": pa.array(["u", None, "u"]).dictionary_encode(),
+        "c": pa.array(map(Decimal, (1, 2, 3)), pa.decimal128(5, 2)),
+    }
+    parquet.write_table(pa.table(columns), path)
+    table = read_table(path)
+    assert table["s"].tolist() == ["x", None, "y"]
+    assert table["d"].tolist() == ["u", None, "u"]
+    assert table["c"].tolist() == [1.0, 2.0, 3.0]
+    names = TableEncoder.fit(table).bit_names
+    assert [name for name in names if name.endswith("missing")] == [
+        f"{name} missing" for name in "nfbsd"
+    ]
+
+
+def test_a_file_that_is_no_parquet_says_so(tmp_path: Path):
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        read_table(written(tmp_path, b"PAR1 not really PAR1", "data.parquet"))
+
+
+@pytest.mark.parametrize(("inputs", "labels"), [("X", "y"), ("inputs", "labels")])
+def test_npz_holds_inputs_and_labels(tmp_path: Path, inputs: str, labels: str):
+    path = tmp_path / "data.npz"
+    arrays: dict[str, Any] = {inputs: [[1, 2], [3, 4]], labels: ["a", "b"]}
+    np.savez(path, **arrays)
+    table = read_table(path)
+    assert table.columns == ["x0", "x1", labels]
+    assert table.label == labels
+    assert rows_of(table) == [(1, 2, "a"), (3, 4, "b")]
+
+
+def test_npz_of_images_keeps_their_shape(tmp_path: Path):
+    path = tmp_path / "data.npz"
+    np.savez(path, X=np.arange(12).reshape(2, 2, 3))
+    table = read_table(path)
+    assert table.image_shape == (2, 3)
+    assert table.columns == ["r0c0", "r0c1", "r0c2", "r1c0", "r1c1", "r1c2"]
+    assert table.label is None
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ({"Z": np.eye(2)}, "expected an array named X or inputs, found 'Z'"),
+        ({"X": np.array([[1, "a"]], object)}, "arrays of objects"),
+        ({"X": np.eye(2), "y": np.zeros(3)}, "one label for each of 2 inputs"),
+        ({"X": np.zeros(3)}, r"shape \(rows, columns\)"),
+        ({"X": np.zeros((2, 2), complex)}, "cannot be read as a table"),
+    ],
+    ids=str,
+)
+def test_an_npz_that_cannot_be_read_says_why(tmp_path: Path, arrays: dict, complaint: str):
+    path = tmp_path / "data.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(DataError, match=complaint):
+        read_table(path)
+
+
+def test_a_file_that_is_no_npz_says_so(tmp_path: Path):
+    with pytest.raises(DataError, match="is no NPZ archive"):
+        read_table(written(tmp_path, b"hello", "data.npz"))
+
+
+def test_idx_images_find_the_labels_beside_them(tmp_path: Path):
+    images = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    path = tmp_path / "some-images-idx3-ubyte"
+    path.write_bytes(idx_bytes(images))
+    assert read_table(path).label is None
+    written(tmp_path, idx_bytes(np.array([7, 3])), "some-labels-idx1-ubyte")
+    table = read_table(path)
+    assert table.image_shape == (2, 3)
+    assert table[table.label or ""].tolist() == [7, 3]
+    assert table["r1c2"].tolist() == [5, 11]
+
+
+# The table itself.
+
+
+def test_an_absent_column_is_named_with_those_there_are():
+    table = Table(pa.table({"a": [1], "label": [2]}))
+    for ask in (
+        lambda: table["lable"],
+        lambda: table.without("lable"),
+        lambda: table.cells("lable"),
+    ):
+        with pytest.raises(DataError, match="column 'lable' not found; columns are: 'a', 'label'"):
+            ask()
+
+
+def test_columns_can_be_added_and_left_out():
+    table = Table(pa.table({"a": [1, 2], "b": [3, 4]}))
+    assert rows_of(table.with_columns({"c": np.array(["x", "y"])})) == [(1, 3, "x"), (2, 4, "y")]
+    assert table.without("a").columns == ["b"]
+    with pytest.raises(DataError, match="already has a column 'a'"):
+        table.with_columns({"a": [0, 0]})
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_table_or_one_clear_line(tmp_path_factory, content: bytes):
+    path = written(tmp_path_factory.mktemp("fuzz"), content)
+    with contextlib.suppress(DataError):  # any other error fails
+        table = read_table(path)
+        assert table.columns
+        assert all(isinstance(cell, str) for row in rows_of(table) for cell in row)
