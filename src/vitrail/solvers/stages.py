@@ -9,7 +9,7 @@ best configuration of each problem is kept unless beaten, and budgets go over th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,57 +83,92 @@ def run_stages(
     names = [stage.name for stage in stages]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"stages need names of their own, at least one, got {names}")
-    done: list[Solution[Any]] = []
-    merged: Solution[Any] | None = None
-    best_stage = torch.full((graph.num_problems,), -1, dtype=torch.int64, device=graph.device)
-    rows: list[Tensor] = []
+    so_far = _SoFar(graph)
     for number, stage in enumerate(stages):
-        left = _less(max_evaluations, sum(part.evaluations for part in done))
-        seconds = _less(max_seconds, sum(part.seconds for part in done))
         stage_seed = (seed + number * SEEDS_APART) % MAX_SEED
-        state = None
-        if stage.start is not None and merged is not None:
-            state = stage.start(Key(stage_seed), graph, merged)
+        state, earlier = None, so_far.solution
+        if stage.start is not None and earlier is not None:
+            state = stage.start(Key(stage_seed), graph, earlier)
         found = run(
             stage.solver,
             graph,
             seed=stage_seed,
             max_steps=stage.max_steps,
-            max_evaluations=_least(left, stage.max_evaluations),
-            max_seconds=seconds,
+            max_evaluations=_least(
+                _less(max_evaluations, so_far.evaluations), stage.max_evaluations
+            ),
+            max_seconds=_less(max_seconds, so_far.seconds),
             tolerance=tolerance,
             score_every=stage.score_every,
             state=state,
-            after=merged,
+            after=earlier,
             checkpoint=None if checkpoint is None else Path(f"{checkpoint}.{stage.name}"),
             checkpoint_every=checkpoint_every,
             progress=progress,
         )
-        before = (
-            torch.full_like(found.best_accuracy, -1) if merged is None else merged.best_accuracy
-        )
-        rows += _best_stages(found, before, best_stage, number)
-        best_stage = torch.where(found.best_accuracy > before, number, best_stage)
-        merged = found if merged is None else _merged(graph, merged, found)
-        done.append(found)
+        so_far.add(found)
         if on_stage is not None:
             on_stage(stage, found)
-        spent = any(status in (Status.BUDGET, Status.INTERRUPTED) for status in found.status)
-        own = stage.max_evaluations is not None and found.evaluations >= stage.max_evaluations
-        if bool(merged.solved.all()) or (spent and not own):
+        if (
+            bool(found.solved.all())
+            or Status.INTERRUPTED in found.status
+            or _less(max_evaluations, so_far.evaluations) == 0
+            or _less(max_seconds, so_far.seconds) == 0
+        ):
             break
-    assert merged is not None
-    history = _joined([part.history for part in done])
-    if rows:
-        history.columns["best_stage"] = rows
-    fields = {name: getattr(merged, name) for name in Solution.__dataclass_fields__}
-    fields |= {
-        "history": history,
-        "steps": sum(part.steps for part in done),
-        "evaluations": sum(part.evaluations for part in done),
-        "seconds": sum(part.seconds for part in done),
-    }
-    return StagedSolution(**fields, stages=tuple(names[: len(done)]), best_stage=best_stage)
+    return so_far.finished(names)
+
+
+@dataclass
+class _SoFar:
+    """What the stages have found and spent; of states only the last one is held."""
+
+    graph: FactorGraph
+    solution: Solution[Any] | None = None
+    best_stage: Tensor = field(init=False)  # (P,) int64
+    histories: list[History] = field(default_factory=list)
+    best_stages: list[Tensor] = field(default_factory=list)  # (P,) int64 a step
+    steps: int = 0
+    evaluations: int = 0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        problems, device = self.graph.num_problems, self.graph.device
+        self.best_stage = torch.full((problems,), -1, dtype=torch.int64, device=device)
+
+    def add(self, found: Solution[Any]) -> None:
+        """Take in what a stage found."""
+        number, before = len(self.histories), torch.full_like(found.best_accuracy, -1)
+        if self.solution is not None:
+            before = self.solution.best_accuracy
+            # problems that were solved before keep the marginals they were solved with
+            settled = self.solution.solved.to(self.graph.device)[self.graph.problem]
+            kept = torch.where(settled, self.solution.marginals, found.marginals)
+            found = replace(found, marginals=kept)
+        for row in found.history.columns.get("best", []):
+            self.best_stages.append(torch.where(row > before, number, self.best_stage))
+        self.best_stage = torch.where(found.best_accuracy > before, number, self.best_stage)
+        self.histories.append(found.history)
+        self.steps += found.steps
+        self.evaluations += found.evaluations
+        self.seconds += found.seconds
+        self.solution = found
+
+    def finished(self, names: Sequence[str]) -> StagedSolution:
+        """One solution of all that ran."""
+        assert self.solution is not None
+        history = _joined(self.histories)
+        if self.best_stages:
+            history.columns["best_stage"] = self.best_stages
+        parts = {part.name: getattr(self.solution, part.name) for part in fields(Solution)}
+        parts |= {
+            "history": history,
+            "steps": self.steps,
+            "evaluations": self.evaluations,
+            "seconds": self.seconds,
+        }
+        ran = tuple(names[: len(self.histories)])
+        return StagedSolution(**parts, stages=ran, best_stage=self.best_stage)
 
 
 def _less(limit: Any, spent: Any) -> Any:
@@ -143,21 +178,6 @@ def _less(limit: Any, spent: Any) -> Any:
 def _least(first: int | None, second: int | None) -> int | None:
     given = [limit for limit in (first, second) if limit is not None]
     return min(given, default=None)
-
-
-def _merged(graph: FactorGraph, earlier: Solution[Any], later: Solution[Any]) -> Solution[Any]:
-    """The later solution, with the marginals of problems that were solved before it."""
-    settled = earlier.solved.to(graph.device)[graph.problem]
-    return replace(later, marginals=torch.where(settled, earlier.marginals, later.marginals))
-
-
-def _best_stages(
-    found: Solution[Any], before: Tensor, best_stage: Tensor, number: int
-) -> list[Tensor]:
-    """For each step of a stage: which stage found the best of each problem so far, (P,)."""
-    if not len(found.history):
-        return []
-    return [torch.where(row > before, number, best_stage) for row in found.history["best"]]
 
 
 def _joined(parts: Sequence[History]) -> History:
