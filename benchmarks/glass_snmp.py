@@ -84,7 +84,8 @@ def main() -> None:
 
     if not args.no_rivals:
         bp = belief_propagation
-        plain = run_stages([Stage("sbp", bp(update(SAMPLES), damping=0.2), 2 * STEPS)], graph)
+        longer = Stage("sbp", bp(update(SAMPLES), damping=0.2), 2 * STEPS)
+        plain = run_stages([longer], graph, seed=args.seed)
         spent["SBP, same steps"] = (plain.evaluations, plain.seconds)
         columns["SBP 40 steps"] = plain.best_accuracy
 

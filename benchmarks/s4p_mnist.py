@@ -14,13 +14,14 @@ import torch
 from vitrail.data import mnist
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph
-from vitrail.solvers import run, s4p
+from vitrail.solvers import belief_propagation, run, s4p
 from vitrail.updates import flip
 
 
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--solver", choices=("s4p", "sbp"), default="s4p")
     parser.add_argument("--epochs", type=float, default=2)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--beta", type=float, default=1.0)
@@ -35,14 +36,17 @@ def main() -> None:
     args = parser.parse_args()
     data = mnist(pair=(3, 5))
     graph = factor_graph(perceptron(data.inputs, data.labels, args.beta)).to(args.device)
-    solver = s4p(
-        flip(args.samples),
-        survey_samples=args.survey_samples,
-        bins=args.bins,
-        damping=args.damping,
-        batch=args.batch,
-        store=args.store,
-    )
+    common = {"damping": args.damping, "batch": args.batch}
+    if args.solver == "s4p":
+        solver = s4p(
+            flip(args.samples),
+            survey_samples=args.survey_samples,
+            bins=args.bins,
+            store=args.store,
+            **common,
+        )
+    else:
+        solver = belief_propagation(flip(args.samples * args.survey_samples), **common)
     per_epoch = int(solver.epoch_steps(graph)[0])
     begun = time.perf_counter()
 

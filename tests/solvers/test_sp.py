@@ -1,6 +1,7 @@
 """S3P and S4P under the loop: faithful to BP where they must be, repeatable, bounded."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -41,7 +42,7 @@ def everyone(graph) -> Feedback:
 def test_point_masses_with_exact_messages_and_full_damping_take_bps_step(solver):
     graph = glass_graph(6, beta=1.0)
     message = torch.linspace(-0.9, 0.9, 54, dtype=torch.float64).view(6, 9)
-    settings = {"survey_samples": 3, "bins": 201, "damping": 1.0}
+    settings: dict[str, Any] = {"survey_samples": 3, "bins": 201, "damping": 1.0}
     made = s3p(exact(), **settings)
     if solver != "s3p":
         made = s4p(exact(), variable=FORMS[solver], **settings)
@@ -76,7 +77,12 @@ def test_an_untouched_factor_says_nothing():
 @pytest.mark.parametrize("store", ["float32", "fixed16"])
 def test_results_do_not_depend_on_chunks(form, store):
     graph = glass_graph(12)
-    settings = {"survey_samples": 20, "bins": 31, "variable": FORMS[form], "store": store}
+    settings: dict[str, Any] = {
+        "survey_samples": 20,
+        "bins": 31,
+        "variable": FORMS[form],
+        "store": store,
+    }
     roomy = run(s4p(flip(5), **settings), graph, seed=4, max_steps=3)
     tight = run(s4p(flip(5), memory=1, **settings), graph, seed=4, max_steps=3)
     assert torch.equal(roomy.state.surveys[0], tight.state.surveys[0])
@@ -88,7 +94,12 @@ def test_results_do_not_depend_on_chunks(form, store):
 @pytest.mark.parametrize("form", [*FORMS, "s3p"])
 def test_a_resumed_run_ends_bit_for_bit_as_an_unbroken_one(form, batch, tmp_path):
     graph = glass_graph(6, 5, beta=2.0)
-    settings = {"survey_samples": 10, "bins": 21, "batch": batch, "damping": adaptive(3)}
+    settings: dict[str, Any] = {
+        "survey_samples": 10,
+        "bins": 21,
+        "batch": batch,
+        "damping": adaptive(3),
+    }
     if form == "s3p":
         solver = s3p(flip(5), **settings)
     else:
@@ -218,7 +229,7 @@ def test_the_exponent_leaves_the_line_of_bp():
 
 def test_a_tiny_exponent_step_from_one_hardly_moves_the_marginals():
     graph = glass_graph(6, beta=0.3)
-    settings = {"survey_samples": 500, "bins": 31}
+    settings: dict[str, Any] = {"survey_samples": 500, "bins": 31}
     paper = run(s4p(exact(), variable=weighted(1.0), **settings), graph, seed=1, max_steps=2)
     near = run(s4p(exact(), variable=weighted(1.0001), **settings), graph, seed=1, max_steps=2)
     # at y = 1 from means, beside it from draws: they agree to the draws' error
