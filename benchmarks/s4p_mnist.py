@@ -10,6 +10,7 @@ import resource
 import time
 
 import torch
+from looking_bp import looking
 
 from vitrail.data import mnist
 from vitrail.factors import perceptron
@@ -21,7 +22,7 @@ from vitrail.updates import flip
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--solver", choices=("s4p", "sbp"), default="s4p")
+    parser.add_argument("--solver", choices=("s4p", "sbp", "looking"), default="s4p")
     parser.add_argument("--epochs", type=float, default=2)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--beta", type=float, default=1.0)
@@ -47,6 +48,8 @@ def main() -> None:
         )
     else:
         solver = belief_propagation(flip(args.samples * args.survey_samples), **common)
+        if args.solver == "looking":
+            solver = looking(solver, args.survey_samples)
     per_epoch = int(solver.epoch_steps(graph)[0])
     begun = time.perf_counter()
 
