@@ -16,8 +16,6 @@ from vitrail.data.output import atomic_output, check_writable
 from vitrail.data.tables import Table, iter_table, read_table
 from vitrail.data.writing import check_table_output, write_table
 
-NOT_AS_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-
 
 def table_of(**columns: list) -> Table:
     return Table(pa.table(columns))
@@ -141,10 +139,11 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path):
         check_writable(file / "out.csv")
 
 
-@NOT_AS_ROOT
 def test_a_place_without_permission_is_told(tmp_path: Path):
     file = tmp_path / "out.csv"
     file.touch(0o444)
+    if os.access(file, os.W_OK):
+        pytest.skip("this user may write anywhere")
     with pytest.raises(DataError, match=r"cannot write .*out\.csv: permission denied"):
         check_writable(file)
     tmp_path.chmod(0o555)
