@@ -1,0 +1,92 @@
+"""What the paper says, what we measured, and whether it holds: computed, never typed in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+CLEAR = 2.0  # standard errors: a smaller difference is not told apart from none
+
+
+class Verdict(StrEnum):
+    """Whether a measurement bears a claim out."""
+
+    HOLDS = "holds"
+    PARTLY = "holds in part"
+    FAILS = "does not hold"
+    OPEN = "cannot be told"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of the paper beside our measurement, in plain words."""
+
+    paper: str
+    measured: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean of paired differences and its standard error."""
+
+    mean: float
+    error: float
+    count: int
+
+    @property
+    def above(self) -> bool:
+        return self.mean > CLEAR * self.error
+
+    @property
+    def below(self) -> bool:
+        return self.mean < -CLEAR * self.error
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.4f} ± {self.error:.4f}"
+
+
+def paired(first: Sequence[float], second: Sequence[float]) -> Difference:
+    """first − second over the same problems; one problem alone has an infinite error."""
+    if len(first) != len(second) or not first:
+        raise ValueError(
+            f"paired differences need two samples of one length, got {len(first)} and "
+            f"{len(second)}; compare the same problems"
+        )
+    differences = [a - b for a, b in zip(first, second, strict=True)]
+    count = len(differences)
+    mean = math.fsum(differences) / count
+    if count == 1:
+        return Difference(mean, math.inf, 1)
+    variance = math.fsum((d - mean) ** 2 for d in differences) / (count - 1)
+    return Difference(mean, math.sqrt(variance / count), count)
+
+
+def judged(differences: Sequence[Difference]) -> Verdict:
+    """For a claim that every difference is positive.
+
+    It holds when all are clearly positive, fails when any is clearly negative, holds in part
+    when some are clear and none contradicts, and cannot be told otherwise.
+    """
+    if any(difference.below for difference in differences):
+        return Verdict.FAILS
+    if all(difference.above for difference in differences):
+        return Verdict.HOLDS
+    if any(difference.above for difference in differences):
+        return Verdict.PARTLY
+    return Verdict.OPEN
+
+
+def mean(values: Sequence[float]) -> float:
+    """Arithmetic mean; NaN of nothing."""
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def spread(values: Sequence[float]) -> float:
+    """Standard deviation over repeats; 0 of one."""
+    if len(values) < 2:
+        return 0.0
+    middle = mean(values)
+    return math.sqrt(math.fsum((v - middle) ** 2 for v in values) / (len(values) - 1))

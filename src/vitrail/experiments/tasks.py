@@ -1,0 +1,71 @@
+"""The training problems of the figures, many of one size as one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from torch import nn
+
+from vitrail.data import Dataset, digits, glass, mnist, stained_glass
+from vitrail.factors import network, perceptron
+from vitrail.graph import FactorGraph, factor_graph, join
+from vitrail.nn import paper_conv, paper_mlp
+
+Family = Literal["glass", "stained glass, 1 hidden", "stained glass, 2 hidden", "digits"]
+Net = Literal["linear", "mlp", "conv"]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One panel of a phase curve: a family of problems over the number of examples."""
+
+    family: Family
+    num_inputs: int
+    sizes: tuple[int, ...]
+
+
+def problems(family: Family, num_inputs: int, size: int, repeats: int) -> list[Dataset]:
+    """`repeats` problems of `size` examples; the seed is the repeat, so sizes are nested."""
+    makers = {
+        "glass": lambda seed: glass(size, num_inputs, seed),
+        "stained glass, 1 hidden": lambda seed: stained_glass(size, num_inputs, seed),
+        "stained glass, 2 hidden": lambda seed: stained_glass(
+            size, num_inputs, seed, hidden_layers=2
+        ),
+        "digits": lambda seed: digits(size, seed=seed),
+    }
+    return [makers[family](seed) for seed in range(repeats)]
+
+
+def linear_graph(datasets: Sequence[Dataset]) -> FactorGraph:
+    """One linear unit for each data set, all in one graph."""
+    return join([factor_graph(perceptron(data.inputs, data.labels)) for data in datasets])
+
+
+@cache
+def _module(net: Net) -> nn.Module | None:
+    """One module a net, so that the blocks of many problems can be merged."""
+    return {"linear": lambda: None, "mlp": paper_mlp, "conv": paper_conv}[net]()
+
+
+def _one(net: Net, data: Dataset, test: bool) -> FactorGraph:
+    data = data.shaped() if net == "conv" else data
+    inputs = data.test_inputs if test else data.inputs
+    labels = data.test_labels if test else data.labels
+    module = _module(net)
+    if module is None:
+        return factor_graph(perceptron(inputs, labels))
+    return factor_graph(network(module, inputs, labels))
+
+
+def mnist_graphs(
+    net: Net, pair: tuple[int, int], size: int | None, seeds: Sequence[int]
+) -> tuple[FactorGraph, FactorGraph]:
+    """Training and test graphs: `size` images drawn by each seed (None: all), one problem each."""
+    whole = mnist(pair)
+    sets = [whole if size is None else whole.take(size, seed) for seed in seeds]
+    train = join([_one(net, data, test=False) for data in sets])
+    return train, join([_one(net, data, test=True) for data in sets])

@@ -1,0 +1,138 @@
+"""Units of work: small, pure, cached on disk, spread over processes.
+
+A unit is a function of plain settings that returns rows of numbers. What is finished is kept as
+one JSON file, named by a digest of the function, its settings and the version of vitrail; so a
+sweep can be stopped at any time and goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import vitrail
+
+Value = str | int | float | bool | None
+Row = dict[str, Value]
+Rows = list[Row]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """`function(**settings)` gives rows; `cost` is what it takes in seconds on one core."""
+
+    function: Callable[..., Rows]
+    settings: dict[str, Any]
+    cost: float
+
+    def key(self) -> str:
+        """Equal exactly when the unit would give the same rows."""
+        named = f"{self.function.__module__}.{self.function.__qualname__}"
+        text = json.dumps([vitrail.__version__, named, plain(self.settings)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def plain(value: Any) -> Any:
+    """Settings as JSON can hold them: dataclasses become objects, infinity a word."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": type(value).__name__, **plain(asdict(value))}
+    if isinstance(value, dict):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(part) for part in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return str(value)
+    return value
+
+
+@dataclass(frozen=True)
+class Done:
+    """Rows of a finished unit, and the seconds it took when it was computed."""
+
+    unit: Unit
+    rows: Rows
+    seconds: float
+
+
+Progress = Callable[[Done], None]
+
+
+def compute(
+    units: Sequence[Unit], cache: Path, jobs: int, progress: Progress = lambda done: None
+) -> list[Done]:
+    """All units in order: those in `cache` are read, the others computed and kept.
+
+    jobs: processes; each works with one thread. `progress` hears of every unit as it ends.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    finished: dict[str, Done] = {}
+    missing: dict[str, Unit] = {}
+    for unit in units:
+        kept = _read(unit, cache)
+        if kept is None:
+            missing[unit.key()] = unit
+        elif unit.key() not in finished:
+            finished[unit.key()] = kept
+            progress(kept)
+    # the longest first, so that no process is left with a long one at the end
+    todo = sorted(missing.values(), key=lambda unit: -unit.cost)
+    for done in _spread(todo, cache, jobs):
+        finished[done.unit.key()] = done
+        progress(done)
+    return [finished[unit.key()] for unit in units]
+
+
+def _spread(units: Sequence[Unit], cache: Path, jobs: int) -> Iterator[Done]:
+    if jobs == 1 or len(units) <= 1:
+        yield from (_work(unit, cache) for unit in units)
+        return
+    from joblib import Parallel, delayed
+
+    pool = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
+    for done in pool(delayed(_work)(unit, cache) for unit in units):
+        assert isinstance(done, Done)
+        yield done
+
+
+def _work(unit: Unit, cache: Path) -> Done:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # one process a core; two threads each would be slower by far
+    begun = time.perf_counter()
+    try:
+        rows = unit.function(**unit.settings)
+    finally:
+        torch.set_num_threads(threads)
+    done = Done(unit, rows, time.perf_counter() - begun)
+    _write(done, cache)
+    return done
+
+
+def _write(done: Done, cache: Path) -> None:
+    place = cache / f"{done.unit.key()}.json"
+    part = place.with_suffix(f".{os.getpid()}.part")
+    content = {
+        "settings": plain(done.unit.settings),
+        "seconds": round(done.seconds, 3),
+        "rows": done.rows,
+    }
+    part.write_text(json.dumps(content), encoding="utf-8")
+    part.replace(place)
+
+
+def _read(unit: Unit, cache: Path) -> Done | None:
+    place = cache / f"{unit.key()}.json"
+    try:
+        content = json.loads(place.read_text(encoding="utf-8"))
+        return Done(unit, content["rows"], float(content["seconds"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError):  # cut short by a crash of the machine: compute it again
+        return None
