@@ -5,7 +5,10 @@ from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.bp import BeliefPropagation, BPState, belief_propagation
 from vitrail.solvers.checkpoint import CheckpointError
 from vitrail.solvers.damping import Damping, adaptive, constant, held, scheduled
+from vitrail.solvers.decimation import Decimated, decimated
 from vitrail.solvers.history import History
+from vitrail.solvers.polish import Polish, polish
+from vitrail.solvers.portfolio import portfolio
 from vitrail.solvers.reinforcement import Reinforced, exponential, linear, reinforced
 from vitrail.solvers.run import Solution, run
 from vitrail.solvers.s3p import S3P, s3p
@@ -26,9 +29,11 @@ __all__ = [
     "BeliefPropagation",
     "CheckpointError",
     "Damping",
+    "Decimated",
     "Feedback",
     "History",
     "Info",
+    "Polish",
     "Reinforced",
     "SPState",
     "Solution",
@@ -41,10 +46,13 @@ __all__ = [
     "annealed",
     "belief_propagation",
     "constant",
+    "decimated",
     "exponential",
     "geometric",
     "held",
     "linear",
+    "polish",
+    "portfolio",
     "reinforced",
     "run",
     "run_stages",

@@ -72,9 +72,9 @@ class ClosedForm(CavityUpdate):
         on_probability: bool,
     ) -> Sweep:
         """The same messages to within 1e-5 (absolute, or relative to those above 1)."""
-        from vitrail.kernels.gaussian import gaussian_sweep
+        from vitrail.kernels.dispatch import load
 
-        swept = gaussian_sweep(
+        swept = load("vitrail.kernels.gaussian").gaussian_sweep(
             factors.inputs.numpy(),
             factors.labels.numpy(),
             factors.low,

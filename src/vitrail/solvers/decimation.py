@@ -1,0 +1,120 @@
+"""Decimation: fix the variables that are surest, let the rest settle anew, take back mistakes.
+
+A fixed variable has ±FIXED added to its prior, so any solver with a prior can be decimated. The
+bias is all there is to a fix: messages to the variable go on, and when together they outvote
+what it was fixed to by without the bias, the fix is taken back (backtracking, Parisi 2003).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vitrail.graph import FactorGraph
+from vitrail.numerics import EXACT_LIMIT
+from vitrail.random import Key
+from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.wrapping import Wrapper
+
+FIXED = EXACT_LIMIT  # log-odds; a multiple of the lattice, so it can be taken back exactly
+
+
+@dataclass(frozen=True)
+class DecimatedState:
+    """The solver inside, and what is fixed."""
+
+    inner: Any
+    fixed: Tensor  # (V,) int8: −1 and +1 where a variable is fixed to 0 and to 1, else 0
+    rounds: Tensor  # (P,) int64, rounds of fixing so far
+
+
+@dataclass(frozen=True)
+class Decimated(Wrapper[DecimatedState]):
+    """Every `rest` steps fix the share of each problem's variables that is surest.
+
+    Fixes that the messages have come to outvote are taken back first; after a contradiction all
+    fixes of its problem are, and its rounds begin anew.
+    """
+
+    fraction: float
+    rest: int
+
+    def init(self, key: Key, graph: FactorGraph) -> DecimatedState:
+        return self.around(graph, self.solver.init(key, graph))
+
+    def around(self, graph: FactorGraph, inner: Any) -> DecimatedState:
+        """Begin with a state of the solver inside."""
+        fixed = torch.zeros(graph.num_variables, dtype=torch.int8, device=graph.device)
+        rounds = torch.zeros(graph.num_problems, dtype=torch.int64, device=graph.device)
+        return DecimatedState(inner, fixed, rounds)
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: DecimatedState, feedback: Feedback
+    ) -> tuple[DecimatedState, Info]:
+        inner, info = self.solver.step(key, graph, state.inner, feedback)
+        failed = (info.contradiction & feedback.active)[graph.problem]
+        fixed = torch.where(failed, 0, state.fixed)
+        rounds = torch.where(info.contradiction, 0, state.rounds)
+        if (key.step + 1) % self.rest == 0:
+            free = self.solver.log_odds(graph, inner) - FIXED * state.fixed
+            outvoted = free * fixed < 0
+            fixed = torch.where(outvoted, 0, fixed)
+            fixed = self._more(graph, fixed, free, outvoted, feedback.active)
+            rounds = rounds + feedback.active.long()
+        inner = self.solver.shifted(inner, FIXED * (fixed - state.fixed).double())
+        share = _per_problem(graph, (fixed != 0).double()) / _sizes(graph)
+        info = replace(
+            info,
+            # what has settled is fixed further until everything is
+            residual=torch.where(share < 1, 1.0, info.residual),
+            contradiction=torch.zeros_like(info.contradiction),
+            records={**info.records, "fixed": share},
+        )
+        return DecimatedState(inner, fixed, rounds), info
+
+    def _more(
+        self, graph: FactorGraph, fixed: Tensor, free: Tensor, barred: Tensor, active: Tensor
+    ) -> Tensor:
+        """Fix ⌈fraction·N⌉ more of each active problem, the most polarised ones first."""
+        open_ = (fixed == 0) & ~barred & active[graph.problem]
+        sureness = torch.where(open_, free.abs(), -1.0)
+        order = sureness.argsort(descending=True)
+        order = order[torch.sort(graph.problem[order], stable=True).indices]
+        sizes = _sizes(graph).long()
+        first = (sizes.cumsum(0) - sizes)[graph.problem[order]]
+        rank = torch.empty_like(order)
+        rank[order] = torch.arange(len(order), device=order.device) - first
+        quota = (self.fraction * sizes).ceil().long()[graph.problem]
+        chosen = open_ & (rank < quota) & (free != 0)
+        return torch.where(chosen, torch.sign(free).to(torch.int8), fixed)
+
+
+def decimated(solver: Solver, *, fraction: float = 0.05, rest: int = 5) -> Decimated:
+    """Decimate any message-passing solver: `decimated(s4p(flip(5)))`.
+
+    fraction: of the variables, fixed at a time. rest: steps between, for messages to follow.
+    """
+    if not 0 < fraction <= 1:
+        raise ValueError(f"fraction must be above 0 and at most 1, got {fraction}")
+    if rest < 1:
+        raise ValueError(f"rest must be at least 1 step, got {rest}")
+    return Decimated(solver, fraction, rest)
+
+
+def decimation_steps(solver: Decimated) -> int:
+    """Steps in which everything is fixed once if nothing is taken back, and half as many again."""
+    return math.ceil(1.5 * solver.rest / solver.fraction)
+
+
+def _per_problem(graph: FactorGraph, values: Tensor) -> Tensor:
+    zero = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
+    return zero.index_add_(0, graph.problem, values)
+
+
+def _sizes(graph: FactorGraph) -> Tensor:
+    """Variables of each problem, (P,) float64."""
+    return _per_problem(graph, torch.ones_like(graph.log_prior))

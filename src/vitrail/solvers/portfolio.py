@@ -1,0 +1,177 @@
+"""The portfolio: from marginals to the best weights anyone can find.
+
+    sbp          a few epochs of sampled belief propagation: easy problems end here
+    reinforced   belief propagation that commits, restarted more slowly where it failed
+    s4p          surveys with decimation, where they fit into memory
+    polish       bit-flip search from everything the others have found
+
+Each stage works only on the problems that are still unsatisfied. How long each may take, the
+update and the batches are chosen from the number of factors and their arity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from vitrail.factors import Perceptron
+from vitrail.graph import FactorGraph
+from vitrail.random import Key
+from vitrail.solvers.annealed import annealed, geometric
+from vitrail.solvers.base import Solver
+from vitrail.solvers.bp import belief_propagation
+from vitrail.solvers.damping import held
+from vitrail.solvers.decimation import decimated, decimation_steps
+from vitrail.solvers.polish import Polish, PolishState, polish
+from vitrail.solvers.reinforcement import linear, reinforced
+from vitrail.solvers.run import Solution
+from vitrail.solvers.s4p import s4p
+from vitrail.solvers.stages import Stage, Start
+from vitrail.solvers.steady import steady
+from vitrail.updates import Update, closed_form, counting, flip
+
+NAMES = ("sbp", "reinforced", "s4p", "polish")
+
+CONVOLUTION_ARITY = 40  # up to here the exact law of a sum costs no more than its Gaussian saves
+SURVEY_EDGES = 20_000  # edges with surveys: 100 tracks of 5 draws each a step is a second's work
+CROWDED = 256  # factors beyond which all at once overshoot, where they outnumber the variables
+CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Mézard 1989)
+SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from first to last step
+
+
+def portfolio(
+    graph: FactorGraph,
+    stages: Sequence[str] = NAMES,
+    *,
+    update: Update | None = None,
+    rate: float | None = None,
+    attempts: int = 4,
+    flips: int | None = None,
+) -> tuple[Stage, ...]:
+    """The stages for a graph, for `run_stages`.
+
+    stages: which of them, in this order. update: messages of the second stage; None takes the
+    closed form for perceptrons and sampled flips or counts for other networks. rate: how fast
+    the first reinforced attempt commits; None follows the crowding. flips: proposals of the
+    polish for each problem; None takes 1,000,000.
+    """
+    unknown = [name for name in stages if name not in NAMES]
+    if unknown or not stages:
+        raise ValueError(f"stages are any of {', '.join(NAMES)}, got {list(stages)}")
+    shape = Shape(graph)
+    made = {
+        "sbp": lambda: _sbp(shape),
+        "reinforced": lambda: _reinforced(shape, update, rate, attempts),
+        "s4p": lambda: _s4p(shape),
+        "polish": lambda: _polish(flips or 1_000_000),
+    }
+    built = [made[name]() for name in NAMES if name in stages]
+    return tuple(stage for stage in built if stage is not None)
+
+
+class Shape:
+    """What the choices look at: the largest problem of a graph."""
+
+    def __init__(self, graph: FactorGraph) -> None:
+        counts = torch.stack(
+            [
+                torch.bincount(graph.factor_problem(block), minlength=graph.num_problems)
+                for block in graph.blocks
+            ]
+        ).sum(0)
+        self.factors = int(counts.max())
+        self.variables = int(torch.bincount(graph.problem).max())
+        self.edges = sum(block.num_factors * block.arity for block in graph.blocks)
+        self.arity = max(block.arity for block in graph.blocks)
+        self.linear = all(isinstance(block, Perceptron) for block in graph.blocks)
+        self.cheap_flips = all(block.cheap_flips for block in graph.blocks)
+        self.hard = all(bool(torch.isinf(block.beta).all()) for block in graph.blocks)
+
+    @property
+    def crowding(self) -> float:
+        """Factors per variable."""
+        return self.factors / self.variables
+
+    @property
+    def batch(self) -> int | None:
+        """Factors a step: all of them, or few enough that their messages do not overshoot."""
+        return 64 if self.factors > max(CROWDED, 2 * self.variables) else None
+
+    def softened(self, solver: Solver[Any], steps: int) -> Solver[Any]:
+        """The solver, at a finite beta where hard factors are too many to be satisfied."""
+        if not self.hard or self.crowding <= CAPACITY:
+            return solver
+        return annealed(solver, geometric(*SOFT, steps))
+
+    @property
+    def epoch_steps(self) -> int:
+        return 1 if self.batch is None else math.ceil(self.factors / self.batch)
+
+    @property
+    def score_every(self) -> int:
+        """Steps between scorings, so that scoring costs about as much as stepping."""
+        return max(1, self.epoch_steps // 16)
+
+    def sampled(self, samples: int) -> Update:
+        """Flips where they cost O(1), else counts of as many draws as a flip would cost."""
+        return flip(samples) if self.cheap_flips else counting(max(64, 8 * samples), least_hits=2)
+
+
+def _sbp(shape: Shape) -> Stage | None:
+    if shape.batch is not None:
+        return None  # the second stage does the same in batches
+    solver = shape.softened(belief_propagation(shape.sampled(5), damping=0.2), 20)
+    return Stage("sbp", solver, 20)
+
+
+def _reinforced(shape: Shape, update: Update | None, rate: float | None, attempts: int) -> Stage:
+    if update is None:
+        update = shape.sampled(16)
+        if shape.linear:
+            small = shape.arity <= CONVOLUTION_ARITY
+            update = closed_form("convolution" if small else "gaussian")
+    if shape.batch is not None:
+        # marginals of so many factors commit by themselves, and batches keep them from jumping
+        steps = 2 * shape.epoch_steps
+        solver = belief_propagation(update, damping=0.1, batch=shape.batch)
+        return Stage(
+            "reinforced", shape.softened(solver, steps), steps, score_every=shape.score_every
+        )
+    rate = rate or _rate(shape)
+    if shape.crowding > CAPACITY:
+        attempts = 1  # a slower one would not satisfy everything either
+    inner = steady(belief_propagation(update, damping=held(1.0 if update.exact else 0.3)))
+    share = linear(rate)
+    solver = reinforced(shape.softened(inner, share.steps), share, attempts=attempts)
+    steps = sum(math.ceil(share.steps * solver.slower**k) for k in range(attempts))
+    return Stage("reinforced", solver, steps, score_every=max(1, round(0.005 / rate)))
+
+
+def _rate(shape: Shape) -> float:
+    """Slower the closer to capacity; tiny problems are over before that matters."""
+    return 0.02 if shape.variables <= 64 else 0.002 if shape.crowding <= 0.65 else 0.001
+
+
+def _s4p(shape: Shape) -> Stage | None:
+    if shape.edges > SURVEY_EDGES:
+        return None
+    surveys = s4p(shape.sampled(5), survey_samples=50, bins=101)
+    solver = decimated(shape.softened(surveys, 20), fraction=0.1, rest=2)
+    return Stage("s4p", solver, decimation_steps(solver))
+
+
+def _polish(flips: int) -> Stage:
+    solver = polish(-(-flips // 4), chains=2, heat=10.0)
+    return Stage("polish", solver, 4, start=from_best(solver))
+
+
+def from_best(solver: Polish) -> Start:
+    """Chains begin at the best configuration found, then at the last decoded one."""
+
+    def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> PolishState:
+        return solver.start(key, graph, torch.stack([solution.best, solution.weights]))
+
+    return start
