@@ -1,0 +1,71 @@
+"""How time grows with each size over a decade, and the exponent in the larger half."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from vitrail.bench.cases import KEY, SAMPLES, survey_step
+from vitrail.bench.measure import measured
+from vitrail.factors import Perceptron, perceptron
+from vitrail.graph import factor_graph
+from vitrail.updates import flip
+
+DECADE = np.geomspace(0.1, 1.0, 5)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Seconds against one size, the others held."""
+
+    size: str
+    values: list[int]
+    seconds: list[float]
+    exponent: float  # slope of log seconds on log size over the larger half
+
+
+def growth(device: str, backend: str) -> Iterator[Growth]:
+    """Time against F, A and samples of `flip`, and survey_samples and bins of S4P."""
+    scale = 1 if device == "cpu" else 16
+    work = {
+        "factors": (20_000 * scale, lambda n: _flips(n, 196, SAMPLES, device, backend)),
+        "arity": (4000, lambda n: _flips(1000 * scale, n, SAMPLES, device, backend)),
+        "samples": (500, lambda n: _flips(500 * scale, 196, n, device, backend)),
+        "survey_samples": (400, lambda n: _surveys(n, 101, device, backend)),
+        "bins": (801, lambda n: _surveys(50, n | 1, device, backend)),
+    }
+    for size, (most, build) in work.items():
+        yield _grown(size, [round(most * part) for part in DECADE], build, device)
+
+
+def _grown(
+    size: str, values: list[int], build: Callable[[int], Callable[[], object]], device: str
+) -> Growth:
+    seconds = [measured(build(value), device, 0.15, 7).seconds for value in values]
+    half = len(values) // 2
+    slope = np.polyfit(np.log(values[half:]), np.log(seconds[half:]), 1)[0]
+    return Growth(size, values, seconds, float(slope))
+
+
+def _perceptrons(num_factors: int, arity: int) -> Perceptron:
+    draw = torch.Generator().manual_seed(0)
+    inputs = torch.randint(0, 2, (num_factors, arity), generator=draw) * 2 - 1
+    return perceptron(inputs, torch.randint(0, 2, (num_factors,), generator=draw), 3.0)
+
+
+def _flips(
+    num_factors: int, arity: int, samples: int, device: str, backend: str
+) -> Callable[[], object]:
+    factors = _perceptrons(num_factors, arity).to(device)
+    belief = torch.linspace(-1, 1, arity, dtype=torch.float64, device=device)
+    message = torch.zeros(num_factors, arity, device=device)
+    update = flip(samples, backend=backend)  # pyright: ignore[reportArgumentType]
+    return lambda: update.messages(KEY, factors, belief, message)
+
+
+def _surveys(survey_samples: int, bins: int, device: str, backend: str) -> Callable[[], object]:
+    graph = factor_graph(_perceptrons(256, 32)).to(device)
+    return survey_step(graph, backend, survey_samples, bins)

@@ -1,0 +1,103 @@
+"""Time, memory and the ceilings of this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+CLEAR_PEAK = "5"  # what Linux wants in clear_refs to forget the high-water mark
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Median time of a call and the memory it took beyond what was held before."""
+
+    seconds: float
+    peak_bytes: int | None  # None where the system does not tell
+
+
+def measured(
+    work: Callable[[], object], device: str, least: float = 0.3, most: int = 15
+) -> Measured:
+    """Call once to warm up, once for the memory, then until `least` seconds or `most` times."""
+    work()
+    peak = _peak(work, device)
+    times: list[float] = []
+    while len(times) < 3 or (sum(times) < least and len(times) < most):
+        times.append(seconds(work, device))
+        if times[-1] > least:
+            break
+    return Measured(sorted(times)[len(times) // 2], peak)
+
+
+def seconds(work: Callable[[], object], device: str) -> float:
+    """Wall time of one call; on a GPU until its work is done."""
+    _wait(device)
+    begun = time.perf_counter()
+    work()
+    _wait(device)
+    return time.perf_counter() - begun
+
+
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _peak(work: Callable[[], object], device: str) -> int | None:
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        work()
+        return torch.cuda.max_memory_allocated() - before
+    try:
+        Path("/proc/self/clear_refs").write_text(CLEAR_PEAK)
+        before = _status("VmRSS")
+        work()
+        return max(0, _status("VmHWM") - before)
+    except OSError:
+        return None
+
+
+def _status(name: str) -> int:
+    """A line of the kernel's account of this process, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What nothing here can exceed."""
+
+    lanes_per_second: float  # 16-bit lanes of a bare Philox loop
+    bytes_per_second: float  # read and written by a copy
+    operations_per_second: float  # multiplications and additions of a float32 matrix product
+
+
+def ceilings(device: str) -> Ceilings:
+    """Measure the three, each for some tenths of a second."""
+    size = 2**25 if device == "cpu" else 2**29
+    source = torch.zeros(size, device=device)
+    target = torch.empty_like(source)
+    copy = measured(lambda: target.copy_(source), device).seconds
+    side = 2048 if device == "cpu" else 8192
+    matrix = torch.ones(side, side, device=device)
+    product = measured(lambda: matrix @ matrix, device).seconds
+    return Ceilings(_philox(device), 8 * size / copy, 2 * side**3 / product)
+
+
+def _philox(device: str) -> float:
+    if device == "cuda":
+        from vitrail.kernels.cuda_ceiling import bare_philox
+
+        lanes = 2**32
+    else:
+        from vitrail.kernels.ceiling import bare_philox
+
+        lanes = 2**26
+    made = bare_philox(lanes)
+    return made / measured(lambda: bare_philox(lanes), device).seconds
