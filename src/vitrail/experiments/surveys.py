@@ -7,7 +7,7 @@ many draws a message as the largest S4P has in all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from vitrail.factors import perceptron
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.plots import survey_figure
 from vitrail.random import Key
-from vitrail.solvers import Feedback, Info, Solver, belief_propagation, run, s4p
+from vitrail.solvers import Feedback, Info, Solver, belief_propagation, s4p
 from vitrail.surveys import Grid
 from vitrail.surveys.histogram import point_mass
 from vitrail.updates import closed_form, flip
@@ -60,9 +60,10 @@ def bin_hopping(
         (f"SBP, {most} draws", belief_propagation(flip(most), damping=damping), most),
     ]
     for count in survey_samples:
-        surveys = s4p(flip(samples), survey_samples=count, bins=bins, damping=damping)
-        watching = replace(surveys, settings=replace(surveys.settings, watch=(variable,)))
-        solvers.append((f"S4P, {count} survey samples", watching, samples * count))
+        surveys = s4p(
+            flip(samples), survey_samples=count, bins=bins, damping=damping, watch=[variable]
+        )
+        solvers.append((f"S4P, {count} tracks", surveys, samples * count))
     return [
         _watched(name, solver, graph, variable, Grid(bins), steps, draws, seed)
         for name, solver, draws in solvers
@@ -87,17 +88,16 @@ def _watched(
 ) -> Hopping:
     """All steps, whether solved or not, and the belief after each."""
     state = solver.init(Key(seed), graph)
-    surveys, accuracies = [], []
-    best = run(solver, graph, seed=seed, max_steps=steps).best_accuracy
+    surveys, accuracies, best = [], [], 0.0
     everyone = torch.ones(graph.num_problems, dtype=torch.bool)
     accuracy = torch.zeros(graph.num_problems, dtype=torch.float64)
     for step in range(steps):
         state, info = solver.step(Key(seed).at(step), graph, state, Feedback(accuracy, everyone))
-        decoded = solver.candidates(Key(seed).at(step), graph, state)[:1]
-        accuracy = graph.accuracy(decoded)[0]
+        found = graph.accuracy(solver.candidates(Key(seed).at(step), graph, state))
+        accuracy, best = found[0], max(best, float(found.max()))
         surveys.append(_belief(info, solver.log_odds(graph, state)[variable], grid))
         accuracies.append(accuracy[0])
-    return Hopping(name, torch.stack(surveys), torch.stack(accuracies), float(best[0]), draws)
+    return Hopping(name, torch.stack(surveys), torch.stack(accuracies), best, draws)
 
 
 def _belief(info: Info, log_odds: Tensor, grid: Grid) -> Tensor:
