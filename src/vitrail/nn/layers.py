@@ -104,9 +104,12 @@ class BinaryConv2d(BinaryLayer):
                 f"BinaryConv2d expects images ({self.in_channels}, height, width), got shape "
                 f"{tuple(x.shape[2:])}; reshape the inputs or correct in_channels"
             )
-        lead, image = x.shape[:2], x.shape[3:]
-        patches = F.unfold(x.flatten(0, 1), self.kernel_size, 1, self.padding, self.stride)
-        patches = patches.unflatten(0, lead)
+        image = x.shape[3:]
+        (pad_y, pad_x), (rows, columns) = self.padding, self.kernel_size
+        # windows by strides: F.unfold starts its threads anew for every image
+        windows = F.pad(x, (pad_x, pad_x, pad_y, pad_y))
+        windows = windows.unfold(3, rows, self.stride[0]).unfold(4, columns, self.stride[1])
+        patches = windows.permute(0, 1, 2, 5, 6, 3, 4).flatten(5).flatten(2, 4)
         weights = values(bits, self.low).unflatten(-1, (self.out_channels, patches.shape[2]))
         out = torch.einsum("fsok,fskl->fsol", weights, patches)
         return out.unflatten(-1, self.output_size(image))
