@@ -45,6 +45,7 @@ class Schedule:
     width: int
     start: float
     end: float
+    stop: bool = True  # where everything is satisfied; a chain that samples has to go on
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,25 @@ def accepted(energy, after, temperature, coin):
 
 @njit(
     "UniTuple(int64, 3)(int8[:, ::1], int16[::1], int32[::1], boolean[::1], boolean[::1], int64,"
-    " int16, int16, float64, float64, int64, int64[::1], uint32[::1])",
+    " int16, int16, float64, float64, boolean, int64, int64[::1], uint32[::1])",
     cache=True,
     nogil=True,
 )
 def _chain(
-    columns, margins, weights, bits, best, flip, margin, width, start, end, proposals, address, key
+    columns,
+    margins,
+    weights,
+    bits,
+    best,
+    flip,
+    margin,
+    width,
+    start,
+    end,
+    stop,
+    proposals,
+    address,
+    key,
 ):
     """One chain in place: bits and margins end at its last state, `best` at its best one."""
     arity = columns.shape[0]
@@ -132,7 +146,7 @@ def _chain(
     cooling = (end / start) ** (1.0 / max(1, proposals - 1))
     which, coin, next_which, next_coin = uint32(0), uint32(0), uint32(0), uint32(0)
     for proposal in range(proposals):
-        if best_score == everything:
+        if stop and best_score == everything:
             return best_score, score, proposal
         if proposal % 2 == 0:
             which, coin, next_which, next_coin = philox(
@@ -216,6 +230,7 @@ def anneal(
             schedule.width,
             schedule.start,
             schedule.end,
+            schedule.stop,
             proposals,
             np.array([chain, problem_id, step], np.int64),
             words,

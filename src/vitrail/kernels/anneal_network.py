@@ -186,7 +186,8 @@ def _flip(wiring, bits, values, sums, scratch, labels, weights, q, margin, width
 
 @njit(
     f"UniTuple(int64, 3)({_WIRING}, int8[:, ::1], int16[:, ::1], int16[::1], int32[::1],"
-    " boolean[::1], boolean[::1], int16, int16, float64, float64, int64, int64[::1], uint32[::1])",
+    " boolean[::1], boolean[::1], int16, int16, float64, float64, boolean, int64, int64[::1],"
+    " uint32[::1])",
     cache=True,
     nogil=True,
 )
@@ -202,6 +203,7 @@ def _chain(
     width,
     start,
     end,
+    stop,
     proposals,
     address,
     key,
@@ -221,7 +223,7 @@ def _chain(
     cooling = (end / start) ** (1.0 / max(1, proposals - 1))
     which, coin, next_which, next_coin = uint32(0), uint32(0), uint32(0), uint32(0)
     for proposal in range(proposals):
-        if best_score == everything:
+        if stop and best_score == everything:
             return best_score, score, proposal
         if proposal % 2 == 0:
             which, coin, next_which, next_coin = philox(
@@ -286,6 +288,7 @@ def anneal_network(
             schedule.width,
             schedule.start,
             schedule.end,
+            schedule.stop,
             proposals,
             np.array([chain, problem_id, step], np.int64),
             words,

@@ -84,6 +84,7 @@ class Stretch:
     proposals: int
     begin: float = 0.0
     end: float = 1.0
+    stop: bool = True  # end a chain where everything is satisfied; one that samples has to go on
 
 
 class FlipSearch(ABC):
@@ -150,14 +151,15 @@ class _Counts:
 
     def schedule(
         self, energy: Energy, stretch: Stretch, fan_in: int
-    ) -> tuple[int, int, float, float]:
-        """Margin, width, first and last temperature, in counts."""
+    ) -> tuple[int, int, float, float, bool]:
+        """Margin, width, first and last temperature, in counts; whether to stop when done."""
         root = math.sqrt(fan_in)
         return (
             max(1, math.ceil(energy.margin * root)),
             max(1, math.ceil(energy.width * root)),
             energy.temperature(stretch.begin) * self.scale,
             energy.temperature(stretch.end) * self.scale,
+            stretch.stop,
         )
 
 
@@ -279,7 +281,8 @@ class _AnySearch(FlipSearch):
         spent = torch.zeros(num_starts, dtype=torch.int64, device=device)
         ahead, evaluations = 8, 0
         while True:
-            spent = torch.where(best_score >= self._total, stretch.proposals, spent)
+            if stretch.stop:
+                spent = torch.where(best_score >= self._total, stretch.proposals, spent)
             going = torch.nonzero(spent < stretch.proposals)[:, 0]
             if len(going) == 0:
                 return Found(best, best_score, bits, score, evaluations)

@@ -143,6 +143,8 @@ def _reinforced(shape: Shape, update: Update | None, rate: float | None, attempt
     rate = rate or _rate(shape)
     if shape.crowding > CAPACITY:
         attempts = 1  # a slower one would not satisfy everything either
+    elif not update.exact:
+        attempts = min(attempts, 2)  # noise leaves a violation or two, which polish repairs
     inner = steady(belief_propagation(update, damping=held(1.0 if update.exact else 0.3)))
     share = linear(rate)
     solver = reinforced(shape.softened(inner, share.steps), share, attempts=attempts)
