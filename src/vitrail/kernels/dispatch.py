@@ -16,8 +16,12 @@ from vitrail.factors import Factors
 
 # task → backend → the module that serves it, each with serves(factors, samples) -> bool
 TWINS = {
-    "flip": {"numba": "vitrail.kernels.cpu_flip"},
-    "counting": {"numba": "vitrail.kernels.cpu_counting"},
+    "flip": {"numba": "vitrail.kernels.cpu_flip", "triton": "vitrail.kernels.cuda_flip"},
+    "counting": {
+        "numba": "vitrail.kernels.cpu_counting",
+        "triton": "vitrail.kernels.cuda_counting",
+    },
+    "draw": {"triton": "vitrail.kernels.cuda_draws"},
 }
 DEVICE_OF = {"numba": "cpu", "triton": "cuda"}
 REMEDY = {
@@ -52,7 +56,7 @@ def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) ->
     if wanted not in TWINS[task]:
         return _absent(named, f"{task} has no {wanted} kernel; choose backend='auto' or 'torch'")
     name = TWINS[task][wanted]
-    if not named and name not in sys.modules and not _worth_loading(lanes):
+    if wanted == "numba" and not named and name not in sys.modules and not _worth_loading(lanes):
         return None
     try:
         twin = load(name)

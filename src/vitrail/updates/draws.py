@@ -7,13 +7,22 @@ from torch import Tensor
 
 from vitrail.factors import Factors
 from vitrail.random import Key, bernoulli
+from vitrail.updates.base import Backend
 
 
-def configurations(key: Key, factors: Factors, threshold: Tensor, samples: int) -> Tensor:
+def configurations(
+    key: Key, factors: Factors, threshold: Tensor, samples: int, backend: Backend = "torch"
+) -> Tensor:
     """S configurations for each track of cavities: (F, R·S, A) bool.
 
     threshold (F, R, A) int32. Draw s of track r has the sample number r·S + s.
     """
+    if backend != "torch" and threshold.is_cuda:
+        from vitrail.kernels import dispatch
+
+        twin = dispatch.find("draw", "auto", factors, threshold.numel() * samples, samples)
+        if twin is not None:
+            return twin.configurations(key, factors, threshold, samples)
     num_factors, tracks, _ = threshold.shape
     number = torch.arange(tracks * samples, device=threshold.device).view(tracks, samples)
     ids = factors.ids.view(num_factors, 1, 1)

@@ -69,7 +69,7 @@ class Flip(CavityUpdate):
         self, key: Key, factors: Factors, threshold: Tensor, samples: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The definition: scores with each weight set to 1 and to 0, (F, R, A), as drawn (F, R)."""
-        states = configurations(key, factors, threshold, samples)
+        states = configurations(key, factors, threshold, samples, self.backend)
         one, zero = factors.flips(states)
         num_factors, tracks, arity = threshold.shape
         shape = (num_factors, tracks, samples, arity)

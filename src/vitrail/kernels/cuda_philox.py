@@ -1,0 +1,42 @@
+# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
+# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
+"""Philox4x32-10 on the GPU: the same bits as `vitrail.random.philox`."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def philox(c0, c1, c2, c3, k0, k1):
+    """Four uint32 tensors of the counter (c0, c1, c2, c3), uint32 of one shape."""
+    for _ in tl.static_range(10):
+        hi0, lo0 = tl.umulhi(c0, 0xD2511F53), c0 * 0xD2511F53
+        hi1, lo1 = tl.umulhi(c2, 0xCD9E8D57), c2 * 0xCD9E8D57
+        c0, c1, c2, c3 = hi1 ^ c1 ^ k0, lo1, hi0 ^ c3 ^ k1, lo0
+        k0 += 0x9E3779B9
+        k1 += 0xBB67AE85
+    return c0, c1, c2, c3
+
+
+@triton.jit
+def lanes16(factor, sample, step, k0, k1, BLOCKS: tl.constexpr):
+    """The first 8·BLOCKS 16-bit lanes of a draw, int32 (8·BLOCKS,) in the order of slots."""
+    blocks = tl.arange(0, BLOCKS).to(tl.uint32)
+    zero = tl.zeros([BLOCKS], tl.uint32)
+    w0, w1, w2, w3 = philox(blocks, zero + sample, zero + factor, zero + step, k0, k1)
+    low = tl.join(tl.join(w0 & 0xFFFF, w2 & 0xFFFF), tl.join(w1 & 0xFFFF, w3 & 0xFFFF))
+    high = tl.join(tl.join(w0 >> 16, w2 >> 16), tl.join(w1 >> 16, w3 >> 16))
+    return tl.reshape(tl.join(low, high), [8 * BLOCKS]).to(tl.int32)
+
+
+def blocks_of(slots: int) -> int:
+    """Calls that cover so many slots, a power of two as Triton wants it."""
+    return max(1, triton.next_power_of_2(-(-slots // 8)))
+
+
+def warps_of(slots: int) -> int:
+    """Warps a row: eight slots a thread for short ones, at most 16 warps."""
+    return min(16, max(1, triton.next_power_of_2(slots) // 256))
