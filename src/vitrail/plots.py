@@ -91,14 +91,18 @@ def curves_figure(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], title: st
     return figure
 
 
-def survey_figure(surveys: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
+def survey_figure(
+    surveys: Sequence[np.ndarray], titles: Sequence[str], columns: int | None = None
+) -> Figure:
     """Surveys of one variable over the steps, side by side: each (steps, B), dark where mass is.
 
     A column is a step, a row a bin of P(w = 1), from 0 at the bottom to 1 at the top.
     """
     with rc_context(STYLE):
-        figure = Figure(figsize=(2.2 * len(surveys), 2.9), layout="constrained")
-        panels = figure.subplots(1, len(surveys), sharey=True, squeeze=False)[0]
+        columns = min(columns or len(surveys), len(surveys))
+        rows = -(-len(surveys) // columns)
+        figure = Figure(figsize=(2.2 * columns, 2.9 * rows), layout="constrained")
+        panels = [figure.add_subplot(rows, columns, n + 1) for n in range(len(surveys))]
         for axes, survey, title in zip(panels, surveys, titles, strict=True):
             extent = (0.5, len(survey) + 0.5, 0.0, 1.0)
             # the square root lets a few draws be seen beside a bin that holds most of the mass
@@ -107,7 +111,8 @@ def survey_figure(surveys: Sequence[np.ndarray], titles: Sequence[str]) -> Figur
             )
             axes.grid(visible=False)
             axes.set(xlabel="step", title=title)
-        panels[0].set_ylabel("P(w = 1)")
+        for axes in panels[::columns]:
+            axes.set_ylabel("P(w = 1)")
     return figure
 
 
@@ -260,6 +265,55 @@ def _legend(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
     )
 
 
+def capacity_figure(
+    rows: Sequence[Mapping[str, Any]], marks: Mapping[str, float], title: str
+) -> Figure:
+    """Share solved and time to solution against α, one line a solver.
+
+    rows: solver, alpha, solved (share), seconds (median of the solved, None where none was).
+    marks: name → α of a line to draw in, such as the capacity.
+    """
+    names = list(dict.fromkeys(row["solver"] for row in rows))
+    with rc_context(STYLE):
+        figure, (share, seconds) = _grid(2, 2)
+        handles: dict[str, Any] = {}
+        for name in names:
+            mine = [row for row in rows if row["solver"] == name]
+            alphas, solved = [row["alpha"] for row in mine], [row["solved"] for row in mine]
+            handles[name] = _draw_line(share, Line(name, alphas, solved), names)
+            timed = [row for row in mine if row["seconds"] is not None]
+            times = Line(name, [r["alpha"] for r in timed], [r["seconds"] for r in timed])
+            _draw_line(seconds, times, names)
+        for place, (name, alpha) in enumerate(marks.items()):
+            share.axvline(alpha, color=INK, lw=1, ls=(0, (2, 2)))
+            share.text(alpha, 0.5 - 0.3 * place, f"{name} ", rotation=90, ha="right", va="center")
+        share.set(title=title, xlabel="α = M/N", ylabel="solved", ylim=(-0.03, 1.03))
+        seconds.set(title="time to solution", xlabel="α = M/N", ylabel="seconds", yscale="log")
+        _legend(figure, handles, 2)
+    return figure
+
+
 def panes(num: int) -> Sequence[str]:
     """As many colours as lines to draw; they come round again after the seventh."""
     return [PANES[i % len(PANES)] for i in range(num)]
+
+
+def bench_figure(rows: Sequence[Mapping[str, Any]], growth: Sequence[Mapping[str, Any]]) -> Figure:
+    """Speedup over the paper's formulation, and time against each size, on logarithmic axes."""
+    ours = [row for row in rows if row["speedup"] and row["update"] != "paper"]
+    with rc_context(STYLE):
+        figure = Figure(figsize=(10, 0.8 + 0.34 * max(8, len(ours))), layout="constrained")
+        bars, lines = figure.subplots(1, 2, width_ratios=[1.5, 1])
+        nets = list(dict.fromkeys((row["net"], row["solver"]) for row in ours))
+        names = ["{net} {solver}: {update} {samples} ({backend})".format_map(row) for row in ours]
+        colours = [PANES[nets.index((row["net"], row["solver"])) % len(PANES)] for row in ours]
+        bars.barh(names, [row["speedup"] for row in ours], color=colours)
+        bars.set(xscale="log", xlabel="times faster than the paper's formulation")
+        bars.invert_yaxis()
+        for colour, line in zip(PANES, growth, strict=False):
+            label = f"{line['size']}: {line['exponent']:.2f}"
+            values, seconds = np.array(line["values"]), np.array(line["seconds"])
+            lines.plot(values / values[-1], seconds, "o-", color=colour, ms=3, label=label)
+        lines.set(xscale="log", yscale="log", xlabel="size / largest", ylabel="seconds")
+        lines.legend(title="exponent, larger half", alignment="left")
+    return figure

@@ -1,0 +1,97 @@
+"""Random perceptrons near capacity: how many are solved, and how fast, by stage.
+
+    python benchmarks/power_perceptrons.py --n 501 --alpha 0.6 --count 20
+    python benchmarks/power_perceptrons.py --n 501 --alpha 0.5 --update flip --count 10
+    python benchmarks/power_perceptrons.py --n 501 --alpha 0.6 --rivals straight_through annealing
+
+Instances are glass of odd N with seeds from --first on. Two numbers of seconds: of the clock,
+and of the processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+import torch
+
+from vitrail.data import glass
+from vitrail.factors import perceptron
+from vitrail.graph import FactorGraph, factor_graph
+from vitrail.solvers import portfolio, run, run_stages
+from vitrail.updates import flip
+
+FIRST_SEED = 90_001  # instances nothing was tuned on
+
+
+def instance(num_examples: int, num_inputs: int, seed: int) -> FactorGraph:
+    """A random perceptron problem with hard constraints."""
+    data = glass(num_examples, num_inputs, seed=seed)
+    return factor_graph(perceptron(torch.as_tensor(data.inputs), torch.as_tensor(data.labels)))
+
+
+def rival(name: str, graph: FactorGraph, seconds: float, seed: int) -> Any:
+    """One of the baselines within so many seconds."""
+    from vitrail.baselines.annealing import annealing
+    from vitrail.baselines.cpsat import cpsat
+    from vitrail.baselines.ste import straight_through
+
+    if name == "cpsat":
+        return run(cpsat(seconds=seconds), graph, seed=seed, max_steps=1)
+    solver = {"straight_through": straight_through, "annealing": annealing}[name]()
+    return run(solver, graph, seed=seed, max_steps=10**9, max_seconds=seconds, tolerance=0.0)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--n", type=int, default=501)
+    parser.add_argument("--alpha", type=float, default=0.6)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--first", type=int, default=FIRST_SEED)
+    parser.add_argument("--update", choices=["auto", "flip"], default="auto")
+    parser.add_argument("--samples", type=int, default=32)
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--max-seconds", type=float, default=60.0)
+    parser.add_argument("--rivals", nargs="*", default=[])
+    args = parser.parse_args()
+    num_examples = round(args.alpha * args.n)
+    update = flip(args.samples) if args.update == "flip" else None
+    rows = []
+    for seed in range(args.first, args.first + args.count):
+        graph = instance(num_examples, args.n, seed)
+        if args.rivals:
+            for name in args.rivals:
+                found = rival(name, graph, args.max_seconds, seed)
+                missed = round(float(1 - found.best_accuracy) * num_examples)
+                print(f"seed {seed} {name}: {missed} unsatisfied in {found.seconds:.1f} s")
+            continue
+        stages = portfolio(graph, update=update, rate=args.rate)
+        parts: list[str] = []
+
+        def report(stage: Any, found: Any, parts: list[str] = parts) -> None:
+            missed = round(float(1 - found.best_accuracy) * num_examples)
+            parts.append(f"{stage.name} {missed} ({found.steps} steps, {found.seconds:.1f} s)")
+
+        begun, cpu = time.perf_counter(), time.process_time()
+        found = run_stages(stages, graph, seed=seed, max_seconds=args.max_seconds, on_stage=report)
+        clock, cpu = time.perf_counter() - begun, time.process_time() - cpu
+        solved = bool(found.solved.all())
+        rows.append((solved, found.found_by[0], clock, cpu))
+        print(f"seed {seed} solved={solved} {clock:.1f} s (cpu {cpu:.1f} s): {', '.join(parts)}")
+    if rows:
+        solved = [row for row in rows if row[0]]
+        by_polish = sum(row[1] == "polish" for row in solved)
+        print(
+            f"N={args.n} alpha={args.alpha} update={args.update}: {len(solved)} of {len(rows)}, "
+            f"{len(solved) - by_polish} with polish off; median "
+            f"{statistics.median(row[2] for row in rows):.1f} s of the clock, "
+            f"{statistics.median(row[3] for row in rows):.1f} s of processors; "
+            f"slowest {max(row[2] for row in rows):.1f} s"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""`vitrail capacity`: success rate of solvers on random perceptrons against α, resumable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from vitrail.cli.app import app
+from vitrail.cli.options import Json
+
+
+@app.command()
+def capacity(
+    n: Annotated[int, typer.Option("--n", help="Weights; odd.", min=1)] = 1001,
+    alpha: Annotated[str, typer.Option(help="low:high:step, or values with commas.")] = (
+        "0.5:0.8:0.02"
+    ),
+    solvers: Annotated[
+        str,
+        typer.Option(
+            help="Of portfolio, reinforced, sampled, straight_through, annealing; with commas."
+        ),
+    ] = "portfolio",
+    count: Annotated[int, typer.Option(help="Instances for each α.", min=1)] = 10,
+    seconds: Annotated[float, typer.Option(help="Limit for one instance.", min=0.1)] = 60.0,
+    seed: Annotated[int, typer.Option(help="Seed of the first instance.", min=0)] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+    device: Annotated[str, typer.Option(help="cpu, or cuda: all instances side by side.")] = "cpu",
+    out: Annotated[
+        Path, typer.Option(help="Folder for results and figure; what is there is not run again.")
+    ] = Path("capacity"),
+    as_json: Json = False,
+) -> None:
+    """Solve random perceptrons of M = α·N examples and draw how many were solved, and how fast.
+
+    Stop it at any time: called again with the same folder it goes on where it was.
+
+    Example: `vitrail capacity --n 201 --alpha 0.5:0.7:0.1 --count 3 --solvers portfolio,annealing`
+    """
+    from vitrail.experiments import capacity as sweep
+    from vitrail.experiments.units import compute
+    from vitrail.plots import capacity_figure, save
+
+    names = [name.strip() for name in solvers.split(",")]
+    alphas = sweep.alpha_range(alpha)
+    work = sweep.units(n, alphas, names, count, seconds, device, seed)
+    console, finished = Console(stderr=True), 0
+
+    def show(done: object) -> None:
+        nonlocal finished
+        finished += 1
+        if console.is_terminal:
+            console.print(f"{finished} of {len(work)}", end="\r")
+
+    done = compute(work, out / "units", jobs, show)
+    lines = sweep.summary([row for part in done for row in part.rows])
+    marks = {"algorithmic limit": sweep.ALGORITHMIC_LIMIT, "capacity": sweep.CAPACITY}
+    place = save(
+        capacity_figure(lines, marks, f"random perceptrons, N = {n}"), out / "capacity.png"
+    )
+    if as_json:
+        typer.echo(json.dumps({"n": n, "rows": lines, "figure": str(place)}))
+        return
+    table = Table("solver", "α", "solved", "of", Column("median seconds", justify="right"))
+    for line in lines:
+        time = "" if line["seconds"] is None else f"{line['seconds']:.2f}"
+        share = f"{float(line['solved'] or 0):.2f}"
+        table.add_row(str(line["solver"]), f"{line['alpha']:g}", share, str(line["trials"]), time)
+    Console().print(table)
+    Console().print(f"figure: {place}")
