@@ -31,6 +31,7 @@ FLOW = (
     {"model"},
     {"training"},
     {"posterior"},
+    {"selection"},
     {"export"},
     {"estimator"},
     {"plots"},

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -38,8 +37,17 @@ from vitrail.model import Model, Shape, as_inputs
 from vitrail.nn import evaluate, num_weights
 from vitrail.posterior import fitted_scale, likelihood_shares, sampled_networks
 from vitrail.random import MAX_SEED
-from vitrail.settings import AUTO, Plan, Problem, auto_bias, auto_hidden, plan
-from vitrail.solvers.progress import progress_bar
+from vitrail.selection import Choosing, choose
+from vitrail.settings import (
+    AUTO,
+    HIDDEN_SIZES,
+    POSTERIOR_STARTS,
+    Plan,
+    Problem,
+    auto_bias,
+    plan,
+)
+from vitrail.solvers import Status
 from vitrail.training import Examples, nets_of, train
 
 Auto = Literal["auto"]
@@ -68,6 +76,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     batch_size     examples a step; None takes all
     epochs         how often every example is used
     restarts       independent starts, of which the best is kept
+    polish         rounds of local search from what the solver found; 0 for none
     networks       how many networks the posterior predictor averages over
     class_weight   None, "balanced" or {label: weight}
     warm_start     fit starts from the marginals of the fit before
@@ -103,6 +112,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         batch_size: int | Auto | None = "auto",
         epochs: int | Auto = "auto",
         restarts: int | Auto = "auto",
+        polish: int | Auto = "auto",
         networks: int = 200,
         class_weight: str | Mapping[Any, float] | None = None,
         warm_start: bool = False,
@@ -124,6 +134,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self.batch_size = batch_size
         self.epochs = epochs
         self.restarts = restarts
+        self.polish = polish
         self.networks = networks
         self.class_weight = class_weight
         self.warm_start = warm_start
@@ -142,26 +153,15 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
         sample_weight (rows,): a row of weight k counts as k equal rows.
         """
-        table = self._table(X, reset=True)
-        y = _labels(y, table)
-        weight = _checked_weights(y, sample_weight)
-        self._settle(table, y, weight)
-        self._calls = 0
-        return self._learn(table, y, weight, goes_on=False)
+        again = self.warm_start and hasattr(self, "model_")
+        return self._learn(X, y, sample_weight, None, fresh=not again)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on with more rows: the posterior so far is the prior. Encoder and net stay.
 
         The first call fixes them, and the classes: all of `classes`, or those in y.
         """
-        first = not hasattr(self, "model_")
-        table = self._table(X, reset=first)
-        y = _labels(y, table)
-        weight = _checked_weights(y, sample_weight)
-        if first:
-            self._settle(table, y, weight, classes)
-        self._calls = 0 if first else self._calls + 1
-        return self._learn(table, y, weight, goes_on=not first)
+        return self._learn(X, y, sample_weight, classes, fresh=not hasattr(self, "model_"))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(class) of each row, (rows, C), columns as in `classes_`."""
@@ -205,8 +205,46 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         validate_data(self, array, reset=reset, skip_check_array=True)
         return array
 
-    def _settle(self, table: Any, y: np.ndarray, weight: np.ndarray, classes: Any = None) -> None:
-        """Fix what a first training fixes: classes, encoder, net."""
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool) -> Self:
+        """Encode, train, and keep what was found; from the start, or on from the last marginals."""
+        begun = time.perf_counter()
+        table = self._table(X, reset=fresh)
+        y = _labels(y, table)
+        weight = _checked_weights(y, sample_weight)
+        if fresh:
+            self._calls = 0
+            self._front = self._settle_front(table, y, weight, classes)
+            self.classes_ = self._front.coder.decode(np.arange(self._front.num_classes))
+        front = self._front
+        weight = self._with_class_weights(y, weight)
+        inputs = as_inputs(front.encoder.transform(table), front.coding, front.bias)
+        labels = torch.from_numpy(front.coder.encode(y))
+        examples = Examples.distinct(inputs, labels, torch.from_numpy(weight))
+        if fresh:
+            self._net = self._settle_net(front, examples)
+        net = self._net
+        nets = nets_of(examples, front.num_classes, front.pairs)
+        self.plan_ = net.plan
+        earlier = None if fresh else self._trained
+        self._trained = train(
+            net.module,
+            nets,
+            net.plan,
+            seed=(front.seed + self._calls) % MAX_SEED,
+            device=_device(self.device),
+            earlier=earlier,
+            log_prior=None if earlier is None else earlier.log_odds,
+            progress=bool(self.verbose),
+        )
+        self._calls += 1
+        self.history_ = self._trained.solution.history
+        self.n_iter_ = self._trained.solution.steps
+        self.status_ = (Status.INTERRUPTED,) if net.interrupted else self._trained.status
+        self.model_ = self._model(nets, len(y), begun)
+        return self
+
+    def _settle_front(self, table: Any, y: np.ndarray, weight: np.ndarray, classes: Any) -> _Front:
+        """What a first training fixes before it sees bits: classes, encoder, coding."""
         self._check_choices()
         if len(y) < 2:
             raise DataError(
@@ -215,86 +253,59 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
         encoder, range_ = _fitted_encoder(table, weight)
         coding = _unless_auto(self.inputs, "bipolar" if range_ == SIGNS else "binary")
-        num_bits, num_classes = len(encoder.bit_names), len(coder.classes)
-        usual_bias = 0 if self.module is not None else auto_bias(coding, num_bits)
-        bias = checked_count("bias", _unless_auto(self.bias, usual_bias), 0)
-        pairs = num_classes > 2 and (
-            self.multiclass == "ovo"
-            or (self.multiclass == AUTO and self.module is None and num_classes <= MAX_PAIR_CLASSES)
-        )
-        outputs = 1 if pairs or num_classes == 2 else num_classes
-        shape, module = self._net(num_bits + bias, outputs, len(y))
-        self._settled = _Settled(
-            encoder, coder, coding, bias, pairs, shape, module, _seed(self.random_state)
-        )
-        self.classes_ = coder.decode(np.arange(num_classes))
+        usual = 0 if self.module is not None else auto_bias(coding)
+        bias = checked_count("bias", _unless_auto(self.bias, usual), 0)
+        num_classes = len(coder.classes)
+        few = self.module is None and num_classes <= MAX_PAIR_CLASSES
+        pairs = num_classes > 2 and (self.multiclass == "ovo" or (self.multiclass == AUTO and few))
+        return _Front(encoder, coder, coding, bias, pairs, _seed(self.random_state))
 
-    def _net(self, num_inputs: int, num_outputs: int, num_rows: int) -> tuple[Shape, nn.Module]:
+    def _settle_net(self, front: _Front, examples: Examples) -> _Net:
+        """The net and its plan: as asked for, or what does best on rows held out."""
+        nets = nets_of(examples, front.num_classes, front.pairs)
+        num_factors = max(len(net.labels) for net in nets)
+
+        def plan_of(shape: Shape) -> Plan:
+            return self._plan(Problem(num_factors, shape.hidden, shape.num_weights))
+
         if self.module is not None:
-            zeros = torch.zeros(1, 1, num_weights(self.module), dtype=torch.bool)
-            outputs = evaluate(self.module, zeros, torch.zeros(1, 1, num_inputs)).numel()
-            if outputs != num_outputs:
-                raise ValueError(
-                    f"the module has {outputs} outputs, expected {num_outputs} for these classes; "
-                    "change its last layer or the setting of multiclass"
-                )
-            return Shape(num_inputs, None, num_outputs, zeros.numel()), self.module
-        hidden = tuple(_unless_auto(self.hidden, auto_hidden(num_rows, num_inputs)))
-        for units in hidden:
+            shape = _shape_of(self.module, front.num_inputs, front.num_outputs)
+            return _Net(shape, self.module, plan_of(shape), False)
+        sizes = HIDDEN_SIZES if isinstance(self.hidden, str) else (tuple(self.hidden),)
+        for units in (units for hidden in sizes for units in hidden):
             checked_count("a hidden layer", units, 1)
-        shape = Shape.of_mlp(num_inputs, hidden, num_outputs)
-        return shape, shape.build()
-
-    def _learn(self, table: Any, y: np.ndarray, weight: np.ndarray, goes_on: bool) -> Self:
-        """Train the settled net on encoded rows and keep what was found."""
-        begun, settled = time.perf_counter(), self._settled
-        weight = self._with_class_weights(y, weight)
-        inputs = as_inputs(settled.encoder.transform(table), settled.coding, settled.bias)
-        labels = torch.from_numpy(settled.coder.encode(y))
-        examples = Examples.distinct(inputs, labels, torch.from_numpy(weight))
-        nets = nets_of(examples, len(self.classes_), settled.pairs)
-        problem = Problem(
-            max(len(net.labels) for net in nets),
-            settled.shape.num_inputs,
-            settled.shape.hidden,
-            settled.shape.num_weights,
-            len(nets),
+        shapes = [Shape.of_mlp(front.num_inputs, hidden, front.num_outputs) for hidden in sizes]
+        plans = [plan_of(shape) for shape in shapes]
+        searches = self.polish == AUTO and any(plan.polish for plan in plans)
+        shape, plan = shapes[-1], plans[-1]
+        if len(shapes) == 1 and not searches:
+            return _Net(shape, shape.build(), plan, False)
+        choosing = Choosing(
+            examples, front.num_classes, front.pairs, front.seed, _device(self.device)
         )
-        self.plan_ = self._plan(problem)
-        earlier = self._trained if goes_on else None
-        bar = progress_bar(self.plan_.steps(problem.num_factors))
-        with bar if self.verbose else nullcontext(False) as progress:
-            self._trained = train(
-                settled.module,
-                nets,
-                self.plan_,
-                seed=(settled.seed + self._calls) % MAX_SEED,
-                device=_device(self.device),
-                earlier=earlier,
-                log_prior=None if earlier is None else earlier.log_odds,
-                progress=progress,
-            )
-        self.history_ = self._trained.solution.history
-        self.n_iter_ = self._trained.solution.steps
-        self.status_ = self._trained.status
-        self.model_ = self._model(nets, len(y), begun)
-        return self
+        choice, interrupted = choose(choosing, shapes, plan_of)
+        if choice is not None:
+            shape = Shape.of_mlp(front.num_inputs, choice.hidden, front.num_outputs)
+            plan = replace(plan_of(shape), polish=choice.polish)
+        if interrupted:
+            plan = replace(plan, epochs=1, polish=0)  # the user wants an end
+        return _Net(shape, shape.build(), plan, interrupted)
 
     def _model(self, nets: list[Examples], num_rows: int, begun: float) -> Model:
-        settled, trained, plan = self._settled, self._trained, self.plan_
+        front, net, trained, plan = self._front, self._net, self._trained, self.plan_
         networks = trained.best[None]
         shares = torch.ones(1, len(nets), dtype=torch.float64)
         if self.predictor == "posterior":
-            drawn = sampled_networks(trained.log_odds, self.networks, settled.seed)
-            networks = torch.cat([networks, drawn])
-            shares = likelihood_shares(settled.module, nets, networks, plan.beta)
-        scale = fitted_scale(settled.module, nets, networks, shares)
-        known = trained.best_accuracy[~trained.best_accuracy.isnan()]
+            drawn = sampled_networks(trained.log_odds, self.networks, front.seed)
+            networks = torch.cat([trained.starts, drawn])
+            shares = likelihood_shares(net.module, nets, networks, plan.beta)
+        scale = fitted_scale(net.module, nets, networks, shares)
+        known = trained.accuracy.amax(0).nan_to_num(0.0)
         record = {
             "vitrail": __version__,
             "torch": torch.__version__,
             "rows": num_rows,
-            "settings": {**asdict(plan), "predictor": self.predictor, "seed": settled.seed},
+            "settings": {**asdict(plan), "predictor": self.predictor, "seed": front.seed},
             "steps": trained.solution.steps,
             "evaluations": trained.solution.evaluations,
             "seconds": round(time.perf_counter() - begun, 3),
@@ -302,13 +313,13 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             "status": sorted({str(status) for status in trained.status}),
         }
         return Model(
-            encoder=settled.encoder,
-            labels=settled.coder,
-            coding=settled.coding,
-            bias=settled.bias,
-            shape=settled.shape,
-            module=settled.module,
-            pairs=settled.pairs,
+            encoder=front.encoder,
+            labels=front.coder,
+            coding=front.coding,
+            bias=front.bias,
+            shape=net.shape,
+            module=net.module,
+            pairs=front.pairs,
             best=trained.best,
             marginals=trained.marginals,
             networks=networks,
@@ -318,6 +329,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _plan(self, problem: Problem) -> Plan:
+        restarts = self.restarts
+        if restarts == AUTO and self.predictor == "posterior":
+            restarts = POSTERIOR_STARTS
         return plan(
             problem,
             solver=self.solver,
@@ -327,7 +341,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             damping=self.damping,
             batch=self.batch_size,
             epochs=self.epochs,
-            restarts=self.restarts,
+            restarts=restarts,
+            polish=self.polish,
         )
 
     def _with_class_weights(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -335,7 +350,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             return weight
         rows = weight > 0
         each = compute_class_weight(self.class_weight, classes=self.classes_, y=y[rows])
-        return weight * each[self._settled.coder.encode(y)]
+        return weight * each[self._front.coder.encode(y)]
 
     def _check_choices(self) -> None:
         choices = {
@@ -353,17 +368,49 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
 
 @dataclass(frozen=True)
-class _Settled:
-    """What the first training fixes for those that follow."""
+class _Front:
+    """What the first training fixes: how rows and labels become bits and numbers."""
 
     encoder: TableEncoder | BitColumns
     coder: LabelCoder
     coding: Coding
     bias: int
     pairs: bool
+    seed: int
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.coder.classes)
+
+    @property
+    def num_inputs(self) -> int:
+        return len(self.encoder.bit_names) + self.bias
+
+    @property
+    def num_outputs(self) -> int:
+        return 1 if self.pairs or self.num_classes == 2 else self.num_classes
+
+
+@dataclass(frozen=True)
+class _Net:
+    """What the first training fixes: the net and how it is trained."""
+
     shape: Shape
     module: nn.Module
-    seed: int
+    plan: Plan
+    interrupted: bool  # Ctrl-C came while the net was being chosen
+
+
+def _shape_of(module: nn.Module, num_inputs: int, num_outputs: int) -> Shape:
+    """The shape of a net of the user's own, if it has the outputs it must have."""
+    zeros = torch.zeros(1, 1, num_weights(module), dtype=torch.bool)
+    outputs = evaluate(module, zeros, torch.zeros(1, 1, num_inputs)).numel()
+    if outputs != num_outputs:
+        raise ValueError(
+            f"the module has {outputs} outputs, expected {num_outputs} for these classes; "
+            "change its last layer or the setting of multiclass"
+        )
+    return Shape(num_inputs, None, num_outputs, zeros.numel())
 
 
 def _fitted_encoder(

@@ -10,6 +10,7 @@ from vitrail.random import Key, Stream, bernoulli, thresholds
 from vitrail.training import Examples, graph_of
 
 SCALES = tuple(2.0 ** (k / 2) for k in range(-16, 7))  # candidates for the scale of margins
+EVIDENCE = 100.0  # one percent of the examples is worth a factor of e at the most
 CALIBRATION_ROWS = 4096  # enough to place one number
 
 
@@ -25,15 +26,18 @@ def sampled_networks(log_odds: Tensor, num: int, seed: int) -> Tensor:
 def likelihood_shares(
     module: nn.Module, nets: list[Examples], networks: Tensor, beta: float
 ) -> Tensor:
-    """Share of each network, ∝ Π_I potential_I ∝ exp(beta·satisfied weight): (K, N) float64.
+    """Share of each network, ∝ exp(strength·satisfied weight): (K, N) float64.
 
-    Shares lie on the lattice and add up to exactly 1. Networks count alike for a net without
-    examples.
+    strength = min(beta, EVIDENCE / weight of all examples): the posterior for few examples; for
+    many a flatter one, because networks from message passing are too few to be a fair sample of
+    it and the single best would count alone. Shares lie on the lattice and add up to exactly 1.
+    Networks count alike for a net without examples.
     """
     log_likelihood = torch.zeros(networks.shape[:2], dtype=torch.float64)
     present = [number for number, examples in enumerate(nets) if len(examples.labels)]
     graph = graph_of(module, [nets[number] for number in present], beta, restarts=1)
-    log_likelihood[:, present] = beta * graph.satisfied(networks[:, present].flatten(1))
+    strength = torch.minimum(torch.tensor(beta), EVIDENCE / graph.weight_per_problem())
+    log_likelihood[:, present] = strength * graph.satisfied(networks[:, present].flatten(1))
     shares = torch.softmax(log_likelihood, 0)
     whole = torch.floor(shares * SHARE_LATTICE)
     whole[shares.argmax(0), torch.arange(shares.shape[1])] += SHARE_LATTICE - whole.sum(0)

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
+
+import torch
 
 from vitrail.baselines import straight_through
 from vitrail.data.dataset import Coding
-from vitrail.solvers import Solver, belief_propagation
+from vitrail.graph import FactorGraph
+from vitrail.random import Key
+from vitrail.solvers import Solution, Stage, belief_propagation, s3p, s4p, snmp
+from vitrail.solvers.polish import PolishState, polish
 from vitrail.updates import UPDATES, Update
 
 AUTO = "auto"
+POLISH_FLIPS = 20_000  # proposals a round of local search
+MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs from oscillating
+LOOKS_PER_EPOCH = 8  # times an epoch that all examples are scored
+SURVEY_SAMPLES = 100  # as in the paper
 
 
 @dataclass(frozen=True)
@@ -24,10 +33,8 @@ class Problem:
     """What the rules look at, for one net."""
 
     num_factors: int  # distinct training examples
-    num_inputs: int
     hidden: tuple[int, ...] | None  # None for a network of the user's own
     num_weights: int
-    num_problems: int = 1
 
     @property
     def linear(self) -> bool:
@@ -40,56 +47,62 @@ class Plan:
 
     solver: str
     update: str
-    samples: int
+    samples: int  # draws of the update, where it draws
     beta: float
     damping: float
     batch: int | None
     epochs: int
     restarts: int
+    polish: int  # rounds of local search after the solver
 
     def steps(self, num_factors: int) -> int:
-        """Steps of a run in which every factor is updated `epochs` times."""
+        """Steps of the solver in which every factor is updated `epochs` times."""
         size = num_factors if self.batch is None else self.batch
         return max(1, self.epochs * math.ceil(num_factors / size))
-
-
-Given = dict[str, Any]
 
 
 def plan(problem: Problem, **given: Any) -> Plan:
     """The plan for a problem; what is given and not "auto" stands as it is."""
     given = {name: value for name, value in given.items() if value != AUTO}
-    solver = given.pop("solver", "sbp")
+    solver = given.get("solver", AUTO)
     if solver not in SOLVERS:
-        raise ValueError(f"unknown solver {solver!r}; choose one of: auto, {', '.join(SOLVERS)}")
-    chosen = replace(SOLVERS[solver].plan(problem), solver=solver)
-    update = given.get("update", chosen.update)
-    if update not in UPDATES:
-        raise ValueError(f"unknown update {update!r}; choose one of: auto, {', '.join(UPDATES)}")
-    return replace(chosen, **given)
+        raise ValueError(f"unknown solver {solver!r}; choose one of: {', '.join(SOLVERS)}")
+    chosen = replace(SOLVERS[solver].plan(problem), **given)
+    if chosen.update not in UPDATES:
+        known = ", ".join(UPDATES)
+        raise ValueError(f"unknown update {chosen.update!r}; choose one of: auto, {known}")
+    for field in fields(chosen):
+        value = getattr(chosen, field.name)
+        least = 0 if field.name == "polish" else 1
+        whole = field.name in ("samples", "batch", "epochs", "restarts", "polish")
+        if whole and value is not None and (int(value) != value or value < least):
+            raise ValueError(
+                f"{field.name} must be a whole number of at least {least}, got {value!r}"
+            )
+    return chosen
 
 
-def auto_hidden(num_factors: int, num_inputs: int) -> tuple[int, ...]:
-    """Hidden units: odd, so that a vote of the units has no tie."""
-    return (7,)
+def stages(plan: Plan, num_factors: int) -> list[Stage]:
+    """What a plan runs, one after another; the largest problem has `num_factors`."""
+    steps = plan.steps(num_factors)
+    made = SOLVERS[plan.solver].stages(plan, steps)
+    if plan.polish:
+        search = polish(POLISH_FLIPS)
+
+        def start(key: Key, graph: FactorGraph, found: Solution[Any]) -> PolishState:
+            return search.start(key, graph, torch.stack([found.best, found.weights]))
+
+        made = [*made, Stage("polish", search, plan.polish, start=start)]
+    return made
 
 
-def auto_bias(coding: Coding, num_bits: int) -> int:
+POSTERIOR_STARTS = 8  # a posterior of several modes is averaged over starts too
+HIDDEN_SIZES = ((), (3,), (7,))  # odd, so that a vote of the units has no tie
+
+
+def auto_bias(coding: Coding) -> int:
     """Constant inputs: a few for a net that reads 0/1, one for a net that reads ±1."""
     return 3 if coding == "binary" else 1
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A solver's name stands for a rule for its settings and a way to build it."""
-
-    plan: Callable[[Problem], Plan]
-    build: Callable[[Plan], Solver[Any]]
-
-
-def build(plan: Plan) -> Solver[Any]:
-    """The solver that a plan describes."""
-    return SOLVERS[plan.solver].build(plan)
 
 
 def _update(plan: Plan) -> Update:
@@ -98,32 +111,94 @@ def _update(plan: Plan) -> Update:
     return UPDATES[plan.update](plan.samples)
 
 
-def _stochastic(problem: Problem) -> Plan:
-    batch = 128 if problem.num_factors > 600 else 32
-    update = "flip" if problem.hidden is not None and len(problem.hidden) < 2 else "counting"
-    samples = 5 if update == "flip" else 64
-    return Plan("sbp", update, samples, 3.0, 0.2, batch, 20, 1)
+def _sampled(problem: Problem) -> Plan:
+    """Stochastic belief propagation in factor batches."""
+    many = problem.num_factors > MANY_FACTORS
+    cheap_flips = problem.hidden is not None and len(problem.hidden) < 2
+    return Plan(
+        solver="sbp",
+        update="flip" if cheap_flips else "counting",
+        samples=5 if cheap_flips else 64,
+        beta=5.0,
+        damping=0.1 if many else 0.2,
+        batch=128 if many else 32,
+        epochs=5,
+        restarts=1,
+        polish=0,
+    )
+
+
+def _polished(problem: Problem) -> Plan:
+    return replace(_sampled(problem), solver=AUTO, polish=20)
 
 
 def _unsampled(problem: Problem) -> Plan:
     update = "closed_form" if problem.linear else "exact"
-    return replace(_stochastic(problem), update=update, samples=0)
+    return replace(_sampled(problem), solver="bp", update=update)
 
 
 def _gradient(problem: Problem) -> Plan:
-    return replace(_stochastic(problem), epochs=40)
+    return replace(_sampled(problem), solver="ste", epochs=40)
 
 
-def _bp(plan: Plan) -> Solver[Any]:
-    return belief_propagation(_update(plan), damping=plan.damping, batch=plan.batch)
+def _surveys(name: str) -> Callable[[Problem], Plan]:
+    """The paper's surveys: every factor at every step, strong damping."""
+    return lambda problem: replace(
+        _sampled(problem), solver=name, beta=3.0, damping=0.8, batch=None, epochs=20
+    )
 
 
-def _ste(plan: Plan) -> Solver[Any]:
-    return straight_through(batch=plan.batch)
+def _bp(plan: Plan, steps: int) -> list[Stage]:
+    solver = belief_propagation(_update(plan), damping=plan.damping, batch=plan.batch)
+    return [Stage(plan.solver, solver, steps, score_every=_scoring(plan, steps))]
+
+
+def _ste(plan: Plan, steps: int) -> list[Stage]:
+    solver = straight_through(batch=plan.batch)
+    return [Stage(plan.solver, solver, steps, score_every=_scoring(plan, steps))]
+
+
+def _scoring(plan: Plan, steps: int) -> int:
+    """Steps between two looks at all examples: a few looks an epoch cost less than the messages."""
+    return max(1, steps // (plan.epochs * LOOKS_PER_EPOCH))
+
+
+def _sp(make: Callable[..., Any]) -> Callable[[Plan, int], list[Stage]]:
+    def build(plan: Plan, steps: int) -> list[Stage]:
+        solver = make(
+            _update(plan), survey_samples=SURVEY_SAMPLES, damping=plan.damping, batch=plan.batch
+        )
+        return [Stage(plan.solver, solver, steps)]
+
+    return build
+
+
+def _snmp(plan: Plan, steps: int) -> list[Stage]:
+    return list(
+        snmp(
+            _update(plan),
+            steps=(steps, steps),
+            batch=plan.batch,
+            survey_samples=SURVEY_SAMPLES,
+            damping=plan.damping,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A solver's name stands for a rule for its settings and the stages it runs."""
+
+    plan: Callable[[Problem], Plan]
+    stages: Callable[[Plan, int], list[Stage]]
 
 
 SOLVERS: dict[str, Entry] = {
+    AUTO: Entry(_polished, _bp),
     "bp": Entry(_unsampled, _bp),
-    "sbp": Entry(_stochastic, _bp),
+    "sbp": Entry(_sampled, _bp),
+    "s3p": Entry(_surveys("s3p"), _sp(s3p)),
+    "s4p": Entry(_surveys("s4p"), _sp(s4p)),
+    "snmp": Entry(_surveys("snmp"), _snmp),
     "ste": Entry(_gradient, _ste),
 }

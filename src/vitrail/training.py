@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from vitrail.factors import Factors, network, perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.nn import BinaryLinear, num_weights
-from vitrail.settings import Plan, build
-from vitrail.solvers import Solution, Status, run
+from vitrail.settings import Plan, stages
+from vitrail.solvers import Solution, Stage, Status, run_stages
 
 Progress = Callable[[int, Tensor, Tensor], None]
 NAN = float("nan")
@@ -47,29 +47,56 @@ class Examples:
             torch.from_numpy(totals),
         )
 
+    def where(self, chosen: Tensor) -> Examples:
+        """The examples at which `chosen` (F,) bool holds."""
+        return Examples(self.inputs[chosen], self.labels[chosen], self.weight[chosen])
+
     def pair(self, low: int, high: int) -> Examples:
         """The examples of two classes; label 1 is the second."""
-        chosen = (self.labels == low) | (self.labels == high)
-        labels = (self.labels[chosen] == high).to(torch.int64)
-        return Examples(self.inputs[chosen], labels, self.weight[chosen])
+        both = self.where((self.labels == low) | (self.labels == high))
+        return replace(both, labels=(both.labels == high).to(torch.int64))
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What training found for N nets, each from R starts."""
+    """What training found for N nets, each from R starts. NaN is a net that never had examples."""
 
     solution: Solution[Any]  # its problems are the nets that had examples, start by start
-    best: Tensor  # (N, A) bool
-    best_accuracy: Tensor  # (N,) float64; NaN for a net without examples
-    log_odds: Tensor  # (R, N, A) float64
-    chosen: Tensor  # (N,) int64, the start that found the best of each net
-    status: tuple[Status, ...]  # of those starts, one per net that had examples
+    starts: Tensor  # (R, N, A) bool, the best network of each start
+    before: Tensor  # (R, N, A) bool, the same before local search
+    accuracy: Tensor  # (R, N) float64, on the training rows, of `starts`
+    log_odds: Tensor  # (R, N, A) float64, the marginals of message passing
+
+    @property
+    def chosen(self) -> Tensor:
+        """The start that found the best network of each net, (N,) int64."""
+        return self.accuracy.nan_to_num(-1.0).argmax(0)
+
+    @property
+    def best(self) -> Tensor:
+        """The best network of each net, (N, A) bool."""
+        return self._of_chosen(self.starts)
+
+    @property
+    def unpolished(self) -> Tensor:
+        """What message passing alone found, (N, A) bool."""
+        return self._of_chosen(self.before)
 
     @property
     def marginals(self) -> Tensor:
-        """P(w = 1) at the end of the start that found the best, (N, A) float32."""
-        nets = torch.arange(len(self.chosen))
-        return torch.sigmoid(self.log_odds[self.chosen, nets]).to(torch.float32)
+        """P(w = 1) at the end of the chosen start, (N, A) float32."""
+        return torch.sigmoid(self._of_chosen(self.log_odds)).to(torch.float32)
+
+    @property
+    def status(self) -> tuple[Status, ...]:
+        """How the runs ended, one per net that had examples: solved if any start was."""
+        rows = self.solution.status
+        nets = len(rows) // self.starts.shape[0]
+        of_net = [rows[net::nets] for net in range(nets)]
+        return tuple(Status.SOLVED if Status.SOLVED in row else row[0] for row in of_net)
+
+    def _of_chosen(self, values: Tensor) -> Tensor:
+        return values[self.chosen, torch.arange(values.shape[1])]
 
 
 def nets_of(examples: Examples, num_classes: int, pairs: bool) -> list[Examples]:
@@ -117,22 +144,27 @@ def train(
     if log_prior is not None:
         graph = graph.with_prior(log_prior[:, present].flatten())
     largest = max(len(nets[number].labels) for number in present)
-    solver, graph = build(plan), graph.to(device)
-    solution = run(solver, graph, seed=seed, max_steps=plan.steps(largest), progress=progress)
+    graph = graph.to(device)
+    passed: list[Tensor] = []  # what message passing found, before any local search
 
-    lead, all_nets = (plan.restarts, len(present)), (len(nets), num_weights(module))
-    accuracy, start = solution.best_accuracy.cpu().reshape(lead).max(0)
-    best, best_accuracy = torch.zeros(all_nets, dtype=torch.bool), torch.full(all_nets[:1], NAN)
-    log_odds = torch.zeros(plan.restarts, *all_nets, dtype=torch.float64)
-    chosen = torch.zeros(len(nets), dtype=torch.int64)
+    def keep(stage: Stage, found: Solution[Any]) -> None:
+        if stage.name != "polish":
+            found_odds = stage.solver.log_odds(graph, found.state)
+            passed[:] = [found_odds.cpu(), found.best.cpu()]
+
+    solution = run_stages(stages(plan, largest), graph, seed=seed, progress=progress, on_stage=keep)
+
+    lead, everywhere = (plan.restarts, len(present)), (plan.restarts, len(nets))
+    bits = torch.zeros(*everywhere, num_weights(module), dtype=torch.bool)
+    starts, before, log_odds = bits.clone(), bits.clone(), bits.double()
+    accuracy = torch.full(everywhere, NAN, dtype=torch.float64)
     if earlier is not None:
-        best, log_odds, chosen = earlier.best.clone(), earlier.log_odds.clone(), earlier.chosen
-    found = solution.best.cpu().reshape(*lead, -1)
-    best[present] = found[start, torch.arange(len(present))]
-    best_accuracy[present] = accuracy.to(best_accuracy.dtype)
-    log_odds[:, present] = solver.log_odds(graph, solution.state).cpu().reshape(*lead, -1)
-    chosen = chosen.index_copy(0, torch.tensor(present), start)
-    status = tuple(
-        solution.status[int(s) * len(present) + number] for number, s in enumerate(start)
-    )
-    return Trained(solution, best, best_accuracy.double(), log_odds, chosen, status)
+        starts, before, log_odds = (
+            part.clone() for part in (earlier.starts, earlier.before, earlier.log_odds)
+        )
+        accuracy = earlier.accuracy.clone()
+    starts[:, present] = solution.best.cpu().reshape(*lead, -1)
+    before[:, present] = passed[1].reshape(*lead, -1)
+    log_odds[:, present] = passed[0].reshape(*lead, -1)
+    accuracy[:, present] = solution.best_accuracy.cpu().reshape(lead)
+    return Trained(solution, starts, before, accuracy, log_odds)

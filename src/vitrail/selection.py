@@ -1,0 +1,108 @@
+"""Which net, and whether to search on after message passing: decided on rows held out.
+
+Local search fits training rows better than anything, which is right where labels follow a rule
+and wrong where they are noisy; the same goes for hidden units. So each candidate is trained on
+some rows and scored on others. All folds are problems of one graph, and one run gives both the
+network that message passing found and the one that local search made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vitrail.data.draws import random_order
+from vitrail.model import Shape, class_chances, iter_margins, net_chances
+from vitrail.settings import Plan
+from vitrail.solvers import Status
+from vitrail.training import Examples, nets_of, train
+
+FOLDS = 5
+ROWS_IN_ALL = 3000  # train on about so many rows: all folds of a small table, one of a large one
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A candidate with its accuracy on rows held out."""
+
+    hidden: tuple[int, ...]
+    polish: int
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """What is the same for every candidate."""
+
+    examples: Examples
+    num_classes: int
+    pairs: bool
+    seed: int
+    device: str
+
+    def folds(self) -> list[tuple[Examples, Examples]]:
+        """(train, held out) parts: the same share of every class, and few if there are many rows.
+
+        A fold that would leave a class without an example to train on is left out.
+        """
+        labels = self.examples.labels.numpy()
+        order = random_order(self.seed, len(labels))
+        fold = np.empty(len(labels), np.int64)
+        for label in np.unique(labels):
+            members = order[labels[order] == label]
+            fold[members] = np.arange(len(members)) % FOLDS
+        parts = []
+        for number in range(min(FOLDS, max(1, ROWS_IN_ALL // len(labels)))):
+            held = torch.from_numpy(fold == number)
+            seen = set(labels[fold != number].tolist())
+            if bool(held.any()) and len(seen) == self.num_classes:
+                parts.append((self.examples.where(~held), self.examples.where(held)))
+        return parts
+
+    def score(
+        self, module: nn.Module, best: Tensor, parts: Sequence[tuple[Examples, Examples]]
+    ) -> float:
+        """Share of held-out weight that nets (folds·N, A) classify rightly."""
+        right, total = 0.0, 0.0
+        for nets, (_, held) in zip(
+            best.reshape(len(parts), 1, -1, best.shape[1]), parts, strict=True
+        ):
+            shares = torch.ones(nets.shape[:2], dtype=torch.float64)
+            chances = [
+                class_chances(net_chances(margins, 1.0), shares, self.num_classes, self.pairs)
+                for margins in iter_margins(module, nets, held.inputs)
+            ]
+            hits = torch.cat(chances).argmax(1) == held.labels
+            right += float((hits * held.weight).sum())
+            total += float(held.weight.sum())
+        return right / total
+
+
+def choose(
+    choosing: Choosing,
+    shapes: Sequence[Shape],
+    plan_of: Callable[[Shape], Plan],
+) -> tuple[Choice | None, bool]:
+    """The candidate that does best on rows held out, the first of equals; and whether Ctrl-C came.
+
+    shapes: from simple to large. None where there are too few rows to hold any out.
+    """
+    parts = choosing.folds()
+    best: Choice | None = None
+    if not parts:
+        return None, False
+    nets = [net for seen, _ in parts for net in nets_of(seen, choosing.num_classes, choosing.pairs)]
+    for shape in shapes:
+        module, plan = shape.build(), replace(plan_of(shape), restarts=1)
+        found = train(module, nets, plan, seed=choosing.seed, device=choosing.device)
+        for polish, bits in ((0, found.unpolished), (plan.polish, found.best)):
+            accuracy = choosing.score(module, bits, parts)
+            if best is None or accuracy > best.accuracy:
+                best = Choice(shape.hidden or (), polish, accuracy)
+        if Status.INTERRUPTED in found.status:
+            return best, True
+    return best, False

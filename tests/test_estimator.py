@@ -1,0 +1,256 @@
+"""The classifier as people use it: tables, weights, going on, probabilities, company."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from torch import nn
+
+from vitrail import BinaryNetClassifier
+from vitrail.data import mnist
+from vitrail.nn import BinaryConv2d, BinaryLinear, Threshold
+from vitrail.settings import SOLVERS
+from vitrail.solvers import Status
+from vitrail.training import Examples
+
+RNG = np.random.default_rng(1)
+BITS = RNG.integers(0, 2, (200, 12))
+TEACHER = np.array([1, -1, 1, 1, -1, -1, 1, -1, 1, 1, -1, -1])
+RULE = (BITS @ TEACHER > 0).astype(int)  # what a linear net without bias can spell
+XOR = BITS[:, 0] ^ BITS[:, 1]
+PAIRED = np.hstack([BITS[:, :5], 1 - BITS[:, :5]])  # both values of a bit: others can be ignored
+FRAME = pd.DataFrame(
+    {
+        "colour": np.array(["red", "green", "blue", None])[RNG.integers(0, 4, 200)],
+        "size": np.where(RNG.random(200) < 0.1, np.nan, RNG.normal(size=200)),
+        "flag": RNG.random(200) < 0.5,
+    }
+)
+WORDS = np.where((FRAME["colour"] == "red") | (FRAME["size"] > 0), "good", "bad")
+
+
+def net(**settings) -> BinaryNetClassifier:
+    """A classifier that goes straight to training: how it chooses has tests of its own."""
+    return BinaryNetClassifier(**{"random_state": 0, "polish": 3, **settings})
+
+
+def test_the_constructor_only_stores():
+    strange = object()
+    stored = BinaryNetClassifier(hidden=strange, beta="?")  # pyright: ignore[reportArgumentType]
+    assert stored.hidden is strange
+    assert stored.beta == "?"
+
+
+def test_a_rule_that_the_net_can_spell_is_found():
+    fitted = net(bias=0).fit(BITS, RULE)
+    assert fitted.score(BITS, RULE) == 1.0
+    assert fitted.weights_.shape == (1, 12)
+    assert fitted.marginals_.shape == (1, 12)
+    assert fitted.status_ == (Status.SOLVED,)
+    assert fitted.n_iter_ == len(fitted.history_)
+    assert fitted.plan_.solver == "auto"
+
+
+def test_the_net_is_chosen_on_rows_held_out():
+    chosen = BinaryNetClassifier(hidden="auto", random_state=0).fit(PAIRED, XOR)
+    assert chosen.model_.shape.hidden != ()
+    assert chosen.score(PAIRED, XOR) == 1.0
+    noise = RNG.integers(0, 2, 200)
+    assert BinaryNetClassifier(hidden="auto", random_state=0).fit(BITS, noise).n_iter_ > 0
+
+
+def test_hidden_units_learn_what_a_linear_net_cannot():
+    assert net(hidden=(5,)).fit(PAIRED, XOR).score(PAIRED, XOR) == 1.0
+    assert net().fit(PAIRED, XOR).score(PAIRED, XOR) < 0.8
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_solver_learns_by_its_name(solver):
+    fitted = net(solver=solver, epochs=10, bias=0, polish=0).fit(2 * BITS[:60] - 1, RULE[:60])
+    assert fitted.score(2 * BITS[:60] - 1, RULE[:60]) > 0.75
+    assert fitted.plan_.solver == solver
+
+
+def test_tables_of_words_numbers_and_holes_are_encoded():
+    fitted = net(hidden=(3,)).fit(FRAME, WORDS)
+    assert fitted.score(FRAME, WORDS) > 0.9
+    assert fitted.feature_names_in_.tolist() == ["colour", "size", "flag"]
+    assert set(fitted.predict(FRAME)) == {"good", "bad"}
+    unseen = pd.DataFrame({"colour": ["mauve"], "size": [1e9], "flag": [None]})
+    assert fitted.predict(unseen)[0] in ("good", "bad")
+
+
+def test_signs_are_read_as_signs_and_bits_as_bits():
+    assert net(epochs=1).fit(2 * BITS - 1, RULE).model_.coding == "bipolar"
+    assert net(epochs=1).fit(BITS, RULE).model_.coding == "binary"
+    assert net(epochs=1).fit(BITS.astype(bool), RULE).model_.coding == "binary"
+    forced = net(epochs=1, inputs="bipolar", bias=2).fit(BITS, RULE).model_
+    assert (forced.coding, forced.bias) == ("bipolar", 2)
+    assert set(np.unique(forced.inputs(BITS))) == {-1, 1}
+
+
+@pytest.mark.parametrize("multiclass", ["argmax", "ovo"])
+def test_several_classes(multiclass):
+    labels = np.array(["low", "middle", "top"])[np.clip(BITS[:, :6].sum(1) - 2, 0, 2)]
+    fitted = net(hidden=(7,), multiclass=multiclass).fit(BITS, labels)
+    assert fitted.weights_.shape[0] == (1 if multiclass == "argmax" else 3)
+    assert fitted.score(BITS, labels) > 0.85
+    assert fitted.predict_proba(BITS).shape == (200, 3)
+
+
+@pytest.mark.parametrize("predictor", ["best", "posterior"])
+@pytest.mark.parametrize("labels", [RULE, np.clip(BITS[:, :6].sum(1) - 2, 0, 2)])
+def test_predict_is_the_argmax_of_the_probabilities(predictor, labels):
+    fitted = net(predictor=predictor, networks=20, epochs=3).fit(BITS, labels)
+    chances = fitted.predict_proba(BITS)
+    np.testing.assert_allclose(chances.sum(1), 1, atol=1e-12)
+    assert np.array_equal(fitted.predict(BITS), fitted.classes_[chances.argmax(1)])
+
+
+def test_the_best_predictor_answers_as_the_saved_bits_do():
+    fitted = net(hidden=(3,), epochs=3).fit(BITS, XOR)
+    model = fitted.model_
+    module = model.shape.build()
+    from vitrail.nn import set_bits
+
+    with torch.no_grad():
+        margin = set_bits(module, model.best[0])(model.inputs(BITS).float())[:, 0]
+    assert np.array_equal(fitted.predict(BITS), (margin > 0).int().numpy())
+
+
+def test_repeating_a_row_and_weighting_it_are_the_same_graph():
+    inputs = torch.tensor([[1, 0], [0, 1], [1, 0], [1, 0]], dtype=torch.int8)
+    labels = torch.tensor([1, 0, 1, 0])
+    merged = Examples.distinct(inputs, labels, torch.tensor([1.0, 2.0, 1.0, 0.0]))
+    assert merged.inputs.tolist() == [[0, 1], [1, 0]]
+    assert merged.labels.tolist() == [0, 1]
+    assert merged.weight.tolist() == [2.0, 2.0]
+
+
+def test_the_order_of_rows_does_not_matter():
+    order = RNG.permutation(200)
+    first = net(hidden=(3,), epochs=2).fit(BITS, XOR)
+    again = net(hidden=(3,), epochs=2).fit(BITS[order], XOR[order])
+    assert np.array_equal(first.weights_, again.weights_)
+
+
+def test_weights_decide_between_rows_that_contradict_each_other():
+    rows, labels = np.array([[0, 1], [0, 1], [1, 0]]), [0, 1, 1]
+    for favoured in (0, 1):
+        weight = np.where(np.array(labels) == favoured, 5.0, 1.0)
+        assert net().fit(rows, labels, sample_weight=weight).predict(rows)[0] == favoured
+        by_class = net(class_weight={favoured: 9.0, 1 - favoured: 1.0}).fit(rows, labels)
+        assert by_class.predict(rows)[0] == favoured
+
+
+def test_going_on_keeps_what_was_learned():
+    fitted = net(polish=0, bias=0, beta=2.0)
+    for start in range(0, 200, 50):
+        part = slice(start, start + 50)
+        fitted.partial_fit(BITS[part], RULE[part], classes=[0, 1])
+    assert fitted.score(BITS, RULE) > 0.85
+    before = fitted.marginals_.copy()
+    fitted.partial_fit(BITS[:1], RULE[:1])
+    assert np.abs(fitted.marginals_ - before).max() < 0.5
+
+
+def test_going_on_with_some_of_the_classes_leaves_the_other_pairs_alone():
+    labels = np.clip(BITS[:, :6].sum(1) - 2, 0, 2)
+    fitted = net(epochs=3).partial_fit(BITS, labels)
+    before = fitted.weights_.copy()
+    some = labels < 2  # the pair (0, 1) alone has examples of both classes
+    fitted.partial_fit(BITS[some][:0:-1], labels[some][:0:-1])
+    assert fitted.predict_proba(BITS).shape == (200, 3)
+    assert before.shape == fitted.weights_.shape
+
+
+def test_a_warm_start_begins_where_the_last_fit_ended():
+    warm = net(epochs=1, polish=0, warm_start=True).fit(BITS, RULE)
+    before = np.abs(warm.marginals_ - 0.5).mean()
+    assert np.abs(warm.fit(BITS, RULE).marginals_ - 0.5).mean() > before
+
+
+def test_works_in_company(tmp_path):
+    pipeline = make_pipeline(FunctionTransformer(), net(epochs=2))
+    assert pipeline.fit(BITS, RULE).score(BITS, RULE) > 0.8
+    search = GridSearchCV(net(epochs=1), {"beta": [1.0, 4.0]}, cv=2).fit(BITS, RULE)
+    assert search.best_params_["beta"] in (1.0, 4.0)
+    fitted = net(epochs=1, hidden=(3,)).fit(BITS, RULE)
+    copied = clone(fitted)
+    assert isinstance(copied, BinaryNetClassifier)
+    assert copied.get_params() == fitted.get_params()
+    joblib.dump(fitted, tmp_path / "net.joblib")
+    for copy in (pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "net.joblib")):
+        assert np.array_equal(copy.predict_proba(BITS), fitted.predict_proba(BITS))
+
+
+def test_any_module_can_be_trained():
+    pair = mnist(pair=(0, 1), coding="binary").take(60)
+    module = nn.Sequential(
+        nn.Unflatten(1, (1, 14, 14)),
+        BinaryConv2d(1, 2, 3, stride=3),
+        Threshold(),
+        nn.Flatten(),
+        BinaryLinear(32, 1),
+    )
+    fitted = net(module=module, epochs=2, inputs="binary").fit(pair.inputs, pair.labels)
+    assert fitted.weights_.shape == (1, 50)
+    assert fitted.score(pair.inputs, pair.labels) > 0.8
+
+
+def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
+    from vitrail.solvers import bp
+
+    original, calls = bp.BeliefPropagation.step, []
+
+    def step(self, *arguments):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(bp.BeliefPropagation, "step", step)
+    fitted = net(hidden=(3,)).fit(BITS, XOR)
+    assert fitted.status_ == (Status.INTERRUPTED,)
+    assert fitted.n_iter_ == 3
+    assert fitted.score(BITS, XOR) >= 0.5
+
+
+FAULTS = {
+    "unknown solver 'sgd'; choose one of: auto, bp, sbp": {"solver": "sgd"},
+    "unknown update 'magic'": {"update": "magic"},
+    "unknown predictor 'worst'": {"predictor": "worst"},
+    "unknown multiclass 'ovr'": {"multiclass": "ovr"},
+    "unknown inputs 'ternary'": {"inputs": "ternary"},
+    "beta must be positive": {"beta": -1.0},
+    "damping is the weight": {"damping": 3.0},
+    "epochs must be a whole number": {"epochs": 0},
+    "bias must be at least 0": {"bias": -1},
+    "a hidden layer must be at least 1": {"hidden": (0,)},
+    "hidden layers or a module": {"hidden": (2,), "module": BinaryLinear(12, 1)},
+    "the module has 3 outputs": {"module": BinaryLinear(12, 3)},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_bad_setting_is_named(fault):
+    with pytest.raises(ValueError, match=fault):
+        net(**FAULTS[fault]).fit(BITS, RULE)
+
+
+def test_bad_rows_are_named():
+    with pytest.raises(ValueError, match="at least two classes"):
+        net().fit(BITS, np.zeros(200))
+    fitted = net(epochs=1).fit(BITS, RULE)
+    with pytest.raises(ValueError, match="expected 0 or 1 as in training, found 7"):
+        fitted.predict(np.full((1, 12), 7))
+    table = net(epochs=1).fit(FRAME, WORDS)
+    with pytest.raises(ValueError, match="expected a number, found 'large'"):
+        table.predict(pd.DataFrame({"colour": ["red"], "size": ["large"], "flag": [True]}))
