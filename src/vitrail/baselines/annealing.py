@@ -97,8 +97,8 @@ def annealing(
     time. energy: `errors()` or `ramp()` of `vitrail.solvers.flip_search`, with their temperatures;
     None takes a ramp for one-layer nets and errors for the rest.
 
-    Cost: an evaluation of every factor per flip, incremental where a kernel follows it. Settle
-    the temperatures on the task: half or twice the default costs a percent on some.
+    Cost: an evaluation of every factor per flip, incremental where a kernel follows it. The best
+    temperatures differ from task to task: settle them by a small search.
     """
     for name, value in (("flips", flips), ("chains", chains), ("steps", steps)):
         if value < 1:

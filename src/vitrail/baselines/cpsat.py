@@ -3,7 +3,7 @@
     maximise Σ_f weight_f·s_f   over bits w and s,   s_f ⇒ [Σ_i x_fi·w_i > 0] = label_f
 
 The model is linear in the bits, with w read as ±1 through 2·w − 1. Workers are interleaved,
-which makes a run repeatable and, on random problems, closes the gap sooner.
+which makes a run repeatable; easy problems take longer that way.
 """
 
 from __future__ import annotations
