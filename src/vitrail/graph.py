@@ -39,6 +39,10 @@ class Dense:
         start = self.start[:1] if self.shared else self.start
         return start[:, None] + torch.arange(self.arity, device=start.device)
 
+    def first(self) -> Tensor:
+        """The first variable of each factor, (F,) int64."""
+        return self.start
+
     def gather(self, values: Tensor) -> Tensor:
         """(…, V) → (…, F, A); (…, 1, A) when shared, which broadcasts."""
         return values[..., self.index()]
@@ -86,6 +90,10 @@ class Indexed:
 
     def index(self) -> Tensor:
         return self.variables
+
+    def first(self) -> Tensor:
+        """The first variable of each factor, (F,) int64."""
+        return self.variables[:, 0]
 
     def gather(self, values: Tensor) -> Tensor:
         """(…, V) → (…, F, A)."""
@@ -158,7 +166,7 @@ class FactorGraph:
 
     def factor_problem(self, block: Factors) -> Tensor:
         """Problem of each factor of a block, (F,) int64."""
-        return self.problem[block.scope.index()[:, 0]].expand(block.num_factors)
+        return self.problem[block.scope.first()]
 
     def total(self, messages: Sequence[Tensor]) -> Tensor:
         """Where factors meet: the sum of one (F, A) tensor a block, (V,) float64."""
