@@ -11,13 +11,13 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors
-from vitrail.kernels.cuda_philox import blocks_of, lanes16, warps_of
+from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, warps_of
 from vitrail.random import Key
 
 MAX_ARITY = 2**14
 
 
-@triton.jit
+@triton.jit(do_not_specialize=ADDRESS)
 def _draw(
     threshold, ids, states, arity, tracks, step_number, k0, k1,
     SAMPLES: tl.constexpr, BLOCKS: tl.constexpr,

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.graph import Dense
-from vitrail.kernels.cuda_philox import blocks_of, lanes16, warps_of
+from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, warps_of
 from vitrail.kernels.cuda_rows import cavities, settled, write
 from vitrail.random import Key, threshold_edges
 
@@ -49,7 +49,7 @@ def _flips(
     return one + shared, zero + shared, met
 
 
-@triton.jit
+@triton.jit(do_not_specialize=ADDRESS)
 def _hits(
     threshold, inputs, labels, ids, one, zero, drawn, arity, tracks, step_number, k0, k1,
     SAMPLES: tl.constexpr, LOW: tl.constexpr, BLOCKS: tl.constexpr,
@@ -70,7 +70,7 @@ def _hits(
     tl.store(drawn + row, met)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=ADDRESS)
 def _messages(
     belief, start, message, edges, inputs, labels, ids, logs, log_odds, starved, limit,
     arity, log_stride, step_number, k0, k1,
