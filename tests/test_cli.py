@@ -1,0 +1,326 @@
+"""The command line from outside: what it writes, what it says, and how it ends."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from vitrail.cli import main
+from vitrail.data import tables
+from vitrail.model import load_model
+
+RNG = np.random.default_rng(0)
+HEADER = ["colour", "size", "note", "class"]
+
+
+def rows(count: int = 80) -> list[list[str]]:
+    made = []
+    for number in range(count):
+        colour, size = RNG.choice(["red", "green", "blue"]), round(float(RNG.normal()), 2)
+        label = "001" if colour == "red" or size > 0.5 else "no, thanks"
+        shown = "?" if number % 13 == 5 else str(size)
+        made.append([str(colour), shown, f"free text {number}", label])
+    return made
+
+
+ROWS = rows()
+
+
+def write(path: Path, header: list[str], lines: list[list[str]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *lines])
+    return path
+
+
+@pytest.fixture
+def data(tmp_path) -> Path:
+    return write(tmp_path / "data.csv", HEADER, ROWS)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    path = folder / "model.safetensors"
+    source = write(folder / "data.csv", HEADER, ROWS)
+    assert call("fit", source, "--target", "class", "--hidden", 3, "-o", path)[0] == 0
+    return path
+
+
+class Captured(io.TextIOWrapper):
+    """Standard output whose bytes can be read back."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", newline="")
+
+    def text(self) -> str:
+        self.flush()
+        return self.buffer.getvalue().decode()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def call(*arguments: object) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command run in this process."""
+    before, out, err = (sys.stdout, sys.stderr), Captured(), Captured()
+    sys.stdout, sys.stderr = out, err
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as exit_:
+        code = int(exit_.code or 0)
+    else:
+        code = 0
+    finally:
+        sys.stdout, sys.stderr = before
+    return code, out.text(), err.text()
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_fit_says_how_well_it_did_and_where_the_model_is(data, tmp_path):
+    path = tmp_path / "m.safetensors"
+    code, out, err = call(
+        "fit", data, "--target", "class", "-o", path, "--hidden", "3", "--seed", 4
+    )
+    assert code == 0
+    assert "error" not in err  # the line that kernels are being compiled may be there
+    assert "bits, train" in out
+    assert "rows held out" in out
+    assert str(path) in out
+    record = load_model(path).record
+    assert record["target"] == "class"
+    assert record["settings"]["seed"] == 4
+    assert 0.5 < record["test_accuracy"] <= 1
+
+
+def test_predict_adds_columns_on_the_right_and_keeps_the_rest_verbatim(model, data):
+    code, out, err = call("predict", model, data, "--proba")
+    assert (code, err) == (0, "")
+    answers = table(out)
+    added = ["probability_001", "probability_no, thanks", "prediction"]
+    assert list(answers[0]) == [*HEADER, *added]
+    assert [[row[name] for name in HEADER] for row in answers] == ROWS
+    for row in answers:
+        first, second = float(row[added[0]]), float(row[added[1]])
+        assert first + second == pytest.approx(1)
+        assert row["prediction"] == ("001" if first >= second else "no, thanks")
+    right = np.mean([row["prediction"] == row["class"] for row in answers])
+    assert right > 0.8
+
+
+def test_columns_are_matched_by_name_and_labels_are_not_needed(model, tmp_path):
+    turned = write(tmp_path / "new.csv", ["size", "colour"], [[r[1], r[0]] for r in ROWS])
+    _, out, _ = call("predict", model, turned)
+    assert list(table(out)[0]) == ["size", "colour", "prediction"]
+    full = write(tmp_path / "full.csv", HEADER, ROWS)
+    _, expected, _ = call("predict", model, full)
+    assert [r["prediction"] for r in table(out)] == [r["prediction"] for r in table(expected)]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_files_go_in_and_out_in_every_format(model, data, tmp_path, suffix):
+    source, target = tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}"
+    if suffix == "parquet":
+        pyarrow.parquet.write_table(pyarrow.csv.read_csv(data), source)
+    else:
+        delimiter = "," if suffix == "csv" else "\t"
+        with source.open("w", newline="") as stream:
+            csv.writer(stream, delimiter=delimiter).writerows([HEADER, *ROWS])
+    code, out, err = call("predict", model, source, "-o", target)
+    assert (code, out, err) == (0, "", "")
+    written = tables.read_table(target)
+    _, plain, _ = call("predict", model, data)
+    assert written["prediction"].tolist() == [row["prediction"] for row in table(plain)]
+
+
+def test_standard_input_is_read(model, data):
+    command = [sys.executable, "-m", "vitrail", "predict", str(model), "-"]
+    outcome = subprocess.run(command, input=data.read_text(), capture_output=True, text=True)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.replace("\r\n", "\n") == call("predict", model, data)[1]
+
+
+def test_arrays_and_images_say_their_labels_themselves(tmp_path):
+    images = RNG.integers(0, 2, (60, 4, 4)).astype(np.uint8) * 255
+    labels = (images[:, 0, 0] > 0).astype(np.int64)
+    np.savez(tmp_path / "images.npz", X=images, y=labels)
+    path = tmp_path / "m.safetensors"
+    code, _, _ = call("fit", tmp_path / "images.npz", "-o", path, "--hidden", 0)
+    assert code == 0
+    code, out, _ = call("info", path)
+    assert code == 0
+    assert "██" in out  # the weights as a picture
+    code, out, _ = call("evaluate", path, tmp_path / "images.npz", "--json")
+    assert json.loads(out)["rows"] == 60
+
+
+def test_info_tells_layers_bits_and_bytes(model):
+    code, out, _ = call("info", model)
+    assert code == 0
+    facts = json.loads(call("info", model, "--json")[1])
+    inputs = facts["inputs"] + facts["constant_inputs"]
+    assert facts["layers"] == [f"{inputs}×3", "3×1"]
+    assert facts["bits"] == 3 * inputs + 3
+    assert facts["bytes_of_weights"] == -(-facts["bits"] // 8)
+    assert facts["bytes_of_file"] == model.stat().st_size
+    assert str(facts["bits"]) in out
+
+
+def test_evaluate_counts_rights_and_wrongs(model, data):
+    scores = json.loads(call("evaluate", model, data, "--json")[1])
+    answers = table(call("predict", model, data)[1])
+    right = [row["prediction"] == row["class"] for row in answers]
+    assert scores["accuracy"] == pytest.approx(np.mean(right), abs=1e-6)
+    assert np.sum(scores["confusion"]) == len(ROWS)
+    assert 0 <= scores["calibration_error"] <= 1
+    code, out, _ = call("evaluate", model, data)
+    assert code == 0
+    assert "accuracy" in out
+
+
+def test_compare_prints_a_row_per_solver_and_draws(tmp_path):
+    figure = tmp_path / "curves.png"
+    arguments = ("compare", "glass:11x20", "--solvers", "sbp,ste", "--epochs", 3)
+    code, out, _ = call(*arguments, "--json", "--figure", figure)
+    assert code == 0
+    results = json.loads(out)["results"]
+    assert [result["solver"] for result in results] == ["sbp", "ste"]
+    assert all(result["bits"] == 11 and result["test"] is None for result in results)
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    code, out, _ = call(*arguments)
+    assert "train best" in out.replace("\n", " ")
+
+
+def test_compare_takes_files(data):
+    code, out, _ = call("compare", data, "--target", "class", "--epochs", 2, "--json")
+    assert code == 0
+    assert json.loads(out)["results"][0]["test"] > 0.3
+
+
+def test_ctrl_c_keeps_the_best_and_says_where(data, tmp_path, monkeypatch):
+    from vitrail.solvers import bp
+
+    original, calls = bp.BeliefPropagation.step, []
+
+    def step(self, *arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(bp.BeliefPropagation, "step", step)
+    path = tmp_path / "m.safetensors"
+    code, _, err = call("fit", data, "--target", "class", "-o", path)
+    assert code == 1
+    assert f"the best network so far is in {path}" in err
+    assert load_model(path).predict({"colour": ["red"], "size": ["1"], "note": [""]}).size == 1
+
+
+def test_version_and_help():
+    code, out, _ = call("--version")
+    assert (code, out.split()[0]) == (0, "vitrail")
+    for command in ("fit", "predict", "info", "evaluate", "compare", "demo"):
+        code, out, _ = call(command, "--help")
+        assert code == 0
+        assert "Example" in out, command
+
+
+def one_line(outcome: tuple[int, str, str]) -> str:
+    """The sentence of a refused command: exit code 2, one line, nothing on standard output."""
+    code, out, err = outcome
+    assert code == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def fit_fault(tmp_path, header, lines, *more, target="class") -> str:
+    source = write(tmp_path / "bad.csv", header, lines)
+    path = tmp_path / "m.safetensors"
+    sentence = one_line(call("fit", source, "--target", target, "-o", path, *more))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["bad.csv"]
+    return sentence
+
+
+def test_a_missing_target_column_is_named_with_the_ones_there_are(tmp_path):
+    sentence = fit_fault(tmp_path, HEADER, ROWS, target="lable")
+    assert "target column 'lable' not found; columns are: colour, size, note, class" in sentence
+
+
+def test_one_class_only(tmp_path):
+    same = [[*row[:3], "yes"] for row in ROWS]
+    assert "at least two classes" in fit_fault(tmp_path, HEADER, same)
+
+
+def test_an_all_missing_column(tmp_path):
+    blank = [[row[0], "?", *row[2:]] for row in ROWS]
+    assert "column 'size' is missing in every row; drop the column" in fit_fault(
+        tmp_path, HEADER, blank
+    )
+
+
+def test_an_empty_file_and_a_file_without_rows(tmp_path):
+    (tmp_path / "bad.csv").write_text("")
+    assert "empty" in one_line(call("fit", tmp_path / "bad.csv", "--target", "class"))
+    one_line(call("fit", write(tmp_path / "bad.csv", HEADER, []), "--target", "class"))
+
+
+def test_a_bad_setting(tmp_path):
+    assert "unknown solver 'sgd'" in fit_fault(tmp_path, HEADER, ROWS, "--solver", "sgd")
+    assert "beta is a positive number" in fit_fault(tmp_path, HEADER, ROWS, "--beta", "-1")
+    assert "hidden units" in fit_fault(tmp_path, HEADER, ROWS, "--hidden", "8,x")
+
+
+def test_text_in_a_numeric_column_at_predict_time(model, tmp_path):
+    bad = write(tmp_path / "bad.csv", HEADER, [*ROWS, ["red", "large", "", ""]])
+    out = tmp_path / "out.csv"
+    sentence = one_line(call("predict", model, bad, "-o", out))
+    assert "column 'size', row 81: expected a number, found 'large'" in sentence
+    assert not out.exists()
+
+
+def test_a_feature_column_missing_at_predict_time(model, tmp_path):
+    bad = write(tmp_path / "bad.csv", ["colour"], [["red"]])
+    assert "column 'size' not found" in one_line(call("predict", model, bad))
+
+
+def test_files_that_are_not_there(model, tmp_path):
+    assert "is not there" in one_line(call("predict", tmp_path / "no.safetensors", "x.csv"))
+    assert "no.csv" in one_line(call("predict", model, tmp_path / "no.csv"))
+    assert "no.csv" in one_line(call("fit", tmp_path / "no.csv", "--target", "class"))
+
+
+def test_outputs_that_cannot_be_written(model, data, tmp_path):
+    for arguments in (
+        ("fit", data, "--target", "class", "-o", tmp_path / "absent" / "m.safetensors"),
+        ("predict", model, data, "-o", tmp_path / "absent" / "out.csv"),
+        ("predict", model, data, "-o", tmp_path),
+    ):
+        assert "cannot" in one_line(call(*arguments))
+
+
+def test_a_file_that_is_no_model(data):
+    assert "damaged or no model" in one_line(call("info", data))
+
+
+def test_a_table_beyond_memory_is_refused_before_it_is_loaded(data, monkeypatch):
+    monkeypatch.setattr(tables, "available_memory", lambda: 1000)
+    sentence = one_line(call("fit", data, "--target", "class"))
+    assert "of memory to load" in sentence
+
+
+def test_a_table_beyond_memory_is_still_predicted_on(model, data, monkeypatch):
+    monkeypatch.setattr(tables, "available_memory", lambda: 1000)
+    assert call("predict", model, data)[0] == 0
+
+
+def test_a_prediction_column_in_the_input_is_refused(model, tmp_path):
+    bad = write(tmp_path / "bad.csv", [*HEADER, "prediction"], [[*row, "x"] for row in ROWS])
+    assert "already has a column 'prediction'" in one_line(call("predict", model, bad))
