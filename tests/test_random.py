@@ -15,6 +15,7 @@ from vitrail.random import (
     lanes16,
     lanes32,
     normal,
+    normal_quantiles,
     permutation_keys,
     philox,
     threshold_edges,
@@ -126,6 +127,15 @@ def test_normal_draws_have_mean_zero_and_unit_variance():
     draws = normal(Key(6), 100_000)
     assert abs(float(draws.mean())) < 4.9 / math.sqrt(100_000)
     assert abs(float(draws.var()) - 1) < 4.9 * math.sqrt(2 / 100_000)
+
+
+def test_quantiles_are_a_standard_normal_in_equal_shares():
+    quantiles = normal_quantiles(torch.device("cpu"))
+    assert bool((quantiles.diff() > 0).all())
+    assert torch.equal(quantiles, -quantiles.flip(0))
+    assert abs(float(quantiles.square().mean()) - 1) < 3e-5
+    share = torch.special.ndtr(quantiles) * THRESHOLD_ONE
+    assert torch.allclose(share, torch.arange(THRESHOLD_ONE) + 0.5, rtol=0, atol=1e-4)
 
 
 def test_permutation_keys_follow_the_id_and_the_epoch():

@@ -8,9 +8,33 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vitrail.random import Key, Stream, box_muller
-from vitrail.surveys.histogram import Grid, on_survey_lattice
+from vitrail.random import Key, Stream, normal_quantiles
+from vitrail.surveys.histogram import MASS_ONE, Grid, on_survey_lattice
 from vitrail.surveys.variable import Address, Tracks, VariableUpdate, branch_of
+
+WEIGHT_BITS = 24  # of a survey's weights in moments; with ODDS_ONE their sums fit int64
+ODDS_ONE = 2**16  # log-odds are multiples of its inverse in moments
+
+
+@dataclass(frozen=True)
+class MomentUnits:
+    """The integers of which moments are made: so their sums are the same in any order."""
+
+    tilt: Tensor  # (2, B) int64
+    finite: Tensor  # (2, B) int64: 0 where the bin is a certainty of the product
+    log_odds: Tensor  # (B,) int64, in units of 1/ODDS_ONE
+    shift: int  # bits that weights are cut by
+
+
+def moment_units(grid: Grid, device: torch.device) -> MomentUnits:
+    """The units of a grid."""
+    tables = grid.tables(device)
+    return MomentUnits(
+        tables.tilt,
+        (tables.zero.flip(0) == 0).to(torch.int64),
+        torch.round(tables.log_odds * ODDS_ONE).to(torch.int64),
+        max(0, grid.tilt_unit.bit_length() + MASS_ONE.bit_length() - 1 - WEIGHT_BITS),
+    )
 
 
 @dataclass(frozen=True)
@@ -30,18 +54,28 @@ class Gaussian(VariableUpdate):
     def contribution(
         self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int
     ) -> Tensor:
-        tables = grid.tables(mass.device)
-        rows = []
+        units = moment_units(grid, mass.device)
+        sums = []
         for value in (0, 1):
-            weight = (mass * tables.tilt[value]).to(torch.float64)
-            finite = weight * (1 - tables.zero[1 - value])
-            total = finite.sum(-1)
-            empty = total == 0
-            mean = (finite @ tables.log_odds) / total.clamp(min=1)
-            square = (finite @ tables.log_odds.square()) / total.clamp(min=1)
+            weight = (mass * units.tilt[value]) >> units.shift
+            finite = weight * units.finite[value]
+            odds = finite * units.log_odds
+            sums += [weight.sum(-1), finite.sum(-1), odds.sum(-1), (odds * units.log_odds).sum(-1)]
+        return self.from_sums(torch.stack(sums), grid)
+
+    def from_sums(self, sums: Tensor, grid: Grid) -> Tensor:
+        """The contribution (C, 1, F, A) from integer sums (8, F, A), four a product:
+
+        of weights, of those not certain, of these times the log-odds, and times its square.
+        """
+        rows = []
+        for weight, total, first, second in sums.view(2, 4, *sums.shape[1:]).to(torch.float64):
+            mean = first / total.clamp(min=1) / ODDS_ONE
+            square = second / total.clamp(min=1) / ODDS_ONE**2
             rows += [mean, (square - mean.square()).clamp(min=0)]
             if grid.hard_ends:
-                share = torch.log(total.clamp(min=1) / weight.sum(-1).clamp(min=1))
+                empty = total == 0
+                share = torch.log(total.clamp(min=1) / weight.clamp(min=1))
                 rows += [torch.where(empty, 0.0, share), empty.to(torch.float64)]
         return on_survey_lattice(torch.stack(rows))[:, None]
 
@@ -51,8 +85,8 @@ class Gaussian(VariableUpdate):
         branch = branch_of(address, means, prior)
         one, zero = totals.chunk(2)
         mean, variance = torch.where(branch, one[0], zero[0]), torch.where(branch, one[1], zero[1])
-        # two lanes make a normal draw, a third says whether the sum is certain
-        noise = box_muller(address.lanes(Stream.CAVITY, per_slot=2))
+        # one lane makes a normal draw, another says whether the sum is certain
+        noise = normal_quantiles(prior.device)[address.lanes(Stream.CAVITY) >> 16]
         log_odds = prior + mean + noise * variance.clamp(min=0).sqrt()
         if not grid.hard_ends:
             return Tracks(log_odds)

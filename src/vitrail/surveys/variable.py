@@ -113,9 +113,13 @@ def log_means(mass: Tensor, grid: Grid) -> Tensor:
     Where a mean is zero its log is left out and counted: so sums stay finite and exact.
     """
     tilt = grid.tables(mass.device).tilt
-    total = mass.sum(-1).to(torch.float64) * grid.tilt_unit
-    sums = torch.stack([(mass * row).sum(-1) for row in tilt])
-    logs = on_survey_lattice(torch.log(sums.clamp(min=1) / total))
+    return log_means_of(mass.sum(-1), torch.stack([(mass * row).sum(-1) for row in tilt]), grid)
+
+
+def log_means_of(total: Tensor, sums: Tensor, grid: Grid) -> Tensor:
+    """The same from the integer sums of masses (F, A) and of tilted masses (2, F, A)."""
+    whole = total.to(torch.float64) * grid.tilt_unit
+    logs = on_survey_lattice(torch.log(sums.clamp(min=1) / whole))
     zero = sums == 0
     logs = torch.where(zero, 0.0, logs)
     return torch.stack([logs[0], zero[0].to(logs.dtype), logs[1], zero[1].to(logs.dtype)])
@@ -135,5 +139,9 @@ def mean_log_odds(means: Tensor, prior: Tensor) -> Tensor:
 
 def branch_of(address: Address, means: Tensor, prior: Tensor) -> Tensor:
     """Which of the two products a draw belongs to: (R, …) bool, P(True) = Z1/(Z1 + Z0)."""
-    threshold = torch.round(torch.sigmoid(mean_log_odds(means, prior)) * 2**32)
-    return address.lanes(Stream.BRANCH) < threshold.to(torch.int64)
+    return address.lanes(Stream.BRANCH) < branch_threshold(means, prior)
+
+
+def branch_threshold(means: Tensor, prior: Tensor) -> Tensor:
+    """2³²·Z1/(Z1 + Z0), int64: a 32-bit lane below it belongs to the product over p."""
+    return torch.round(torch.sigmoid(mean_log_odds(means, prior)) * 2**32).to(torch.int64)
