@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from vitrail.data import glass
+from vitrail.decode import samples
 from vitrail.factors import perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.random import Key
-from vitrail.solvers.sampling import independent_samples, posterior_samples
+from vitrail.solvers.sampling import posterior_samples
 
 SAMPLES = 4000
 FALSE_ALARM = 1e-4  # of the family of all statements about frequencies in this file
@@ -47,7 +48,7 @@ def test_hard_factors_are_satisfied_by_nearly_every_sample():
     graph = glass_graph(20, 61, seed=1)
     flat = torch.zeros(61, dtype=torch.float64)
     drawn = posterior_samples(Key(0), graph, flat, 50, beta=math.inf, sweeps=200)
-    alone = independent_samples(Key(0), flat, 50)
+    alone = samples(Key(0), flat, 50)
     assert float(graph.accuracy(drawn).mean()) > 0.99
     assert float(graph.accuracy(alone).mean()) < 0.7
     assert len(torch.unique(drawn, dim=0)) == 50

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from vitrail.decode import decoded
 from vitrail.factors import Perceptron
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
@@ -171,9 +172,10 @@ def _polish(flips: int) -> Stage:
 
 
 def from_best(solver: Polish) -> Start:
-    """Chains begin at the best configuration found, then at the last decoded one."""
+    """Chains begin at the best of what was found and what the marginals decode to together."""
 
     def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> PolishState:
-        return solver.start(key, graph, torch.stack([solution.best, solution.weights]))
+        joint = decoded(key, graph, torch.logit(solution.marginals), num=16)
+        return solver.start(key, graph, torch.stack([solution.best, joint, solution.weights]))
 
     return start

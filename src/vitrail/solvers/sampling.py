@@ -14,19 +14,13 @@ import math
 import torch
 from torch import Tensor
 
+from vitrail.decode import samples
 from vitrail.graph import FactorGraph
-from vitrail.random import Key, Stream, bernoulli, thresholds
+from vitrail.random import Key
 from vitrail.solvers.flip_search import Energy, Stretch, flip_searches
 
 WARM = 0.5  # beta at which chains begin: half of all flips that break a factor are taken
 COLDEST = 20.0  # stands for hard factors: of 5·10⁸ flips that break one, one is taken
-
-
-def independent_samples(key: Key, log_odds: Tensor, num: int) -> Tensor:
-    """Each weight by itself, from marginals (V,) log-odds: (num, V) bool."""
-    zero = torch.zeros(1, dtype=torch.int64, device=log_odds.device)
-    rows = torch.arange(num, device=log_odds.device)
-    return bernoulli(key.of(Stream.DECODE), zero, rows, thresholds(log_odds))
 
 
 def posterior_samples(
@@ -44,12 +38,12 @@ def posterior_samples(
     every weight. Cost num·sweeps·V flips, compiled for networks of this package's layers. The
     graph's own beta and prior are not looked at.
     """
-    if num < 1 or sweeps < 1:
-        raise ValueError(f"num and sweeps must be at least 1, got {num} and {sweeps}")
+    if sweeps < 1:
+        raise ValueError(f"sweeps must be at least 1, got {sweeps}")
     if not beta > 0:
         raise ValueError(f"beta must be positive (math.inf for hard factors), got {beta}")
     cold = min(beta, COLDEST)
-    bits = independent_samples(key, log_odds, num)
+    bits = samples(key, log_odds, num)
     weight = graph.per_problem([block.weight.square() for block in graph.blocks]).sqrt()
     for search in flip_searches(graph):
         mine, unit = search.variables, float(weight[search.number])
