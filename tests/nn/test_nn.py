@@ -82,3 +82,10 @@ def test_wrong_number_of_bits_is_refused():
 def test_an_empty_layer_is_refused():
     with pytest.raises(ValueError, match="at least one unit"):
         nn.mlp(4, (0,))
+
+
+def test_gradients_pass_a_step_within_its_window():
+    x = torch.tensor([-5.0, -2.0, 0.5, 2.0, 5.0], requires_grad=True)
+    nn.Threshold(window=3)(x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [0, 1, 1, 1, 0]

@@ -21,22 +21,23 @@ from vitrail.nn.coding import low_value, values
 
 
 class _StraightThrough(torch.autograd.Function):
-    """[x > 0] on the way forward; the identity within |x| ≤ 1 on the way back."""
+    """[x > 0] on the way forward; the identity within |x| ≤ window on the way back."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, low: int) -> Tensor:
+    def forward(ctx, x: Tensor, low: int, window: float) -> Tensor:
         ctx.save_for_backward(x)
+        ctx.window = window
         return (x > 0).to(x.dtype) * (1 - low) + low
 
     @staticmethod
-    def backward(ctx, *grads: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx, *grads: Tensor) -> tuple[Tensor, None, None]:
         (x,) = ctx.saved_tensors
-        return grads[0] * (x.abs() <= 1), None
+        return grads[0] * (x.abs() <= ctx.window), None, None
 
 
-def step(x: Tensor, low: int) -> Tensor:
+def step(x: Tensor, low: int, window: float = 1.0) -> Tensor:
     """1 where x > 0, `low` elsewhere (a tie is not positive), with straight-through gradient."""
-    result = _StraightThrough.apply(x, low)
+    result = _StraightThrough.apply(x, low, window)
     assert isinstance(result, Tensor)
     return result
 
@@ -126,15 +127,30 @@ class BinaryConv2d(BinaryLayer):
         )
 
 
-class Sign(nn.Module):
+class Activation(nn.Module):
+    """A step at zero. `window` is how far from it gradients pass; message passing does not use it.
+
+    Sums of n signs spread like √n, and a window of 1 would stop nearly all gradients of a wide
+    layer: the nets of this package have windows of √n.
+    """
+
+    def __init__(self, window: float = 1.0) -> None:
+        super().__init__()
+        self.window = window
+
+    def extra_repr(self) -> str:
+        return "" if self.window == 1 else f"window={self.window:g}"
+
+
+class Sign(Activation):
     """+1 where x > 0, −1 elsewhere."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return step(x, -1)
+        return step(x, -1, self.window)
 
 
-class Threshold(nn.Module):
+class Threshold(Activation):
     """1 where x > 0, 0 elsewhere."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return step(x, 0)
+        return step(x, 0, self.window)

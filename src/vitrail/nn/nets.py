@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import sqrt
 
 from torch import nn
 
@@ -20,7 +21,7 @@ def mlp(
         raise ValueError(f"every layer needs at least one unit, got sizes {sizes}")
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
-        layers += [BinaryLinear(before, after, coding), Sign()]
+        layers += [BinaryLinear(before, after, coding), Sign(window=sqrt(before))]
     return nn.Sequential(*layers[:-1])
 
 
@@ -38,9 +39,9 @@ def paper_conv() -> nn.Sequential:
     """89 weights on images (1, 14, 14): two strided convolutions with thresholds, one unit."""
     return nn.Sequential(
         BinaryConv2d(1, 3, 3, stride=2),
-        Threshold(),
+        Threshold(window=sqrt(9)),
         BinaryConv2d(3, 2, 3, stride=2),
-        Threshold(),
+        Threshold(window=sqrt(27)),
         nn.Flatten(),
         BinaryLinear(8, 1),
     )
