@@ -170,8 +170,8 @@ def claims(config: Config, rows: Rows) -> Sequence[Claim]:
         ),
         Claim(
             "S4P with many survey samples finds configurations that BP cannot reach.",
-            f"S4P with {counts[-1]} survey samples less SBP, same steps: {over} for the best of all "
-            f"tracks, {looks} with one look a step for both.",
+            f"S4P with {counts[-1]} survey samples less SBP, same steps: {over} for the best of "
+            f"its tracks, {looks} with one look a step for both.",
             judged([over, looks]),
         ),
     ]
