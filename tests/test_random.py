@@ -135,7 +135,7 @@ def test_quantiles_are_a_standard_normal_in_equal_shares():
     assert torch.equal(quantiles, -quantiles.flip(0))
     assert abs(float(quantiles.square().mean()) - 1) < 3e-5
     share = torch.special.ndtr(quantiles) * THRESHOLD_ONE
-    assert torch.allclose(share, torch.arange(THRESHOLD_ONE) + 0.5, rtol=0, atol=1e-4)
+    assert torch.allclose(share, torch.arange(THRESHOLD_ONE).double() + 0.5, rtol=0, atol=1e-4)
 
 
 def test_permutation_keys_follow_the_id_and_the_epoch():
