@@ -105,7 +105,7 @@ def belief_rows(
 ) -> Iterator[Row]:
     """The paper's row of a net, then ours."""
     small = net.part(ERROR_FACTORS)
-    truth = _reference(small, backends)
+    truth = _reference(small)
     cavity = (small.belief - small.message.double()).clamp(-math.log(999), math.log(999))
     theirs = _paper_messages(small.factors, cavity, _fastest_chunk(small, cavity, device))
     first = _paper_row(net, cavity, device, float((theirs - truth).square().mean()))
@@ -140,13 +140,10 @@ def belief_rows(
         )
 
 
-def _reference(net: Net, backends: tuple[str, ...]) -> Tensor:
-    """Messages from many draws at addresses that no measured row uses."""
-    best = backends[-1]
-    if net.name == "conv":
-        update = counting(2 * REFERENCE_SAMPLES, backend=best)  # pyright: ignore
-    else:
-        update = flip(REFERENCE_SAMPLES, backend=best)  # pyright: ignore
+def _reference(net: Net) -> Tensor:
+    """Messages from many draws at addresses that no measured row uses, by any backend."""
+    counted = net.name == "conv"
+    update = counting(2 * REFERENCE_SAMPLES) if counted else flip(REFERENCE_SAMPLES)
     return update.messages(Key(12), net.factors, net.belief, net.message).log_odds
 
 
