@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def main() -> int:
+    """Tests, then measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--share", type=float, default=1.0)

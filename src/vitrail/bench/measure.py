@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ def measured(
 ) -> Measured:
     """Call once to warm up, once for the memory, then until `least` seconds or `most` times."""
     work()
-    peak = _peak(work, device)
+    peak = peak_bytes(work, device)
     times: list[float] = []
     while len(times) < 3 or (sum(times) < least and len(times) < most):
         times.append(seconds(work, device))
@@ -48,18 +49,20 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def _peak(work: Callable[[], object], device: str) -> int | None:
+def peak_bytes(work: Callable[[], object], device: str) -> int | None:
+    """The most memory held during a call beyond what was held before; None if unknown."""
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         work()
         return torch.cuda.max_memory_allocated() - before
     try:
+        ctypes.CDLL(None).malloc_trim(0)  # what the allocator keeps for later is not held before
         Path("/proc/self/clear_refs").write_text(CLEAR_PEAK)
         before = _status("VmRSS")
         work()
         return max(0, _status("VmHWM") - before)
-    except OSError:
+    except (OSError, AttributeError):
         return None
 
 

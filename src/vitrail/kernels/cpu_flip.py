@@ -24,6 +24,12 @@ def serves(factors: Factors, samples: int) -> bool:
     return samples <= MAX_SAMPLES and _kind(factors) is not None
 
 
+def perceptron_low(factors: Factors) -> int | None:
+    """What a zero bit stands for, where the factors are perceptrons."""
+    kind = _kind(factors)
+    return kind[1] if kind is not None and kind[0] is cpu_perceptron else None
+
+
 def _kind(factors: Factors) -> tuple[Any, Any] | None:
     """The kernels for the factors, and the shape that they are told."""
     if isinstance(factors, Perceptron):
@@ -49,7 +55,7 @@ def hits(
     zero, drawn = torch.empty_like(one), torch.empty(threshold.shape[:2], dtype=torch.int32)
     arguments: tuple[Any, ...] = (
         threshold.contiguous().numpy(),
-        *_classifiers(factors),
+        *classifiers(factors),
         shape,
         samples,
         *addressed(key, factors.arity, threshold.shape[1] * samples),
@@ -78,7 +84,7 @@ def messages(
         message.contiguous().numpy(),
         threshold_edges(message.device).numpy(),
         limit,
-        *_classifiers(factors),
+        *classifiers(factors),
         shape,
         samples,
         factors.log_means(samples).numpy(),
@@ -98,7 +104,7 @@ def _refused(factors: Factors) -> NoReturn:
     raise TypeError(f"there is no compiled flip for {type(factors).__name__} factors of this shape")
 
 
-def _classifiers(factors: Perceptron | Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def classifiers(factors: Perceptron | Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Inputs (F, I) int8, labels and ids (F,) int64."""
     return (
         factors.inputs.flatten(1).contiguous().numpy(),

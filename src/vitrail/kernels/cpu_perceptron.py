@@ -17,7 +17,7 @@ from vitrail.kernels.philox import fill
 
 
 @njit(inline="always")
-def _signed(inputs, label, low, signed):
+def signed_inputs(inputs, label, low, signed):
     """Inputs with the label's sign into signed; the margin of all weights at zero."""
     sign = np.int16(1 if label == 1 else -1)
     total = np.int16(0)
@@ -55,7 +55,7 @@ def _count(lanes, below, always, signed, margin, step, one, zero):
 
 
 @njit(inline="always")
-def _flips(threshold, row, constant, step, samples, first, tile, address):
+def flips(threshold, row, constant, step, samples, first, tile, address):
     """Count the draws numbered first… of one factor: how many meet the label whatever weight is
     set, how many do as drawn, and whether any depends on a weight. With weight a set to one
     those of the first kind do and one[a] more."""
@@ -84,7 +84,7 @@ def _flips(threshold, row, constant, step, samples, first, tile, address):
 
 
 @njit(inline="always")
-def _buffers(arity, calls):
+def buffers(arity, calls):
     """A row's below, always, signed, one and zero, and words with room for a padded read."""
     room = padded(arity)
     return (
@@ -112,14 +112,14 @@ def hits(
     """one and zero (F, R, A), drawn (F, R): of `samples` draws a track, those that meet the label
     with the weight set to one, to zero, as drawn. threshold (F, R, A), inputs (F, A), ids (F,)."""
     tracks, arity = threshold.shape[1], threshold.shape[2]
-    row = _buffers(arity, blocks.shape[0])
+    row = buffers(arity, blocks.shape[0])
     signed, one_more, zero_more = row[2:5]
     step = np.int32(1 - low)
     for f in range(begin, end):
-        constant = _signed(inputs[f], labels[f], low, signed)
+        constant = signed_inputs(inputs[f], labels[f], low, signed)
         address = uint32(ids[f]), number, k0, k1
         for r in range(tracks):
-            shared, drawn[f, r], _ = _flips(
+            shared, drawn[f, r], _ = flips(
                 threshold[f, r], row, constant, step, samples, r * samples,
                 (together, blocks, numbers), address,
             )  # fmt: skip
@@ -145,15 +145,15 @@ def messages(
     Factor f sees belief[start[f]:start[f] + A]; logs (F or 1, S+1) of the mean for each hit count.
     """
     arity = message.shape[1]
-    row = _buffers(arity, blocks.shape[0])
+    row = buffers(arity, blocks.shape[0])
     signed, one_more, zero_more = row[2:5]
     cavity, threshold = np.empty(arity, np.float64), np.empty(arity, np.int32)
     step = np.int32(1 - low)
     for f in range(begin, end):
         cavities(belief[start[f] : start[f] + arity], message[f], limit, cavity)
         settle(cavity, edges, threshold)
-        constant = _signed(inputs[f], labels[f], low, signed)
-        shared, _, apart = _flips(
+        constant = signed_inputs(inputs[f], labels[f], low, signed)
+        shared, _, apart = flips(
             threshold, row, constant, step, samples, 0,
             (together, blocks, numbers), (uint32(ids[f]), number, k0, k1),
         )  # fmt: skip

@@ -21,6 +21,7 @@ TWINS = {
         "numba": "vitrail.kernels.cpu_counting",
         "triton": "vitrail.kernels.cuda_counting",
     },
+    "survey": {"numba": "vitrail.kernels.cpu_survey"},
     "draw": {"triton": "vitrail.kernels.cuda_draws"},
 }
 DEVICE_OF = {"numba": "cpu", "triton": "cuda"}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from vitrail.decode import threshold
+from vitrail.factors import Factors
 from vitrail.graph import FactorGraph
-from vitrail.numerics import DEFAULT_MEMORY
+from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
 from vitrail.solvers.damping import Damping
@@ -20,14 +22,24 @@ from vitrail.solvers.sp import (
     SPState,
     Store,
     SurveyPropagation,
+    Updated,
     checked_settings,
     degrees,
 )
-from vitrail.surveys import VARIABLES, Feed, Split, VariableUpdate, Weighted
+from vitrail.surveys import VARIABLES, Feed, Gaussian, Split, VariableUpdate, Weighted
 from vitrail.surveys.cavity import Cavities, cavities
+from vitrail.surveys.factor_update import pair_tables
+from vitrail.surveys.gaussian import moment_units
 from vitrail.surveys.histogram import MASS_ONE, histogram, normalised, relative_masses
-from vitrail.surveys.variable import Tracks, belief_address, cavity_address
+from vitrail.surveys.variable import (
+    Tracks,
+    belief_address,
+    branch_threshold,
+    cavity_address,
+    log_means_of,
+)
 from vitrail.updates import Update
+from vitrail.updates.flip import Flip
 
 GAUSSIAN_DEGREE = 200  # factors of a variable from which sums of draws are Gaussian enough
 
@@ -60,6 +72,87 @@ class S4P(SurveyPropagation):
         draws = gather(state.draws) - part.draws
         tracks = self.variable(state).tracks(address, draws, means, prior, grid)
         return cavities(address, tracks, means, prior, grid, self.feed)
+
+    def changes(
+        self,
+        key: Key,
+        graph: FactorGraph,
+        state: SPState,
+        prepared: tuple[Tensor, ...],
+        number: int,
+        rows: Tensor,
+        damping: Tensor,
+    ) -> Iterator[tuple[Part, Updated]]:
+        block, variable = graph.blocks[number], self.variable(state)
+        twin = self._twin(block, variable, len(rows))
+        if twin is None or not isinstance(variable, Gaussian):
+            yield from super().changes(key, graph, state, prepared, number, rows, damping)
+            return
+        settings, survey = self.settings, state.surveys[number]
+        inner, samples = settings.update, settings.survey_samples
+        assert isinstance(inner, Flip)
+        tables = pair_tables(block, inner.samples, settings.grid)
+        units = moment_units(settings.grid, survey.device)
+        sheets = twin.Sheets(units, tables.bins, tables.rank, tables.mass)
+
+        def contributions(sums: Tensor) -> tuple[Tensor, Tensor]:
+            means = log_means_of(sums[0], sums[1:3], settings.grid)
+            return variable.from_sums(sums[3:], settings.grid), means
+
+        for chunk in chunks(len(rows), 400 * block.arity, settings.memory):
+            index = rows[chunk]
+            factors = block.select(index)
+            gather = factors.scope.gather
+            draws, means = contributions(twin.sums(survey, index, sheets))
+            part = Part(number, index, factors, survey[:0], draws, means)
+            prior = gather(state.prior)
+            one, zero = (gather(state.draws) - draws)[:, 0].chunk(2)
+            centre = torch.stack([prior + one[0], prior + zero[0]], dim=1)
+            spread = torch.stack([one[1], zero[1]], dim=1).clamp(min=0).sqrt()
+            sums, change, starved = twin.update(
+                key,
+                inner.stream,
+                factors,
+                survey,
+                index,
+                branch_threshold(gather(state.means) - means, prior),
+                centre,
+                spread,
+                damping[graph.factor_problem(factors)],
+                inner.limit,
+                inner.samples,
+                samples,
+                sheets,
+            )
+            draws, means = contributions(sums)
+            yield (
+                part,
+                Updated(
+                    survey=None,
+                    draws=draws,
+                    means=means,
+                    change=change,
+                    starved=int(starved.sum()),
+                    evaluations=len(index) * samples * inner.samples,
+                    min_hits=inner.samples,
+                    effective=torch.full_like(prior, samples).expand(len(index), -1),
+                ),
+            )
+
+    def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
+        """The compiled module that makes a whole step of gaussian surveys with flips, if any."""
+        settings = self.settings
+        inner, grid = settings.update, settings.grid
+        plain = isinstance(variable, Gaussian) and self.feed == "draws" and not settings.fixed
+        if not (plain and isinstance(inner, Flip) and grid.split == "round" and not grid.hard_ends):
+            return None
+        from vitrail.kernels import dispatch
+
+        lanes = rows * block.arity * settings.survey_samples * inner.samples
+        try:
+            return dispatch.find("survey", inner.backend, block, lanes, inner.samples)
+        except dispatch.BackendError:
+            return None  # the named backend still serves the flips, or refuses them itself
 
     def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
         if self.y == 1:

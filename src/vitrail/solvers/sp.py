@@ -23,6 +23,7 @@ from vitrail.numerics import chunks, on_lattice
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.damping import Damping, constant
+from vitrail.solvers.interrupts import interrupts_wait
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys import Grid, Split, VariableUpdate
 from vitrail.surveys.cavity import Cavities
@@ -46,10 +47,10 @@ CERTAIN = 1000.0  # log-odds that stand for certainty where the loop wants a fin
 
 @dataclass(frozen=True)
 class SPState:
-    """Surveys and the sums over factors that a step needs; a step in batches consumes it.
+    """Surveys and the sums over factors that a step needs; a step may consume it.
 
-    In batches the rows of updated factors are written in place, because a copy of all surveys a
-    step would cost more than the step.
+    In batches, and wherever a compiled twin serves, the rows of updated factors are written in
+    place: a copy of all surveys a step would cost more than the step, or not fit.
     """
 
     surveys: tuple[Tensor, ...]  # (F, A, B) a block: float32, or int16 fixed-point masses
@@ -75,10 +76,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class _Updated:
+class Updated:
     """The same chunk after the update, with what there is to report."""
 
-    survey: Tensor  # (f, A, B) as stored
+    survey: Tensor | None  # (f, A, B) as stored; None where they are written already
     draws: Tensor  # (C, R, f, A)
     means: Tensor  # (4, f, A)
     change: Tensor  # (f,) float64, the largest change of a bin's mass
@@ -217,6 +218,13 @@ class SurveyPropagation(Solver[SPState]):
     def step(
         self, key: Key, graph: FactorGraph, state: SPState, feedback: Feedback
     ) -> tuple[SPState, Info]:
+        # rows may be written as it goes, and the sums must go with them
+        with interrupts_wait():
+            return self._step(key, graph, state, feedback)
+
+    def _step(
+        self, key: Key, graph: FactorGraph, state: SPState, feedback: Feedback
+    ) -> tuple[SPState, Info]:
         chosen, order = self.settings.batches.select(key, graph, state.order, feedback.active)
         damping = self.settings.damping.next(key.step, state.damping, feedback.accuracy)
         prepared = self.prepare(graph, state)
@@ -227,16 +235,15 @@ class SurveyPropagation(Solver[SPState]):
             index = chosen[number]
             rows = torch.arange(block.num_factors, device=graph.device) if index is None else index
             new_surveys = []
-            for part in self._parts(key, graph, state, number, rows):
+            for part, new in self.changes(key, graph, state, prepared, number, rows, damping):
                 problem = graph.factor_problem(part.factors)
-                new = self._updated(key, state, prepared, part, damping[problem])
                 draws += part.factors.scope.total(new.draws - part.draws, graph.num_variables)
                 means += part.factors.scope.total(new.means - part.means, graph.num_variables)
                 residual.scatter_reduce_(0, problem, new.change, "amax")
-                new_surveys.append(new.survey)
+                if new.survey is not None:
+                    new_surveys.append(new.survey)
                 seen.append(new)
             fresh.append((index, new_surveys))
-        # all at the end, so that an interrupted step leaves the state whole
         surveys = tuple(_written(old, *new) for old, new in zip(state.surveys, fresh, strict=True))
         updated = tuple(
             torch.full_like(old, key.step) if index is None else old.index_fill(0, index, key.step)
@@ -252,6 +259,21 @@ class SurveyPropagation(Solver[SPState]):
             order=order,
         )
         return state, self._info(key, graph, state, residual, seen)
+
+    def changes(
+        self,
+        key: Key,
+        graph: FactorGraph,
+        state: SPState,
+        prepared: tuple[Tensor, ...],
+        number: int,
+        rows: Tensor,
+        damping: Tensor,
+    ) -> Iterator[tuple[Part, Updated]]:
+        """The factors at `rows` of a block before and after the update, in chunks; γ is (P,)."""
+        for part in self._parts(key, graph, state, number, rows):
+            gamma = damping[graph.factor_problem(part.factors)]
+            yield part, self._updated(key, state, prepared, part, gamma)
 
     def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
         return mean_log_odds(state.means, state.prior).clamp(-CERTAIN, CERTAIN)
@@ -308,7 +330,7 @@ class SurveyPropagation(Solver[SPState]):
 
     def _updated(
         self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part, gamma: Tensor
-    ) -> _Updated:
+    ) -> Updated:
         """New surveys of a chunk of factors, damped by γ (f,), and their contributions."""
         settings = self.settings
         made = self.cavities_of(key, state, prepared, part)
@@ -320,7 +342,7 @@ class SurveyPropagation(Solver[SPState]):
         survey = mixed(old, counts, gamma[:, None, None])
         kept = stored(survey, settings.fixed)
         mass, step = masses(kept), torch.full_like(part.index, key.step)
-        return _Updated(
+        return Updated(
             survey=kept,
             draws=self._contribution(key, state, step, part.factors.ids, mass),
             means=log_means(mass, settings.grid),
@@ -332,7 +354,7 @@ class SurveyPropagation(Solver[SPState]):
         )
 
     def _info(
-        self, key: Key, graph: FactorGraph, state: SPState, residual: Tensor, seen: list[_Updated]
+        self, key: Key, graph: FactorGraph, state: SPState, residual: Tensor, seen: list[Updated]
     ) -> Info:
         contradiction = torch.zeros(graph.num_problems, dtype=torch.bool, device=graph.device)
         if self.settings.update.exact:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from vitrail.surveys.histogram import Grid, histogram, normalised, relative_masses
+from vitrail.factors import Factors
+from vitrail.surveys.histogram import Grid, histogram, normalised, positions, relative_masses
 from vitrail.updates import CavityUpdate, Estimate, Update
 
 
@@ -35,6 +36,27 @@ def factor_histogram(grid: Grid, estimate: Estimate, y: float = 1.0) -> Tensor:
     log_mass = torch.logaddexp(one, zero)
     log_odds = torch.where(torch.isneginf(log_mass), 0.0, one - zero)
     return histogram(grid, log_odds, relative_masses(y * log_mass, dim=0))
+
+
+@dataclass(frozen=True)
+class PairTables:
+    """What a track with hits (h_1, h_0) of S draws puts where; pair number h_1·(S+1) + h_0."""
+
+    bins: Tensor  # (n,) int64
+    rank: Tensor  # (n,) int64: its place in the order of log masses, equal ones sharing it
+    mass: Tensor  # (n, n) int64: of pair p where a pair of rank k has the largest, at [k, p]
+
+
+def pair_tables(factors: Factors, samples: int, grid: Grid) -> PairTables:
+    """`factor_histogram` of sampled scores as tables, for factors that share one beta."""
+    logs = factors.log_means(samples)[0]
+    one, zero = (part.flatten() for part in torch.meshgrid(logs, logs, indexing="ij"))
+    log_mass = torch.logaddexp(one, zero)
+    log_odds = torch.where(torch.isneginf(log_mass), 0.0, one - zero)
+    largest, rank = log_mass.unique(return_inverse=True)
+    both = torch.stack([log_mass.expand(len(largest), -1), largest[:, None].expand(-1, len(rank))])
+    relative = relative_masses(both, dim=0)[0]
+    return PairTables(torch.round(positions(grid, log_odds)).to(torch.int64), rank, relative)
 
 
 def mixed(old: Tensor, counts: Tensor, damping: Tensor) -> Tensor:
