@@ -5,12 +5,19 @@ from pathlib import Path
 
 from vitrail.bench import run_bench
 
-parser = argparse.ArgumentParser(prog="python -m vitrail.bench")
-parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-parser.add_argument("--json", type=Path)
-parser.add_argument("--figure", type=Path)
-parser.add_argument(
-    "--share", type=float, default=1.0, help="part of the factors, for a quick look"
-)
-options = parser.parse_args()
-run_bench(options.device, json=options.json, figure=options.figure, share=options.share)
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m vitrail.bench")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="part of the factors, for a quick look"
+    )
+    options = parser.parse_args()
+    run_bench(options.device, json=options.json, figure=options.figure, share=options.share)
+
+
+if __name__ == "__main__":
+    main()
