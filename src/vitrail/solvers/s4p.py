@@ -22,6 +22,7 @@ from vitrail.solvers.sp import (
     SPState,
     Store,
     SurveyPropagation,
+    Told,
     Updated,
     checked_settings,
     degrees,
@@ -41,6 +42,7 @@ from vitrail.surveys.variable import (
 from vitrail.updates import Update
 from vitrail.updates.flip import Flip
 
+SCRATCH = 1600  # bytes an edge holds for a moment around a compiled step
 GAUSSIAN_DEGREE = 200  # factors of a variable from which sums of draws are Gaussian enough
 
 
@@ -99,7 +101,7 @@ class S4P(SurveyPropagation):
             means = log_means_of(sums[0], sums[1:3], settings.grid)
             return variable.from_sums(sums[3:], settings.grid), means
 
-        for chunk in chunks(len(rows), 400 * block.arity, settings.memory):
+        for chunk in chunks(len(rows), SCRATCH * block.arity, settings.memory):
             index = rows[chunk]
             factors = block.select(index)
             gather = factors.scope.gather
@@ -125,19 +127,10 @@ class S4P(SurveyPropagation):
                 sheets,
             )
             draws, means = contributions(sums)
-            yield (
-                part,
-                Updated(
-                    survey=None,
-                    draws=draws,
-                    means=means,
-                    change=change,
-                    starved=int(starved.sum()),
-                    evaluations=len(index) * samples * inner.samples,
-                    min_hits=inner.samples,
-                    effective=torch.full_like(prior, samples).expand(len(index), -1),
-                ),
-            )
+            every = torch.full_like(prior, samples).expand(len(index), -1)
+            evaluations = len(index) * samples * inner.samples
+            told = Told(int(starved.sum()), evaluations, inner.samples, every)
+            yield part, Updated(None, draws, means, change, told)
 
     def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
         """The compiled module that makes a whole step of gaussian surveys with flips, if any."""

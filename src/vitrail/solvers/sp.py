@@ -76,17 +76,24 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What there is to report of a chunk."""
+
+    starved: int  # edges whose draws carried no mass
+    evaluations: int
+    min_hits: int | None
+    effective: Tensor  # (f, A) float64
+
+
+@dataclass(frozen=True)
 class Updated:
-    """The same chunk after the update, with what there is to report."""
+    """The same chunk after the update."""
 
     survey: Tensor | None  # (f, A, B) as stored; None where they are written already
     draws: Tensor  # (C, R, f, A)
     means: Tensor  # (4, f, A)
     change: Tensor  # (f,) float64, the largest change of a bin's mass
-    starved: int  # edges whose draws carried no mass
-    evaluations: int
-    min_hits: int | None
-    effective: Tensor  # (f, A) float64
+    told: Told
 
 
 @dataclass(frozen=True)
@@ -242,7 +249,7 @@ class SurveyPropagation(Solver[SPState]):
                 residual.scatter_reduce_(0, problem, new.change, "amax")
                 if new.survey is not None:
                     new_surveys.append(new.survey)
-                seen.append(new)
+                seen.append(new.told)
             fresh.append((index, new_surveys))
         surveys = tuple(_written(old, *new) for old, new in zip(state.surveys, fresh, strict=True))
         updated = tuple(
@@ -347,14 +354,16 @@ class SurveyPropagation(Solver[SPState]):
             draws=self._contribution(key, state, step, part.factors.ids, mass),
             means=log_means(mass, settings.grid),
             change=(survey - old).abs().flatten(1).amax(1).double(),
-            starved=int((counts.sum(-1) == 0).sum()),
-            evaluations=estimate.evaluations,
-            min_hits=estimate.min_hits,
-            effective=made.effective,
+            told=Told(
+                int((counts.sum(-1) == 0).sum()),
+                estimate.evaluations,
+                estimate.min_hits,
+                made.effective,
+            ),
         )
 
     def _info(
-        self, key: Key, graph: FactorGraph, state: SPState, residual: Tensor, seen: list[Updated]
+        self, key: Key, graph: FactorGraph, state: SPState, residual: Tensor, seen: list[Told]
     ) -> Info:
         contradiction = torch.zeros(graph.num_problems, dtype=torch.bool, device=graph.device)
         if self.settings.update.exact:
