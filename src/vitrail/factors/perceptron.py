@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from vitrail.factors.base import HARD, Classifiers, checked_labels, common_parts
 from vitrail.graph import Scope
 from vitrail.nn import Coding, checked_inputs, low_value, values
+
+
+MAX_KEPT = 2**24  # inputs whose float32 form is kept: 64 MiB
+_FLOATS = WeakTensorKeyDictionary()  # int8 inputs → float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,10 +26,10 @@ class Perceptron(Classifiers):
 
     def outputs(self, states: Tensor) -> Tensor:
         # |h| ≤ A < 2²⁴, so float32 products are exact and go through a matrix product
-        weights, inputs = values(states, self.low), self.inputs.to(torch.float32)
+        weights = values(states, self.low)
         if states.shape[0] == 1:
-            return (inputs @ weights[0].T)[..., None]
-        return torch.bmm(weights, inputs[:, :, None])
+            return (_as_floats(self.inputs) @ weights[0].T)[..., None]
+        return torch.bmm(weights, self.inputs.to(torch.float32)[:, :, None])
 
     def flips(self, states: Tensor) -> tuple[Tensor, Tensor]:
         # h with w_i = 1 and with w_i = 0 differ by (1 − low)·x_i, and h is one of the two
@@ -39,6 +44,16 @@ class Perceptron(Classifiers):
 
     def merge_key(self) -> Hashable:
         return Perceptron, self.arity, self.low
+
+
+def _as_floats(inputs: Tensor) -> Tensor:
+    """Inputs as float32, kept while they live: the loop scores all of them at every step."""
+    if inputs.numel() > MAX_KEPT:
+        return inputs.to(torch.float32)
+    floats = _FLOATS.get(inputs)
+    if floats is None:
+        floats = _FLOATS[inputs] = inputs.to(torch.float32)
+    return floats
 
 
 def perceptron(

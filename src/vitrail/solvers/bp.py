@@ -20,7 +20,11 @@ PRIOR_SCALE = 0.1  # log-odds; enough to break the symmetry of a graph without i
 
 @dataclass(frozen=True)
 class BPState:
-    """Only factor→variable messages are stored: a cavity is the belief less the own message."""
+    """Only factor→variable messages are stored: a cavity is the belief less the own message.
+
+    A step in batches consumes it: the rows of updated factors are written in place, because a
+    copy of all messages would cost more than the step.
+    """
 
     messages: tuple[Tensor, ...]  # (F, A) a block, float32 log-odds on the lattice
     belief: Tensor  # (V,) float64 log-odds: prior + all messages, exactly
@@ -78,7 +82,7 @@ class BeliefPropagation(Solver[BPState]):
             messages[number] = (
                 result.messages
                 if index is None
-                else messages[number].index_copy(0, index, result.messages)
+                else messages[number].index_copy_(0, index, result.messages)
             )
             residual.scatter_reduce_(0, problem, result.change.double(), "amax")
             if result.forbidding is not None:

@@ -23,6 +23,7 @@ from vitrail.random import Key
 from vitrail.solvers import checkpoint as files
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.history import History
+from vitrail.solvers.interrupts import interrupts_wait
 from vitrail.solvers.progress import Progress, progress_bar
 from vitrail.solvers.status import Status
 
@@ -88,7 +89,7 @@ def run(
     max_evaluations: budget of factor evaluations; max_seconds: opt-in, machine dependent.
     tolerance: messages that move less (as probabilities) for a whole epoch have converged.
     score_every: decode and score every so many steps (and at the last).
-    state: start from this state instead of `solver.init`.
+    state: start from this state instead of `solver.init`; the run may write into it.
     after: an earlier solution of the same graph: its solved problems stay as they are, and its
     best configurations are kept unless beaten.
     checkpoint: a file to save to every `checkpoint_every` steps; if it exists, the run goes on
@@ -123,13 +124,15 @@ def run(
                     break
                 key = Key(seed).at(step)
                 feedback = Feedback(track.accuracy, track.status == Status.RUNNING)
-                now, info = solver.step(key, graph, now, feedback)
-                step += 1
-                score = step % score_every == 0 or step == max_steps
-                track = loop.account(key, now, track, info, feedback, score)
-                spent = before + time.perf_counter() - begun
-                track = replace(track, seconds=torch.tensor(spent, dtype=torch.float64))
-                _record(history, graph, solver, now, track, info)
+                # a step may write into its state, so it is taken with all that follows or not at all
+                with interrupts_wait():
+                    now, info = solver.step(key, graph, now, feedback)
+                    step += 1
+                    score = step % score_every == 0 or step == max_steps
+                    track = loop.account(key, now, track, info, feedback, score)
+                    spent = before + time.perf_counter() - begun
+                    track = replace(track, seconds=torch.tensor(spent, dtype=torch.float64))
+                    _record(history, graph, solver, now, track, info)
                 show(step, track.accuracy, track.best_accuracy)
                 if on_step is not None:
                     on_step(step, feedback, info)

@@ -23,7 +23,6 @@ from vitrail.numerics import chunks, on_lattice
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.damping import Damping, constant
-from vitrail.solvers.interrupts import interrupts_wait
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys import Grid, Split, VariableUpdate
 from vitrail.surveys.cavity import Cavities
@@ -223,13 +222,6 @@ class SurveyPropagation(Solver[SPState]):
         return self.start(key, graph, surveys, prior)
 
     def step(
-        self, key: Key, graph: FactorGraph, state: SPState, feedback: Feedback
-    ) -> tuple[SPState, Info]:
-        # rows may be written as it goes, and the sums must go with them
-        with interrupts_wait():
-            return self._step(key, graph, state, feedback)
-
-    def _step(
         self, key: Key, graph: FactorGraph, state: SPState, feedback: Feedback
     ) -> tuple[SPState, Info]:
         chosen, order = self.settings.batches.select(key, graph, state.order, feedback.active)

@@ -1,0 +1,23 @@
+"""Ctrl-C waits for the end of a step."""
+
+import os
+import signal
+
+import pytest
+
+from vitrail.solvers.interrupts import interrupts_wait
+
+
+def test_an_interrupt_comes_after_the_block():
+    done = []
+    with pytest.raises(KeyboardInterrupt), interrupts_wait():
+        os.kill(os.getpid(), signal.SIGINT)
+        done.append(True)
+    assert done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_an_interrupt_nothing_happens():
+    with interrupts_wait():
+        pass
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
