@@ -116,6 +116,16 @@ def survey_figure(
     return figure
 
 
+def beliefs_figure(beliefs: Mapping[str, np.ndarray]) -> Figure:
+    """Beliefs as images side by side: title → P(w = 1), red for 0, pale for ½, blue for 1."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(2.6 * len(beliefs), 2.9), layout="constrained")
+        axes = np.atleast_1d(figure.subplots(1, len(beliefs)))
+        for one, (title, image) in zip(axes, beliefs.items(), strict=True):
+            draw_weights(one, 2 * image - 1, title)
+    return figure
+
+
 def draw_weights(axes: Axes, image: np.ndarray, title: str) -> None:
     """An image of weights or marginals, −1 red, +1 blue, undecided pale; lead between panes."""
     axes.imshow(image, cmap=GLASS, vmin=-1, vmax=1, interpolation="nearest")

@@ -1,0 +1,88 @@
+"""`vitrail reproduce`: the figures of the paper, with their claims put to the test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from vitrail.cli.app import app
+
+if TYPE_CHECKING:
+    from vitrail.experiments.reproduce import Plan, Result
+    from vitrail.experiments.units import Done
+
+
+@app.command()
+def reproduce(
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="fig1 to fig5, or all.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few repeats, reduced grids: minutes, not an hour.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results; what is there is reused.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; every core if left out.")
+    ] = None,
+) -> None:
+    """Make a figure of the paper again: drawing, numbers, settings, claims, and a page of it all.
+
+    It can be stopped at any time; the same command goes on where it was.
+
+    Example: `vitrail reproduce all --quick --out results`
+    """
+    from vitrail.experiments import reproduce as work
+    from vitrail.experiments.report import write_report
+
+    console = Console()
+    folder = out or Path("reproduction-quick" if quick else "reproduction")
+    jobs = jobs or work.available_cores()
+    plans = work.plans(figure, quick)
+    minutes = sum(plan.seconds(jobs) for plan in plans) / 60
+    names = ", ".join(plan.experiment.name for plan in plans)
+    console.print(f"{names}: about {minutes:.0f} minutes on {jobs} cores, results in {folder}/")
+    try:
+        results = _with_bar(console, plans, figure, quick, folder, jobs)
+    except KeyboardInterrupt:
+        console.print("stopped; what is finished is kept, the same command goes on from there")
+        raise typer.Exit(130) from None
+    console.print(_claims(results))
+    page = write_report(results, folder / "report.html")
+    console.print(f"the page with everything: {page}")
+
+
+def _with_bar(
+    console: Console, plans: list[Plan], figure: str, quick: bool, folder: Path, jobs: int
+) -> list[Result]:
+    """Run with a bar for every figure."""
+    from vitrail.experiments.reproduce import reproduce as run
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        tasks = {
+            plan.experiment.name: bar.add_task(plan.experiment.name, total=len(plan.units))
+            for plan in plans
+        }
+
+        def advance(plan: Plan, done: Done) -> None:
+            bar.advance(tasks[plan.experiment.name])
+
+        return run(figure, quick=quick, out=folder, jobs=jobs, progress=advance)
+
+
+def _claims(results: list[Result]) -> Table:
+    table = Table("figure", "the paper says", "here it", show_lines=False)
+    for result in results:
+        for claim in result.claims:
+            table.add_row(result.plan.experiment.name, claim.paper, str(claim.verdict))
+    return table
