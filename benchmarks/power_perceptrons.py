@@ -15,33 +15,21 @@ import statistics
 import time
 from typing import Any
 
-import torch
-
-from vitrail.data import glass
-from vitrail.factors import perceptron
-from vitrail.graph import FactorGraph, factor_graph
+from vitrail.experiments.capacity import SOLVERS, instance
+from vitrail.graph import FactorGraph
 from vitrail.solvers import portfolio, run, run_stages
 from vitrail.updates import flip
 
 FIRST_SEED = 90_001  # instances nothing was tuned on
 
 
-def instance(num_examples: int, num_inputs: int, seed: int) -> FactorGraph:
-    """A random perceptron problem with hard constraints."""
-    data = glass(num_examples, num_inputs, seed=seed)
-    return factor_graph(perceptron(torch.as_tensor(data.inputs), torch.as_tensor(data.labels)))
-
-
 def rival(name: str, graph: FactorGraph, seconds: float, seed: int) -> Any:
-    """One of the baselines within so many seconds."""
-    from vitrail.baselines.annealing import annealing
-    from vitrail.baselines.cpsat import cpsat
-    from vitrail.baselines.ste import straight_through
-
+    """One of the baselines within so many seconds; annealing starts anew until they are over."""
     if name == "cpsat":
+        from vitrail.baselines.cpsat import cpsat
+
         return run(cpsat(seconds=seconds), graph, seed=seed, max_steps=1)
-    solver = {"straight_through": straight_through, "annealing": annealing}[name]()
-    return run(solver, graph, seed=seed, max_steps=10**9, max_seconds=seconds, tolerance=0.0)
+    return SOLVERS[name](graph, seed, seconds)
 
 
 def main() -> None:
@@ -61,7 +49,7 @@ def main() -> None:
     update = flip(args.samples) if args.update == "flip" else None
     rows = []
     for seed in range(args.first, args.first + args.count):
-        graph = instance(num_examples, args.n, seed)
+        graph = instance(args.n, args.alpha, seed)
         if args.rivals:
             for name in args.rivals:
                 found = rival(name, graph, args.max_seconds, seed)

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from vitrail.decode import decoded
+from vitrail.decode import best_of, decoded
 from vitrail.factors import Perceptron
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
@@ -41,6 +41,9 @@ SURVEY_EDGES = 20_000  # edges with surveys: 100 tracks of 5 draws each a step i
 CROWDED = 256  # factors beyond which all at once overshoot, where they outnumber the variables
 CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Mézard 1989)
 SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from first to last step
+SOFTER = (0.5, 2.0)  # the same in batches, whose first factors would otherwise settle everything
+MOST_BATCHES = 64  # by then marginals of crowded problems know what polish needs as a start
+DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much as polishing
 
 
 def portfolio(
@@ -99,13 +102,14 @@ class Shape:
     @property
     def batch(self) -> int | None:
         """Factors a step: all of them, or few enough that their messages do not overshoot."""
-        return 64 if self.factors > max(CROWDED, 2 * self.variables) else None
+        crowded = self.factors > max(CROWDED, 2 * self.variables)
+        return (128 if self.factors > 4096 else 64) if crowded else None
 
     def softened(self, solver: Solver[Any], steps: int) -> Solver[Any]:
         """The solver, at a finite beta where hard factors are too many to be satisfied."""
         if not self.hard or self.crowding <= CAPACITY:
             return solver
-        return annealed(solver, geometric(*SOFT, steps))
+        return annealed(solver, geometric(*(SOFT if self.batch is None else SOFTER), steps))
 
     @property
     def epoch_steps(self) -> int:
@@ -114,7 +118,7 @@ class Shape:
     @property
     def score_every(self) -> int:
         """Steps between scorings, so that scoring costs about as much as stepping."""
-        return max(1, self.epoch_steps // 16)
+        return max(1, min(self.epoch_steps, MOST_BATCHES) // 16)
 
     def sampled(self, samples: int) -> Update:
         """Flips where they cost O(1), else counts of as many draws as a flip would cost."""
@@ -136,8 +140,8 @@ def _reinforced(shape: Shape, update: Update | None, rate: float | None, attempt
             update = closed_form("convolution" if small else "gaussian")
     if shape.batch is not None:
         # marginals of so many factors commit by themselves, and batches keep them from jumping
-        steps = 2 * shape.epoch_steps
-        solver = belief_propagation(update, damping=0.1, batch=shape.batch)
+        steps = min(4 * shape.epoch_steps, MOST_BATCHES)
+        solver = belief_propagation(update, damping=0.05, batch=shape.batch)
         return Stage(
             "reinforced", shape.softened(solver, steps), steps, score_every=shape.score_every
         )
@@ -175,7 +179,9 @@ def from_best(solver: Polish) -> Start:
     """Chains begin at the best of what was found and what the marginals decode to together."""
 
     def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> PolishState:
-        joint = decoded(key, graph, torch.logit(solution.marginals), num=16)
+        edges = sum(block.num_factors * block.arity for block in graph.blocks)
+        decode = decoded if edges <= DECODED_EDGES else best_of
+        joint = decode(key, graph, torch.logit(solution.marginals), 16)
         return solver.start(key, graph, torch.stack([solution.best, joint, solution.weights]))
 
     return start
