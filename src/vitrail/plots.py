@@ -119,7 +119,7 @@ def survey_figure(
 def beliefs_figure(beliefs: Mapping[str, np.ndarray]) -> Figure:
     """Beliefs as images side by side: title → P(w = 1), red for 0, pale for ½, blue for 1."""
     with rc_context(STYLE):
-        figure = Figure(figsize=(2.6 * len(beliefs), 2.9), layout="constrained")
+        figure = Figure(figsize=(2.6 * len(beliefs), 3.2), layout="constrained")
         axes = np.atleast_1d(figure.subplots(1, len(beliefs)))
         for one, (title, image) in zip(axes, beliefs.items(), strict=True):
             draw_weights(one, 2 * image - 1, title)
