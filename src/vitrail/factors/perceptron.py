@@ -13,7 +13,6 @@ from vitrail.factors.base import HARD, Classifiers, checked_labels, common_parts
 from vitrail.graph import Scope
 from vitrail.nn import Coding, checked_inputs, low_value, values
 
-
 MAX_KEPT = 2**24  # inputs whose float32 form is kept: 64 MiB
 _FLOATS = WeakTensorKeyDictionary()  # int8 inputs → float32
 

@@ -22,6 +22,7 @@ TWINS = {
         "triton": "vitrail.kernels.cuda_counting",
     },
     "survey": {"numba": "vitrail.kernels.cpu_survey"},
+    "score": {"numba": "vitrail.kernels.cpu_score"},
     "draw": {"triton": "vitrail.kernels.cuda_draws"},
 }
 DEVICE_OF = {"numba": "cpu", "triton": "cuda"}

@@ -7,6 +7,7 @@ time would leave most of the machine idle.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ def fill(words, blocks, numbers, first, factor, step, k0, k1):
         words[4 * t + 3] = uint32(w3)
 
 
+@lru_cache(maxsize=256)
 def tile(
     slots: int, samples: int, lanes: int
 ) -> tuple[int, NDArray[np.uint32], NDArray[np.uint32]]:

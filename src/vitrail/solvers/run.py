@@ -21,6 +21,7 @@ from vitrail.graph import FactorGraph
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
 from vitrail.solvers import checkpoint as files
+from vitrail.solvers import scoring
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.history import History
 from vitrail.solvers.interrupts import interrupts_wait
@@ -124,7 +125,7 @@ def run(
                     break
                 key = Key(seed).at(step)
                 feedback = Feedback(track.accuracy, track.status == Status.RUNNING)
-                # a step may write into its state, so it is taken with all that follows or not at all
+                # a step may write into its state: it is taken with all that follows, or not at all
                 with interrupts_wait():
                     now, info = solver.step(key, graph, now, feedback)
                     step += 1
@@ -218,12 +219,13 @@ class _Loop(Generic[StateT]):
     def _scored(self, key: Key, state: StateT, track: _Track, active: Tensor) -> _Track:
         graph = self.graph
         candidates = self.solver.candidates(key, graph, state)
-        satisfied = graph.satisfied(candidates)
-        accuracy = satisfied / graph.weight_per_problem()
+        weight = graph.weight_per_problem()
+        satisfied = scoring.satisfied(graph, candidates)
+        accuracy = satisfied / weight
         value, which = accuracy.max(0)
         better = (value > track.best_accuracy) & active
         mine = candidates.gather(0, which[graph.problem][None])[0]
-        complete = (satisfied >= graph.weight_per_problem()).any(0) & active
+        complete = (satisfied >= weight).any(0) & active
         return replace(
             track,
             weights=torch.where(active[graph.problem], candidates[0], track.weights),

@@ -1,0 +1,32 @@
+"""Compiled scores against the definition."""
+
+import pytest
+import torch
+from cases_of_kernels import ARITIES, generator, perceptrons
+
+from vitrail.factors import table
+from vitrail.graph import factor_graph
+from vitrail.kernels import cpu_score, dispatch
+from vitrail.solvers import scoring
+
+
+@pytest.mark.parametrize("coding", ["bipolar", "binary"])
+@pytest.mark.parametrize("arity", ARITIES)
+def test_scores_equal_the_definition(arity, coding):
+    factors = perceptrons(40, arity, coding)
+    states = torch.rand(5, arity, generator=generator(1)) < 0.5
+    expected = factors.satisfied_at(states, 2**20).bool()
+    assert torch.equal(cpu_score.satisfied(factors, states), expected)
+
+
+def test_the_loop_counts_the_same_with_and_without_kernels(monkeypatch):
+    monkeypatch.setattr(dispatch, "PATIENCE", 0)
+    graph = factor_graph(perceptrons(50, 9))
+    states = torch.rand(3, 9, generator=generator(2)) < 0.5
+    assert torch.equal(scoring.satisfied(graph, states), graph.satisfied(states))
+
+
+def test_other_factors_are_scored_by_their_definition():
+    graph = factor_graph(perceptrons(4, 2), table(torch.rand(1, 2, 2)))
+    states = torch.tensor([[True, False], [True, True]])
+    assert torch.equal(scoring.satisfied(graph, states), graph.satisfied(states))
