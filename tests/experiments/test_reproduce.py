@@ -1,0 +1,134 @@
+"""Every figure is made whole from a small config: drawing, numbers, settings, claims."""
+
+import csv
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from vitrail.experiments import fig1, fig2, fig3, fig4, fig5
+from vitrail.experiments.methods import GD, SBP, SNMP
+from vitrail.experiments.report import page
+from vitrail.experiments.reproduce import FIGURES, Plan, make, plans, reproduce
+from vitrail.experiments.tasks import Sweep
+from vitrail.experiments.units import compute
+
+SURVEYS = SNMP(batch=5, survey_samples=5, bins=11)
+
+TINY = {
+    "fig1": fig1.Config(
+        widths=(4,),
+        dampings=(0.5,),
+        samples=(5, 8),
+        repeats=2,
+        survey_width=6,
+        bins=(11,),
+        inner_samples=(5,),
+        survey_samples=(2, 5),
+        survey_sizes=(4, 6),
+        steps=2,
+    ),
+    "fig2": fig2.Config(
+        sweeps=(Sweep("glass", 5, (5, 10)), Sweep("digits", 64, (5,))),
+        methods=(SBP(batch=5), SURVEYS, GD(batch=5)),
+        longer=(GD("GD, longer", batch=5),),
+        longer_families=("glass",),
+        longer_factor=2,
+        repeats=2,
+        epochs=2,
+    ),
+    "fig3": fig3.Config(steps=2, survey_samples=(1, 3), repeats=2),
+    "fig4": fig4.Config(
+        curves=(
+            fig4.Curve("linear", (SBP(batch=8), SURVEYS, GD(batch=8))),
+            fig4.Curve("conv", (SBP(batch=8), replace(SURVEYS, update="counting"), GD(batch=8))),
+        ),
+        sizes=(8, 16),
+        repeats=2,
+        epochs=1,
+    ),
+    "fig5": fig5.Config(
+        betas=(1.0, math.inf), updates=(("counting", 8),), size=40, batch=16, epochs=2, repeats=2
+    ),
+}
+
+
+def planned(name):
+    experiment = replace(FIGURES[name], quick=TINY[name])
+    return Plan(experiment, True, tuple(experiment.units(TINY[name])))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("figures")
+    return {name: make(planned(name), out, 1, lambda done: None) for name in FIGURES}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_leaves_all_its_files(name, results):
+    folder = results[name].wide.parent
+    for ending in (".png", ".svg", "-narrow.svg", ".csv", ".json"):
+        assert (folder / f"{name}{ending}").stat().st_size > 0
+    record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    assert record["config"]["seed"] == TINY[name].seed
+    assert record["environment"]["torch"]
+    assert [claim["verdict"] for claim in record["claims"]]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_numbers_on_disk_are_the_rows(name, results):
+    with open(results[name].wide.parent / f"{name}.csv", encoding="utf-8", newline="") as file:
+        stored = list(csv.DictReader(file))
+    assert len(stored) == len(results[name].rows)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_finished_figure_takes_no_more_work(name, results):
+    kept = results[name].wide.parent / ".units" / name
+    before = {path: path.stat().st_mtime_ns for path in kept.iterdir()}
+    done = compute(planned(name).units, kept, 1)
+    assert [row for part in done for row in part.rows] == results[name].rows
+    assert {path: path.stat().st_mtime_ns for path in kept.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_accuracies_are_consistent(name, results):
+    for row in results[name].rows:
+        if "decoded" in row:
+            assert 0 <= row["last"] <= row["decoded"] <= row["best"] <= 1
+            assert row["early"] <= row["best"]
+
+
+def test_no_method_beats_the_optimum(results):
+    rows = results["fig2"].rows
+    top = {
+        (row["family"], row["examples"], row["repeat"]): row["best"]
+        for row in rows
+        if row["method"] == fig2.OPTIMUM
+    }
+    assert top
+    for row in rows:
+        assert row["best"] <= top.get((row["family"], row["examples"], row["repeat"]), 1.0)
+
+
+def test_the_page_needs_nothing_from_elsewhere(results):
+    text = page(list(results.values()))
+    assert "http://" not in text
+    assert "https://" not in text
+    assert text.count("data:image/svg+xml;base64,") == 2 * len(FIGURES)
+    for result in results.values():
+        for claim in result.claims:
+            assert str(claim.verdict) in text
+
+
+def test_an_unknown_figure_is_refused_with_the_names_there_are(tmp_path):
+    with pytest.raises(ValueError, match="no figure 'fig9'; choose one of: fig1, "):
+        reproduce("fig9", out=tmp_path)
+
+
+def test_both_sizes_say_what_they_expect_to_take():
+    quick = sum(plan.seconds(2) for plan in plans("all", quick=True))
+    full = sum(plan.seconds(2) for plan in plans("all", quick=False))
+    assert quick <= 10 * 60
+    assert full <= 90 * 60
