@@ -17,7 +17,7 @@ from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 
-import vitrail
+from vitrail import __version__
 from vitrail.experiments import fig1, fig2, fig3, fig4, fig5
 from vitrail.experiments.claims import Claim
 from vitrail.experiments.experiment import AnyExperiment, Table
@@ -122,7 +122,7 @@ def available_cores() -> int:
 def environment() -> dict[str, str]:
     """What the numbers were made with."""
     return {
-        "vitrail": vitrail.__version__,
+        "vitrail": __version__,
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
         "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores",

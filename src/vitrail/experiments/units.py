@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-import vitrail
+from vitrail import __version__
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
@@ -36,7 +36,7 @@ class Unit:
     def key(self) -> str:
         """Equal exactly when the unit would give the same rows."""
         named = f"{self.function.__module__}.{self.function.__qualname__}"
-        text = json.dumps([vitrail.__version__, named, plain(self.settings)], sort_keys=True)
+        text = json.dumps([__version__, named, plain(self.settings)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
