@@ -35,13 +35,12 @@ from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
 from vitrail.model import Model, Shape, as_inputs
 from vitrail.nn import evaluate, num_weights
-from vitrail.posterior import fitted_scale, likelihood_shares, sampled_networks
+from vitrail.posterior import fitted_scale, likelihood_shares, refined, sampled_networks
 from vitrail.random import MAX_SEED
 from vitrail.selection import Choosing, choose
 from vitrail.settings import (
     AUTO,
     HIDDEN_SIZES,
-    POSTERIOR_STARTS,
     Plan,
     Problem,
     auto_bias,
@@ -113,7 +112,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         epochs: int | Auto = "auto",
         restarts: int | Auto = "auto",
         polish: int | Auto = "auto",
-        networks: int = 200,
+        networks: int = 100,
         class_weight: str | Mapping[Any, float] | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -278,6 +277,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         plans = [plan_of(shape) for shape in shapes]
         searches = self.polish == AUTO and any(plan.polish for plan in plans)
         shape, plan = shapes[-1], plans[-1]
+        if len(shapes) == 1 and self.predictor == "posterior":
+            return _Net(shape, shape.build(), plan, False)
         if len(shapes) == 1 and not searches:
             return _Net(shape, shape.build(), plan, False)
         choosing = Choosing(
@@ -296,8 +297,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         networks = trained.best[None]
         shares = torch.ones(1, len(nets), dtype=torch.float64)
         if self.predictor == "posterior":
-            drawn = sampled_networks(trained.log_odds, self.networks, front.seed)
-            networks = torch.cat([trained.starts, drawn])
+            networks = sampled_networks(trained.log_odds, self.networks, front.seed)
+            if Problem(0, net.shape.hidden, 0).cheap_flips:
+                networks = refined(net.module, nets, networks, front.seed)
             shares = likelihood_shares(net.module, nets, networks, plan.beta)
         scale = fitted_scale(net.module, nets, networks, shares)
         known = trained.accuracy.amax(0).nan_to_num(0.0)
@@ -329,9 +331,6 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _plan(self, problem: Problem) -> Plan:
-        restarts = self.restarts
-        if restarts == AUTO and self.predictor == "posterior":
-            restarts = POSTERIOR_STARTS
         return plan(
             problem,
             solver=self.solver,
@@ -341,7 +340,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             damping=self.damping,
             batch=self.batch_size,
             epochs=self.epochs,
-            restarts=restarts,
+            restarts=self.restarts,
             polish=self.polish,
         )
 

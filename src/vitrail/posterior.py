@@ -7,10 +7,13 @@ from torch import Tensor, nn
 
 from vitrail.model import SHARE_LATTICE, class_chances, iter_margins, net_chances
 from vitrail.random import Key, Stream, bernoulli, thresholds
+from vitrail.solvers import Feedback
+from vitrail.solvers.polish import polish
 from vitrail.training import Examples, graph_of
 
 SCALES = tuple(2.0 ** (k / 2) for k in range(-16, 7))  # candidates for the scale of margins
 EVIDENCE = 100.0  # one percent of the examples is worth a factor of e at the most
+FLIPS_PER_WEIGHT = 20  # proposals of a network's local search
 CALIBRATION_ROWS = 4096  # enough to place one number
 
 
@@ -21,6 +24,26 @@ def sampled_networks(log_odds: Tensor, num: int, seed: int) -> Tensor:
     chances = thresholds(log_odds).reshape(starts, nets * weights)[which % starts]
     drawn = bernoulli(Key(seed).of(Stream.DECODE), which, torch.ones_like(which), chances)
     return drawn.reshape(num, nets, weights)
+
+
+def refined(module: nn.Module, nets: list[Examples], networks: Tensor, seed: int) -> Tensor:
+    """Each of the networks (K, N, A) after a short local search of its own, (K, N, A) bool.
+
+    Marginals forget how bits depend on each other: a network drawn from them bit by bit is near
+    good ones but seldom good. A search of a few flips a weight mends that, and because starts and
+    flips differ, what comes out differs wherever the examples leave a choice.
+    """
+    present = [number for number, examples in enumerate(nets) if len(examples.labels)]
+    graph = graph_of(module, [nets[number] for number in present], beta=1.0, restarts=1)
+    count, _, weights = networks.shape
+    search = polish(FLIPS_PER_WEIGHT * weights * count, chains=count)
+    key, everywhere = Key(seed), torch.ones(len(present), dtype=torch.bool)
+    state = search.start(key, graph, networks[:, present].flatten(1))
+    feedback = Feedback(torch.zeros(len(present), dtype=torch.float64), everywhere)
+    state, _ = search.step(key, graph, state, feedback)
+    found = networks.clone()
+    found[:, present] = state.bits.reshape(count, len(present), weights)
+    return found
 
 
 def likelihood_shares(

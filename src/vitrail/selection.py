@@ -27,11 +27,11 @@ ROWS_IN_ALL = 3000  # train on about so many rows: all folds of a small table, o
 
 @dataclass(frozen=True)
 class Choice:
-    """A candidate with its accuracy on rows held out."""
+    """A candidate, and which rows held out it classifies rightly."""
 
     hidden: tuple[int, ...]
     polish: int
-    accuracy: float
+    hits: Tensor  # (rows,) bool
 
 
 @dataclass(frozen=True)
@@ -63,23 +63,18 @@ class Choosing:
                 parts.append((self.examples.where(~held), self.examples.where(held)))
         return parts
 
-    def score(
+    def hits(
         self, module: nn.Module, best: Tensor, parts: Sequence[tuple[Examples, Examples]]
-    ) -> float:
-        """Share of held-out weight that nets (folds·N, A) classify rightly."""
-        right, total = 0.0, 0.0
-        for nets, (_, held) in zip(
-            best.reshape(len(parts), 1, -1, best.shape[1]), parts, strict=True
-        ):
+    ) -> Tensor:
+        """Which held-out rows, fold by fold, nets (folds·N, A) classify rightly: (rows,) bool."""
+        found = []
+        folds = best.reshape(len(parts), 1, -1, best.shape[1])
+        for nets, (_, held) in zip(folds, parts, strict=True):
             shares = torch.ones(nets.shape[:2], dtype=torch.float64)
-            chances = [
-                class_chances(net_chances(margins, 1.0), shares, self.num_classes, self.pairs)
-                for margins in iter_margins(module, nets, held.inputs)
-            ]
-            hits = torch.cat(chances).argmax(1) == held.labels
-            right += float((hits * held.weight).sum())
-            total += float(held.weight.sum())
-        return right / total
+            for margins in iter_margins(module, nets, held.inputs):
+                chances = net_chances(margins, 1.0)
+                found.append(class_chances(chances, shares, self.num_classes, self.pairs).argmax(1))
+        return torch.cat(found) == torch.cat([held.labels for _, held in parts])
 
 
 def choose(
@@ -87,22 +82,30 @@ def choose(
     shapes: Sequence[Shape],
     plan_of: Callable[[Shape], Plan],
 ) -> tuple[Choice | None, bool]:
-    """The candidate that does best on rows held out, the first of equals; and whether Ctrl-C came.
+    """The simplest candidate that none after it beats by a standard error; and whether Ctrl-C came.
 
-    shapes: from simple to large. None where there are too few rows to hold any out.
+    shapes: from simple to large; without local search comes before with. None where there are too
+    few rows to hold any out.
     """
     parts = choosing.folds()
     best: Choice | None = None
     if not parts:
         return None, False
+    weight = torch.cat([held.weight for _, held in parts])
     nets = [net for seen, _ in parts for net in nets_of(seen, choosing.num_classes, choosing.pairs)]
     for shape in shapes:
         module, plan = shape.build(), replace(plan_of(shape), restarts=1)
         found = train(module, nets, plan, seed=choosing.seed, device=choosing.device)
         for polish, bits in ((0, found.unpolished), (plan.polish, found.best)):
-            accuracy = choosing.score(module, bits, parts)
-            if best is None or accuracy > best.accuracy:
-                best = Choice(shape.hidden or (), polish, accuracy)
+            candidate = Choice(shape.hidden or (), polish, choosing.hits(module, bits, parts))
+            if best is None or clearly_better(candidate.hits, best.hits, weight):
+                best = candidate
         if Status.INTERRUPTED in found.status:
             return best, True
     return best, False
+
+
+def clearly_better(new: Tensor, old: Tensor, weight: Tensor) -> bool:
+    """Whether Σ w·d > √(Σ w²·d²), d = new − old on each row: by more than a standard error."""
+    gain = weight * (new.double() - old.double())
+    return bool(gain.sum() > gain.square().sum().sqrt())

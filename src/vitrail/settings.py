@@ -40,6 +40,11 @@ class Problem:
     def linear(self) -> bool:
         return self.hidden == ()
 
+    @property
+    def cheap_flips(self) -> bool:
+        """Whether the effect of one weight is known without evaluating the net anew."""
+        return self.hidden is not None and len(self.hidden) < 2
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -96,7 +101,6 @@ def stages(plan: Plan, num_factors: int) -> list[Stage]:
     return made
 
 
-POSTERIOR_STARTS = 8  # a posterior of several modes is averaged over starts too
 HIDDEN_SIZES = ((), (3,), (7,))  # odd, so that a vote of the units has no tie
 
 
@@ -114,11 +118,10 @@ def _update(plan: Plan) -> Update:
 def _sampled(problem: Problem) -> Plan:
     """Stochastic belief propagation in factor batches."""
     many = problem.num_factors > MANY_FACTORS
-    cheap_flips = problem.hidden is not None and len(problem.hidden) < 2
     return Plan(
         solver="sbp",
-        update="flip" if cheap_flips else "counting",
-        samples=5 if cheap_flips else 64,
+        update="flip" if problem.cheap_flips else "counting",
+        samples=5 if problem.cheap_flips else 64,
         beta=5.0,
         damping=0.1 if many else 0.2,
         batch=128 if many else 32,
@@ -129,7 +132,7 @@ def _sampled(problem: Problem) -> Plan:
 
 
 def _polished(problem: Problem) -> Plan:
-    return replace(_sampled(problem), solver=AUTO, polish=20)
+    return replace(_sampled(problem), solver=AUTO, polish=20 if problem.cheap_flips else 0)
 
 
 def _unsampled(problem: Problem) -> Plan:
