@@ -84,7 +84,7 @@ def choose(
 ) -> tuple[Choice | None, bool]:
     """The simplest candidate that none after it beats by a standard error; and whether Ctrl-C came.
 
-    shapes: from simple to large; without local search comes before with. None where there are too
+    shapes: from simple to large; with local search comes before without. None where there are too
     few rows to hold any out.
     """
     parts = choosing.folds()
@@ -96,7 +96,7 @@ def choose(
     for shape in shapes:
         module, plan = shape.build(), replace(plan_of(shape), restarts=1)
         found = train(module, nets, plan, seed=choosing.seed, device=choosing.device)
-        for polish, bits in ((0, found.unpolished), (plan.polish, found.best)):
+        for polish, bits in ((plan.polish, found.best), (0, found.unpolished)):
             candidate = Choice(shape.hidden or (), polish, choosing.hits(module, bits, parts))
             if best is None or clearly_better(candidate.hits, best.hits, weight):
                 best = candidate
