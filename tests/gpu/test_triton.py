@@ -26,9 +26,14 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
 
 # ruff: noqa: E402 (Triton reads the variable when kernels are imported)
 from vitrail.factors import network
-from vitrail.kernels import cuda_counting, cuda_draws, cuda_flip
+from vitrail.graph import factor_graph
+from vitrail.kernels import cuda_counting, cuda_draws, cuda_flip, cuda_survey
 from vitrail.nn import paper_conv
 from vitrail.random import Key
+from vitrail.solvers import s4p
+from vitrail.solvers.base import Feedback
+from vitrail.solvers.s4p import S4P
+from vitrail.surveys import gaussian
 from vitrail.updates import counting, flip
 from vitrail.updates.draws import configurations
 
@@ -99,3 +104,34 @@ def test_an_empty_batch_has_no_messages():
     assert log_odds.shape == starved.shape == (0, 7)
     threshold = torch.empty(0, 3, 7, dtype=torch.int32, device=DEVICE)
     assert cuda_draws.configurations(KEY, factors, threshold, 5).shape == (0, 15, 7)
+
+
+def surveys_after(graph, steps=2):
+    """State and reports of steps of S4P."""
+    solver = s4p(
+        flip(3, backend="torch"), survey_samples=5, bins=11, variable=gaussian(), damping=0.7
+    )
+    feedback = Feedback(
+        torch.zeros(1, dtype=torch.float64, device=DEVICE),
+        torch.ones(1, dtype=torch.bool, device=DEVICE),
+    )
+    state, infos = solver.init(Key(3), graph), []
+    for step in range(steps):
+        state, info = solver.step(Key(3, step), graph, state, feedback)
+        infos.append(info)
+    return state, infos
+
+
+@pytest.mark.parametrize("beta", [2.0, math.inf])
+@pytest.mark.parametrize("arity", [1, 7, 196] if DEVICE == "cuda" else [1, 19])
+def test_survey_steps_equal_the_definition(arity, beta, monkeypatch):
+    graph = factor_graph(perceptrons(3, arity, beta=beta)).to(DEVICE)
+    one, told = surveys_after(graph)
+    monkeypatch.setattr(S4P, "_twin", lambda *_: cuda_survey)
+    two, told_too = surveys_after(graph)
+    assert torch.equal(one.surveys[0], two.surveys[0])
+    assert torch.equal(one.draws, two.draws)
+    assert torch.equal(one.means, two.means)
+    for mine, theirs in zip(told_too, told, strict=True):
+        assert torch.equal(mine.residual, theirs.residual)
+        assert mine.starved == theirs.starved

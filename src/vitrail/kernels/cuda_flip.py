@@ -23,7 +23,7 @@ from vitrail.random import Key, threshold_edges
 
 
 @triton.jit
-def _flips(
+def flips(
     threshold, inputs, label, factor, first, step_number, k0, k1,
     SAMPLES: tl.constexpr, LOW: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
@@ -61,7 +61,7 @@ def _hits(
     used = slots < arity
     bounds = tl.load(threshold + row * arity + slots, mask=used, other=0)
     x = tl.load(inputs + factor * arity + slots, mask=used, other=0).to(tl.int32)
-    found_one, found_zero, met = _flips(
+    found_one, found_zero, met = flips(
         bounds, x, tl.load(labels + factor), tl.load(ids + factor).to(tl.uint32), first,
         step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32), SAMPLES, LOW, BLOCKS,
     )  # fmt: skip
@@ -83,7 +83,7 @@ def _messages(
     cavity = cavities(belief, tl.load(start + row), message + row * arity, slots, used, limit)
     bounds = tl.where(used, settled(cavity, edges), 0)
     x = tl.load(inputs + row * arity + slots, mask=used, other=0).to(tl.int32)
-    one, zero, _ = _flips(
+    one, zero, _ = flips(
         bounds, x, tl.load(labels + row), tl.load(ids + row).to(tl.uint32), 0,
         step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32), SAMPLES, LOW, BLOCKS,
     )  # fmt: skip
@@ -92,17 +92,17 @@ def _messages(
 
 
 @lru_cache(maxsize=16)
-def _double(value: float, device: torch.device) -> Tensor:
+def double(value: float, device: torch.device) -> Tensor:
     """A number on the device: Triton would pass it in single precision."""
     return torch.tensor([value], dtype=torch.float64, device=device)
 
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons, whichever way they are spelled."""
-    return _low(factors) is not None
+    return perceptron_low(factors) is not None
 
 
-def _low(factors: Factors) -> int | None:
+def perceptron_low(factors: Factors) -> int | None:
     """What a zero bit stands for, where the factors are perceptrons."""
     if isinstance(factors, Perceptron):
         return factors.low
@@ -125,7 +125,7 @@ def hits(
         _hits[(num_factors * tracks,)](
             threshold.contiguous(), factors.inputs.flatten(1).contiguous(), factors.labels,
             factors.ids, one, zero, drawn, arity, tracks, key.step, *key.words(), samples,
-            _low(factors), blocks_of(arity), num_warps=warps_of(arity),
+            perceptron_low(factors), blocks_of(arity), num_warps=warps_of(arity),
         )  # fmt: skip
     return one, zero, drawn
 
@@ -149,7 +149,8 @@ def messages(
     _messages[(factors.num_factors,)](
         belief, start, message.contiguous(), threshold_edges(message.device),
         factors.inputs.flatten(1).contiguous(), factors.labels, factors.ids, logs, log_odds,
-        starved, _double(limit, message.device), arity, 0 if len(logs) == 1 else samples + 1,
-        key.step, *key.words(), samples, _low(factors), blocks_of(arity), num_warps=warps_of(arity),
+        starved, double(limit, message.device), arity, 0 if len(logs) == 1 else samples + 1,
+        key.step, *key.words(), samples, perceptron_low(factors), blocks_of(arity),
+        num_warps=warps_of(arity),
     )  # fmt: skip
     return log_odds, starved

@@ -35,6 +35,15 @@ def lanes16(factor, sample, step, k0, k1, BLOCKS: tl.constexpr):
     return tl.reshape(tl.join(low, high), [8 * BLOCKS]).to(tl.int32)
 
 
+@triton.jit
+def lanes32(factor, sample, step, k0, k1, BLOCKS: tl.constexpr):
+    """The first 4·BLOCKS 32-bit lanes of a draw, uint32 (4·BLOCKS,) in the order of slots."""
+    blocks = tl.arange(0, BLOCKS).to(tl.uint32)
+    zero = tl.zeros([BLOCKS], tl.uint32)
+    w0, w1, w2, w3 = philox(blocks, zero + sample, zero + factor, zero + step, k0, k1)
+    return tl.reshape(tl.join(tl.join(w0, w2), tl.join(w1, w3)), [4 * BLOCKS])
+
+
 def blocks_of(slots: int) -> int:
     """Calls that cover so many slots, a power of two as Triton wants it."""
     return max(1, triton.next_power_of_2(-(-slots // 8)))

@@ -21,7 +21,7 @@ TWINS = {
         "numba": "vitrail.kernels.cpu_counting",
         "triton": "vitrail.kernels.cuda_counting",
     },
-    "survey": {"numba": "vitrail.kernels.cpu_survey"},
+    "survey": {"numba": "vitrail.kernels.cpu_survey", "triton": "vitrail.kernels.cuda_survey"},
     "score": {"numba": "vitrail.kernels.cpu_score"},
     "draw": {"triton": "vitrail.kernels.cuda_draws"},
 }
