@@ -17,7 +17,7 @@ from vitrail.updates import flip
 
 BATCH = 128
 EPOCHS = 6
-BETA = 2.0  # best of 1, 2, 3 for this net; see docs/choosing.md
+BETA = 2.0  # examples that no linear net can satisfy must not count too much
 
 
 @dataclass(frozen=True)

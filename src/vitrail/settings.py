@@ -1,7 +1,7 @@
 """Settings chosen from the problem, and the table of solver names.
 
 `plan` fills what the caller left to "auto" from the number of examples F, the weights A and the
-shape of the net; docs/choosing.md gives the measurements behind each rule.
+shape of the net; docs/tables.md gives the measurements behind each rule.
 """
 
 from __future__ import annotations
