@@ -92,6 +92,7 @@ class FlipSearch(ABC):
 
     variables: Tensor  # (N,) int64, in the whole graph
     number: int  # of the problem, part of the address of its draws
+    compiled: bool = True  # whether flips are followed by a kernel
 
     @abstractmethod
     def default_energy(self) -> Energy:
@@ -249,6 +250,8 @@ class _AnySearch(FlipSearch):
     So the chain does not depend on the size of the batches, which follows how often a proposal
     is taken.
     """
+
+    compiled = False
 
     def __init__(self, graph: FactorGraph, variables: Tensor, number: int) -> None:
         self.variables, self.number = variables, number

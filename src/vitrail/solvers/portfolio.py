@@ -1,6 +1,7 @@
 """The portfolio: from marginals to the best weights anyone can find.
 
     sbp          a few epochs of sampled belief propagation: easy problems end here
+    search       a short bit-flip search from there: below 0.6 examples a weight it often suffices
     reinforced   belief propagation that commits, restarted more slowly where it failed
     s4p          surveys with decimation, where they fit into memory
     polish       bit-flip search from everything the others have found
@@ -26,6 +27,7 @@ from vitrail.solvers.base import Solver
 from vitrail.solvers.bp import belief_propagation
 from vitrail.solvers.damping import held
 from vitrail.solvers.decimation import decimated, decimation_steps
+from vitrail.solvers.flip_search import flip_searches
 from vitrail.solvers.polish import Polish, PolishState, polish
 from vitrail.solvers.reinforcement import linear, reinforced
 from vitrail.solvers.run import Solution
@@ -34,7 +36,7 @@ from vitrail.solvers.stages import Stage, Start
 from vitrail.solvers.steady import steady
 from vitrail.updates import Update, closed_form, counting, flip
 
-NAMES = ("sbp", "reinforced", "s4p", "polish")
+NAMES = ("sbp", "search", "reinforced", "s4p", "polish")
 
 CONVOLUTION_ARITY = 40  # up to here the exact law of a sum costs no more than its Gaussian saves
 SURVEY_EDGES = 20_000  # edges with surveys: 100 tracks of 5 draws each a step is a second's work
@@ -43,6 +45,7 @@ CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Méza
 SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from first to last step
 SOFTER = (0.5, 2.0)  # the same in batches, whose first factors would otherwise settle everything
 MOST_BATCHES = 64  # by then marginals of crowded problems know what polish needs as a start
+COMPILED_FLIPS, OTHER_FLIPS = 1_000_000, 20_000  # a second's work or less
 DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much as polishing
 
 
@@ -59,18 +62,23 @@ def portfolio(
 
     stages: which of them, in this order. update: messages of the second stage; None takes the
     closed form for perceptrons and sampled flips or counts for other networks. rate: how fast
-    the first reinforced attempt commits; None follows the crowding. flips: proposals of the
-    polish for each problem; None takes 1,000,000.
+    the first reinforced attempt commits; None follows the crowding. flips: proposals of search
+    and polish each, for every problem; None takes 1,000,000 where a kernel follows them, 20,000
+    elsewhere.
     """
     unknown = [name for name in stages if name not in NAMES]
     if unknown or not stages:
         raise ValueError(f"stages are any of {', '.join(NAMES)}, got {list(stages)}")
     shape = Shape(graph)
+    if flips is None:
+        compiled = all(search.compiled for search in flip_searches(graph))
+        flips = COMPILED_FLIPS if compiled else OTHER_FLIPS
     made = {
         "sbp": lambda: _sbp(shape),
+        "search": lambda: None if shape.batch else _search("search", flips, rounds=2),
         "reinforced": lambda: _reinforced(shape, update, rate, attempts),
         "s4p": lambda: _s4p(shape),
-        "polish": lambda: _polish(flips or 1_000_000),
+        "polish": lambda: _search("polish", flips, rounds=4),
     }
     built = [made[name]() for name in NAMES if name in stages]
     return tuple(stage for stage in built if stage is not None)
@@ -170,9 +178,9 @@ def _s4p(shape: Shape) -> Stage | None:
     return Stage("s4p", solver, decimation_steps(solver))
 
 
-def _polish(flips: int) -> Stage:
-    solver = polish(-(-flips // 4), chains=2, heat=10.0)
-    return Stage("polish", solver, 4, start=from_best(solver))
+def _search(name: str, flips: int, rounds: int) -> Stage:
+    solver = polish(-(-flips // rounds), chains=2, heat=10.0)
+    return Stage(name, solver, rounds, start=from_best(solver))
 
 
 def from_best(solver: Polish) -> Start:
