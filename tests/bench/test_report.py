@@ -9,7 +9,7 @@ from rich.console import Console
 from vitrail.bench import measure, report
 from vitrail.bench.cases import Row
 from vitrail.bench.growth import Growth, _grown
-from vitrail.bench.measure import Ceilings, Measured
+from vitrail.bench.measure import Ceilings
 
 COLUMNS = {
     "net", "solver", "update", "backend", "device", "samples", "seconds", "squared_error",
@@ -55,9 +55,7 @@ def test_without_a_gpu_cuda_is_refused_with_the_remedy(monkeypatch):
 
 
 def test_linear_time_has_exponent_one(monkeypatch):
-    monkeypatch.setattr(
-        "vitrail.bench.growth.measured", lambda work, *_: Measured(3e-6 * work(), None)
-    )
+    monkeypatch.setattr("vitrail.bench.growth.fastest", lambda work, device: 3e-6 * work())
     found = _grown("factors", [10, 100, 1000], lambda value: lambda: value, "cpu")
     assert found.exponent == pytest.approx(1.0)
 

@@ -217,10 +217,10 @@ def survey_rows(net: Net, device: str, backends: tuple[str, ...]) -> Iterator[Ro
     paper_seconds = theirs.seconds * total
     yield _survey_row("paper", "torch", device, total, paper_seconds, theirs.peak_bytes, 1.0, True)
     for backend in backends:
-        count = total if backend != "torch" else min(total, 256)
+        count = total if backend != "torch" else min(total, 64)
         graph = factor_graph(net.part(count).factors.to("cpu")).to(device)
         # the state is built within, so that the surveys themselves are counted
-        held = peak_bytes(lambda graph=graph, name=backend: survey_step(graph, name)(), device)
+        held, _ = peak_bytes(lambda graph=graph, name=backend: survey_step(graph, name)(), device)
         found = measured(survey_step(graph, backend), device, 0.1, 1)
         spent = found.seconds * total / count
         yield _survey_row(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from vitrail.bench.cases import KEY, SAMPLES, survey_step
-from vitrail.bench.measure import measured
+from vitrail.bench.measure import fastest
 from vitrail.factors import Perceptron, perceptron
 from vitrail.graph import factor_graph
 from vitrail.updates import flip
@@ -35,7 +35,7 @@ def growth(device: str, backend: str) -> Iterator[Growth]:
         "arity": (4000, lambda n: _flips(1000 * scale, n, SAMPLES, device, backend)),
         "samples": (500, lambda n: _flips(500 * scale, 196, n, device, backend)),
         "survey_samples": (400, lambda n: _surveys(n, 101, device, backend)),
-        "bins": (801, lambda n: _surveys(50, n | 1, device, backend)),
+        "bins": (801, lambda n: _surveys(10, n | 1, device, backend)),
     }
     for size, (most, build) in work.items():
         yield _grown(size, [round(most * part) for part in DECADE], build, device)
@@ -44,7 +44,7 @@ def growth(device: str, backend: str) -> Iterator[Growth]:
 def _grown(
     size: str, values: list[int], build: Callable[[int], Callable[[], object]], device: str
 ) -> Growth:
-    seconds = [measured(build(value), device, 0.15, 7).seconds for value in values]
+    seconds = [fastest(build(value), device) for value in values]
     half = len(values) // 2
     slope = np.polyfit(np.log(values[half:]), np.log(seconds[half:]), 1)[0]
     return Growth(size, values, seconds, float(slope))
@@ -67,5 +67,5 @@ def _flips(
 
 
 def _surveys(survey_samples: int, bins: int, device: str, backend: str) -> Callable[[], object]:
-    graph = factor_graph(_perceptrons(256, 32)).to(device)
+    graph = factor_graph(_perceptrons(512, 64)).to(device)
     return survey_step(graph, backend, survey_samples, bins)

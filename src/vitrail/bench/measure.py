@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+LONG = 2.0  # seconds; a call this long is its own warm-up
 CLEAR_PEAK = "5"  # what Linux wants in clear_refs to forget the high-water mark
 
 
@@ -24,15 +25,22 @@ class Measured:
 def measured(
     work: Callable[[], object], device: str, least: float = 0.3, most: int = 15
 ) -> Measured:
-    """Call once to warm up, once for the memory, then until `least` seconds or `most` times."""
-    work()
-    peak = peak_bytes(work, device)
+    """Median time of calls, until `least` seconds or `most` of them; one call where it is long."""
+    peak, first = peak_bytes(work, device)
+    if first > LONG:
+        return Measured(first, peak)
     times: list[float] = []
     while len(times) < 3 or (sum(times) < least and len(times) < most):
         times.append(seconds(work, device))
         if times[-1] > least:
             break
     return Measured(sorted(times)[len(times) // 2], peak)
+
+
+def fastest(work: Callable[[], object], device: str, repeats: int = 7) -> float:
+    """Least time of several calls after one to warm up: what other processes disturb least."""
+    work()
+    return min(seconds(work, device) for _ in range(repeats))
 
 
 def seconds(work: Callable[[], object], device: str) -> float:
@@ -49,21 +57,21 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def peak_bytes(work: Callable[[], object], device: str) -> int | None:
-    """The most memory held during a call beyond what was held before; None if unknown."""
+def peak_bytes(work: Callable[[], object], device: str) -> tuple[int | None, float]:
+    """The most memory a call holds beyond what was held before (None if unknown), and its time."""
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        work()
-        return torch.cuda.max_memory_allocated() - before
+        spent = seconds(work, device)
+        return torch.cuda.max_memory_allocated() - before, spent
     try:
         ctypes.CDLL(None).malloc_trim(0)  # what the allocator keeps for later is not held before
         Path("/proc/self/clear_refs").write_text(CLEAR_PEAK)
         before = _status("VmRSS")
-        work()
-        return max(0, _status("VmHWM") - before)
     except (OSError, AttributeError):
-        return None
+        return None, seconds(work, device)
+    spent = seconds(work, device)
+    return max(0, _status("VmHWM") - before), spent
 
 
 def _status(name: str) -> int:

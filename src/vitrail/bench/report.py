@@ -108,10 +108,10 @@ def _growth_row(line: Growth, device: str) -> Row:
 
 
 def _table(rows: list[Row]) -> Table:
-    table = Table(title="one update of all factors")
-    table.add_column("what")
-    for name in ("seconds", "error²", "MiB", "draws/s", "Philox", "speedup", "efficiency"):
-        table.add_column(name, justify="right")
+    table = Table(title="one update of all factors", box=None, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for name in ("seconds", "error²", "MiB", "per s", "Philox", "speedup", "efficiency"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         what = f"{row.net} {row.solver} {row.update} {row.samples or ''} {row.backend}"
         star = "*" if row.extrapolated else ""
