@@ -245,6 +245,14 @@ def test_a_bad_setting_is_named(fault):
         net(**FAULTS[fault]).fit(BITS, RULE)
 
 
+def test_training_beyond_memory_is_refused_before_it_starts(monkeypatch):
+    from vitrail import training
+
+    monkeypatch.setattr(training, "available_memory", lambda: 1000)
+    with pytest.raises(ValueError, match="of memory for messages"):
+        net().fit(BITS, RULE)
+
+
 def test_bad_rows_are_named():
     with pytest.raises(ValueError, match="at least two classes"):
         net().fit(BITS, np.zeros(200))
