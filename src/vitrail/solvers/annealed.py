@@ -29,7 +29,7 @@ class Geometric:
 def geometric(first: float, last: float, steps: int) -> Geometric:
     """A schedule of beta, each step the same factor.
 
-    >>> geometric(0.5, 8.0, steps=4)(2)
+    >>> geometric(1.0, 4.0, steps=2)(1)
     2.0
     """
     if not 0 < first < float("inf") or not 0 < last < float("inf") or steps < 1:
