@@ -55,7 +55,7 @@ def test_without_a_gpu_cuda_is_refused_with_the_remedy(monkeypatch):
 
 
 def test_linear_time_has_exponent_one(monkeypatch):
-    monkeypatch.setattr("vitrail.bench.growth.fastest", lambda work, device: 3e-6 * work())
+    monkeypatch.setattr("vitrail.bench.growth.cost", lambda work, device: 3e-6 * work())
     found = _grown("factors", [10, 100, 1000], lambda value: lambda: value, "cpu")
     assert found.exponent == pytest.approx(1.0)
 
