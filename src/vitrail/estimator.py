@@ -35,7 +35,7 @@ from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
 from vitrail.model import Model, Shape, as_inputs
 from vitrail.nn import evaluate, num_weights
-from vitrail.posterior import fitted_scale, likelihood_shares, refined, sampled_networks
+from vitrail.posterior import equal_shares, fitted_scale, posterior_networks
 from vitrail.random import MAX_SEED
 from vitrail.selection import Choosing, choose
 from vitrail.settings import (
@@ -65,7 +65,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     module         any torch module with one output (or one a class) instead of an MLP
     solver         "auto", "bp", "sbp", "ste", … as in `vitrail.settings.SOLVERS`
     predictor      "best": the one network that is saved, probabilities from its margin;
-                   "posterior": the average over networks drawn from the marginals
+                   "posterior": the average over networks drawn from the posterior, by short
+                   chains that begin at the marginals
     multiclass     "argmax": one net with an output a class; "ovo": a net for each pair of classes
     inputs         how the net reads a bit: "binary" as 0/1, "bipolar" as ±1
     bias           number of constant inputs
@@ -297,10 +298,11 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         networks = trained.best[None]
         shares = torch.ones(1, len(nets), dtype=torch.float64)
         if self.predictor == "posterior":
-            networks = sampled_networks(trained.log_odds, self.networks, front.seed)
-            if Problem(0, net.shape.hidden, 0).cheap_flips:
-                networks = refined(net.module, nets, networks, front.seed)
-            shares = likelihood_shares(net.module, nets, networks, plan.beta)
+            marginals = trained.log_odds[trained.chosen, torch.arange(len(nets))]
+            networks = posterior_networks(
+                net.module, nets, marginals, self.networks, plan.beta, front.seed
+            )
+            shares = equal_shares(self.networks, len(nets))
         scale = fitted_scale(net.module, nets, networks, shares)
         known = trained.accuracy.amax(0).nan_to_num(0.0)
         record = {

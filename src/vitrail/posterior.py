@@ -1,70 +1,41 @@
-"""Networks drawn from the marginals, how much each counts, and how sure margins make us."""
+"""Networks of the posterior, and how sure margins make us."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
+from vitrail.decode import samples
 from vitrail.model import SHARE_LATTICE, class_chances, iter_margins, net_chances
-from vitrail.random import Key, Stream, bernoulli, thresholds
-from vitrail.solvers import Feedback
-from vitrail.solvers.polish import polish
+from vitrail.random import Key
+from vitrail.solvers.sampling import posterior_samples
 from vitrail.training import Examples, graph_of
 
 SCALES = tuple(2.0 ** (k / 2) for k in range(-16, 7))  # candidates for the scale of margins
-EVIDENCE = 100.0  # one percent of the examples is worth a factor of e at the most
-FLIPS_PER_WEIGHT = 20  # proposals of a network's local search
 CALIBRATION_ROWS = 4096  # enough to place one number
 
 
-def sampled_networks(log_odds: Tensor, num: int, seed: int) -> Tensor:
-    """`num` configurations drawn from marginals (R, N, A) log-odds, R in turn: (num, N, A) bool."""
-    starts, nets, weights = log_odds.shape
-    which = torch.arange(num)
-    chances = thresholds(log_odds).reshape(starts, nets * weights)[which % starts]
-    drawn = bernoulli(Key(seed).of(Stream.DECODE), which, torch.ones_like(which), chances)
-    return drawn.reshape(num, nets, weights)
-
-
-def refined(module: nn.Module, nets: list[Examples], networks: Tensor, seed: int) -> Tensor:
-    """Each of the networks (K, N, A) after a short local search of its own, (K, N, A) bool.
-
-    Marginals forget how bits depend on each other: a network drawn from them bit by bit is near
-    good ones but seldom good. A search of a few flips a weight mends that, and because starts and
-    flips differ, what comes out differs wherever the examples leave a choice.
-    """
-    present = [number for number, examples in enumerate(nets) if len(examples.labels)]
-    graph = graph_of(module, [nets[number] for number in present], beta=1.0, restarts=1)
-    count, _, weights = networks.shape
-    search = polish(FLIPS_PER_WEIGHT * weights * count, chains=count)
-    key, everywhere = Key(seed), torch.ones(len(present), dtype=torch.bool)
-    state = search.start(key, graph, networks[:, present].flatten(1))
-    feedback = Feedback(torch.zeros(len(present), dtype=torch.float64), everywhere)
-    state, _ = search.step(key, graph, state, feedback)
-    found = networks.clone()
-    found[:, present] = state.bits.reshape(count, len(present), weights)
-    return found
-
-
-def likelihood_shares(
-    module: nn.Module, nets: list[Examples], networks: Tensor, beta: float
+def posterior_networks(
+    module: nn.Module, nets: list[Examples], log_odds: Tensor, num: int, beta: float, seed: int
 ) -> Tensor:
-    """Share of each network, ∝ exp(strength·satisfied weight): (K, N) float64.
+    """`num` networks (num, N, A) bool of the posterior, begun at the marginals (N, A), log-odds.
 
-    strength = min(beta, EVIDENCE / weight of all examples): the posterior for few examples; for
-    many a flatter one, because networks from message passing are too few to be a fair sample of
-    it and the single best would count alone. Shares lie on the lattice and add up to exactly 1.
-    Networks count alike for a net without examples.
+    A net without examples is drawn from its marginals alone.
     """
-    log_likelihood = torch.zeros(networks.shape[:2], dtype=torch.float64)
     present = [number for number, examples in enumerate(nets) if len(examples.labels)]
     graph = graph_of(module, [nets[number] for number in present], beta, restarts=1)
-    strength = torch.minimum(torch.tensor(beta), EVIDENCE / graph.weight_per_problem())
-    log_likelihood[:, present] = strength * graph.satisfied(networks[:, present].flatten(1))
-    shares = torch.softmax(log_likelihood, 0)
-    whole = torch.floor(shares * SHARE_LATTICE)
-    whole[shares.argmax(0), torch.arange(shares.shape[1])] += SHARE_LATTICE - whole.sum(0)
-    return whole / SHARE_LATTICE
+    networks = samples(Key(seed), log_odds.flatten(), num).reshape(num, *log_odds.shape)
+    start = log_odds[present].flatten()
+    drawn = posterior_samples(Key(seed), graph, start, num, beta=beta)
+    networks[:, present] = drawn.reshape(num, len(present), -1)
+    return networks
+
+
+def equal_shares(num: int, nets: int) -> Tensor:
+    """Shares (num, nets) that add up to exactly 1 on their lattice; the first takes the rest."""
+    shares = torch.full((num, nets), SHARE_LATTICE // num, dtype=torch.float64)
+    shares[0] += SHARE_LATTICE - shares.sum(0)
+    return shares / SHARE_LATTICE
 
 
 def fitted_scale(

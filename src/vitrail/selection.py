@@ -22,6 +22,7 @@ from vitrail.solvers import Status
 from vitrail.training import Examples, nets_of, train
 
 FOLDS = 5
+STANDARD_ERRORS = 2.0
 ROWS_IN_ALL = 3000  # train on about so many rows: all folds of a small table, one of a large one
 
 
@@ -82,7 +83,7 @@ def choose(
     shapes: Sequence[Shape],
     plan_of: Callable[[Shape], Plan],
 ) -> tuple[Choice | None, bool]:
-    """The simplest candidate that none after it beats by a standard error; and whether Ctrl-C came.
+    """The simplest candidate that none after it clearly beats; and whether Ctrl-C came.
 
     shapes: from simple to large; with local search comes before without. None where there are too
     few rows to hold any out.
@@ -106,6 +107,9 @@ def choose(
 
 
 def clearly_better(new: Tensor, old: Tensor, weight: Tensor) -> bool:
-    """Whether Σ w·d > √(Σ w²·d²), d = new − old on each row: by more than a standard error."""
+    """Whether Σ w·d > 2·√(Σ w²·d²), d = new − old on each row: by more than two standard errors.
+
+    With one standard error, small noisy tables often got a larger net that did worse.
+    """
     gain = weight * (new.double() - old.double())
-    return bool(gain.sum() > gain.square().sum().sqrt())
+    return bool(gain.sum() > STANDARD_ERRORS * gain.square().sum().sqrt())
