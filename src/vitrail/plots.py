@@ -160,8 +160,10 @@ class Panel:
     y_label: str
     lines: tuple[Line, ...]
     log_x: bool = False
+    bounds: tuple[float, float] = (0.0, 1.0)  # what the quantity can be: spreads end there
 
 
+NO_BOUNDS = (-np.inf, np.inf)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), ":")
 
@@ -176,16 +178,21 @@ def line_figure(panels: Sequence[Panel], columns: int) -> Figure:
         handles: dict[str, Any] = {}
         for axes, panel in zip(places, panels, strict=True):
             for line in panel.lines:
-                handle = _draw_line(axes, line, names)
+                handle = _draw_line(axes, line, names, panel.bounds)
                 handles.setdefault(line.name, handle)
             axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
             if panel.log_x:
                 axes.set_xscale("log")
+                places = panel.lines[0].x
+                axes.set_xticks(places, [f"{place:g}" for place in places])
+                axes.minorticks_off()
         _legend(figure, handles, columns)
     return figure
 
 
-def _draw_line(axes: Axes, line: Line, names: Sequence[str]) -> Any:
+def _draw_line(
+    axes: Axes, line: Line, names: Sequence[str], bounds: tuple[float, float] = NO_BOUNDS
+) -> Any:
     if line.reference:
         return axes.plot(line.x, line.y, color=INK, lw=1, marker="_", ms=7, zorder=3)[0]
     place = names.index(line.name) % len(PANES)
@@ -201,8 +208,8 @@ def _draw_line(axes: Axes, line: Line, names: Sequence[str]) -> Any:
         markerfacecolor="white",
     )
     if line.spread is not None:
-        low = np.subtract(line.y, line.spread)
-        high = np.add(line.y, line.spread)
+        low = np.clip(np.subtract(line.y, line.spread), *bounds)
+        high = np.clip(np.add(line.y, line.spread), *bounds)
         axes.fill_between(line.x, low, high, color=PANES[place], alpha=0.12, lw=0)
     return handle
 
@@ -254,7 +261,7 @@ def comparison_figure(comparisons: Sequence[Comparison], columns: int) -> Figure
                 ylim=ends,
                 aspect="equal",
             )
-            axes.legend(loc="lower right", fontsize=8, markerscale=0.8)
+            axes.legend(loc="best", fontsize=8, markerscale=0.8)
     return figure
 
 

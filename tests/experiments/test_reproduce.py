@@ -30,9 +30,8 @@ TINY = {
         steps=2,
     ),
     "fig2": fig2.Config(
-        sweeps=(Sweep("glass", 5, (5, 10)), Sweep("digits", 64, (5,))),
-        methods=(SBP(batch=5), SURVEYS, GD(batch=5)),
-        longer=(GD("GD, longer", batch=5),),
+        sweeps=(Sweep("glass", 5, (5, 10), rate=0.1), Sweep("digits", 64, (5,), rate=0.1)),
+        surveys=SURVEYS,
         longer_families=("glass",),
         longer_factor=2,
         repeats=2,

@@ -74,10 +74,10 @@ def units(config: Config) -> Sequence[Unit]:
             for draws in config.survey_samples
         ),
     ]
-    work = [Unit(panels_of, panels, 20.0)]
+    work = [Unit(panels_of, panels, 2.0)]
     for method in methods:
         draws = method.survey_samples if isinstance(method, S4P) else 1
-        cost = 1 + config.repeats * draws * 3e-3
+        cost = 0.2 + config.repeats * draws * 1.2e-3
         work.append(Unit(outcomes, {**shared, "method": method}, cost))
     return work
 

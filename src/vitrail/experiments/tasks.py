@@ -25,10 +25,13 @@ class Sweep:
     family: Family
     num_inputs: int
     sizes: tuple[int, ...]
+    rate: float  # step length of GD's Adam that did best on problems of this family
 
 
-def problems(family: Family, num_inputs: int, size: int, repeats: int) -> list[Dataset]:
-    """`repeats` problems of `size` examples; the seed is the repeat, so sizes are nested."""
+def problems(
+    family: Family, num_inputs: int, size: int, repeats: int, first: int = 0
+) -> list[Dataset]:
+    """`repeats` problems of `size` examples with seeds from `first` on; sizes are nested."""
     makers = {
         "glass": lambda seed: glass(size, num_inputs, seed),
         "stained glass, 1 hidden": lambda seed: stained_glass(size, num_inputs, seed),
@@ -37,7 +40,7 @@ def problems(family: Family, num_inputs: int, size: int, repeats: int) -> list[D
         ),
         "digits": lambda seed: digits(size, seed=seed),
     }
-    return [makers[family](seed) for seed in range(repeats)]
+    return [makers[family](seed) for seed in range(first, first + repeats)]
 
 
 def linear_graph(datasets: Sequence[Dataset]) -> FactorGraph:

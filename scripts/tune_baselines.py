@@ -1,0 +1,77 @@
+"""The small search behind the settings of the rivals in the figures.
+
+For each task, straight-through with Adam and SGD over steps of several lengths, and Bop and
+BayesBiNN over theirs, on problems that no figure uses. Printed is the mean of the best training
+accuracy; the first line of a task is what a figure should use.
+
+    .venv/bin/python scripts/tune_baselines.py [TASK ...]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from vitrail.baselines import bayesbinn, bop, straight_through
+from vitrail.experiments.tasks import linear_graph, mnist_graphs, problems
+from vitrail.graph import FactorGraph
+from vitrail.solvers import Solver, run
+
+FIRST = 1000  # seeds of the tuning problems; figures begin at 0
+
+# task: (graph, batch, epochs), as in the figure that it belongs to
+TASKS: dict[str, tuple[Callable[[], FactorGraph], int, int]] = {
+    "glass": (lambda: linear_graph(problems("glass", 10, 20, 20, FIRST)), 5, 20),
+    "stained": (
+        lambda: linear_graph(problems("stained glass, 1 hidden", 31, 30, 20, FIRST)),
+        5,
+        20,
+    ),
+    "digits": (lambda: linear_graph(problems("digits", 64, 105, 10, FIRST)), 5, 20),
+    "linear": (lambda: mnist_graphs("linear", (3, 5), 300, range(FIRST, FIRST + 5))[0], 8, 10),
+    "mlp": (lambda: mnist_graphs("mlp", (3, 5), 300, range(FIRST, FIRST + 5))[0], 8, 10),
+    "conv": (lambda: mnist_graphs("conv", (3, 5), 300, range(FIRST, FIRST + 5))[0], 8, 10),
+    "conv-all": (lambda: mnist_graphs("conv", (3, 5), None, (0,))[0], 128, 5),
+}
+
+
+def settings(batch: int) -> dict[str, Solver[Any]]:
+    """Everything that is tried."""
+    tried: dict[str, Solver[Any]] = {}
+    for lr in (0.003, 0.01, 0.03, 0.1):
+        tried[f"adam {lr}"] = straight_through("adam", lr=lr, batch=batch)
+    for lr in (0.03, 0.1, 0.3, 1.0):
+        tried[f"sgd {lr}"] = straight_through("sgd", lr=lr, batch=batch)
+    for adaptivity in (0.003, 0.01, 0.03):
+        for threshold in (0.0003, 0.001, 0.003):
+            name = f"bop {adaptivity} {threshold}"
+            tried[name] = bop(adaptivity=adaptivity, threshold=threshold, batch=batch)
+    for lr in (0.001, 0.003, 0.01, 0.03):
+        tried[f"bayesbinn {lr}"] = bayesbinn(lr=lr, batch=batch)
+    return tried
+
+
+def main() -> None:
+    """Search the tasks named, or all."""
+    torch.set_num_threads(1)
+    for name in sys.argv[1:] or TASKS:
+        make, batch, epochs = TASKS[name]
+        graph = make()
+        found = []
+        for label, solver in settings(batch).items():
+            every = int(solver.epoch_steps(graph)[0])
+            begun = time.perf_counter()
+            solution = run(solver, graph, seed=1, max_steps=epochs * every, score_every=every)
+            best, last = solution.best_accuracy.mean(), solution.accuracy.mean()
+            found.append((float(best), float(last), label, time.perf_counter() - begun))
+        print(f"{name}: {graph.num_problems} problems, batch {batch}, {epochs} epochs")
+        for best, last, label, seconds in sorted(found, reverse=True):
+            print(f"  {label:24s} best {best:.4f}  last {last:.4f}  {seconds:5.1f} s")
+
+
+if __name__ == "__main__":
+    main()
