@@ -45,7 +45,7 @@ CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Méza
 SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from first to last step
 SOFTER = (0.5, 2.0)  # the same in batches, whose first factors would otherwise settle everything
 MOST_BATCHES = 64  # by then marginals of crowded problems know what polish needs as a start
-COMPILED_FLIPS, OTHER_FLIPS = 1_000_000, 20_000  # a second's work or less
+LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by what a flip costs
 DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much as polishing
 
 
@@ -63,8 +63,8 @@ def portfolio(
     stages: which of them, in this order. update: messages of the second stage; None takes the
     closed form for perceptrons and sampled flips or counts for other networks. rate: how fast
     the first reinforced attempt commits; None follows the crowding. flips: proposals of search
-    and polish each, for every problem; None takes 1,000,000 where a kernel follows them, 20,000
-    elsewhere.
+    and polish each, for every problem; None takes 1,000,000 for perceptrons, 200,000 for other
+    networks of this package's layers and 20,000 for anything else.
     """
     unknown = [name for name in stages if name not in NAMES]
     if unknown or not stages:
@@ -72,7 +72,8 @@ def portfolio(
     shape = Shape(graph)
     if flips is None:
         compiled = all(search.compiled for search in flip_searches(graph))
-        flips = COMPILED_FLIPS if compiled else OTHER_FLIPS
+        network_flips = NETWORK_FLIPS if compiled else OTHER_FLIPS
+        flips = LINEAR_FLIPS if shape.linear else network_flips
     made = {
         "sbp": lambda: _sbp(shape),
         "search": lambda: None if shape.batch else _search("search", flips, rounds=2),
