@@ -235,6 +235,7 @@ FAULTS = {
     "bias must be at least 0": {"bias": -1},
     "a hidden layer must be at least 1": {"hidden": (0,)},
     "hidden layers or a module": {"hidden": (2,), "module": BinaryLinear(12, 1)},
+    "device 'tpu' is not here": {"device": "tpu"},
     "the module has 3 outputs": {"module": BinaryLinear(12, 3)},
 }
 

@@ -11,28 +11,24 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
-    check_consistent_length,
     check_is_fitted,
     check_random_state,
-    column_or_1d,
     validate_data,
 )
 from torch import nn
 
 from vitrail import __version__
-from vitrail.data.bits import PIXEL_RANGE, BitColumns, bit_range
-from vitrail.data.cells import CELL_TYPES, column_names, is_missing
+from vitrail.data.bits import BitColumns
 from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding
 from vitrail.data.encoders import TableEncoder
 from vitrail.data.errors import DataError
 from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
+from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, fitted_encoder
 from vitrail.model import Model, Shape, as_inputs
 from vitrail.nn import evaluate, num_weights
 from vitrail.posterior import equal_shares, fitted_scale, posterior_networks
@@ -51,6 +47,7 @@ from vitrail.training import Examples, nets_of, train
 
 Auto = Literal["auto"]
 SIGNS = (-1.0, 1.0)
+GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 
 
@@ -201,7 +198,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         anything: Any = {"dtype": None, "ensure_all_finite": "allow-nan"}
         array = check_array(X, estimator=self, **anything)
         if array.dtype.kind == "O":
-            _check_cells(array)
+            check_cells(array)
         validate_data(self, array, reset=reset, skip_check_array=True)
         return array
 
@@ -209,8 +206,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         """Encode, train, and keep what was found; from the start, or on from the last marginals."""
         begun = time.perf_counter()
         table = self._table(X, reset=fresh)
-        y = _labels(y, table)
-        weight = _checked_weights(y, sample_weight)
+        y = checked_labels(y, table)
+        weight = checked_weights(y, sample_weight)
         if fresh:
             self._calls = 0
             self._front = self._settle_front(table, y, weight, classes)
@@ -231,7 +228,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             nets,
             net.plan,
             seed=(front.seed + self._calls) % MAX_SEED,
-            device=_device(self.device),
+            device=net.device,
             earlier=earlier,
             log_prior=None if earlier is None else earlier.log_odds,
             progress=bool(self.verbose),
@@ -251,7 +248,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 f"expected at least two rows to learn from, got {len(y)} sample; add rows"
             )
         coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
-        encoder, range_ = _fitted_encoder(table, weight)
+        encoder, range_ = fitted_encoder(table, weight)
         coding = _unless_auto(self.inputs, "bipolar" if range_ == SIGNS else "binary")
         usual = 0 if self.module is not None else auto_bias(coding)
         bias = checked_count("bias", _unless_auto(self.bias, usual), 0)
@@ -268,9 +265,12 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         def plan_of(shape: Shape) -> Plan:
             return self._plan(Problem(num_factors, shape.hidden, shape.num_weights))
 
+        def device_of(shape: Shape) -> str:
+            return _device(self.device, sum(len(net.labels) for net in nets), shape.num_weights)
+
         if self.module is not None:
             shape = _shape_of(self.module, front.num_inputs, front.num_outputs)
-            return _Net(shape, self.module, plan_of(shape), False)
+            return _Net(shape, self.module, plan_of(shape), device_of(shape), False)
         sizes = HIDDEN_SIZES if isinstance(self.hidden, str) else (tuple(self.hidden),)
         for units in (units for hidden in sizes for units in hidden):
             checked_count("a hidden layer", units, 1)
@@ -279,19 +279,17 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         searches = self.polish == AUTO and any(plan.polish for plan in plans)
         shape, plan = shapes[-1], plans[-1]
         if len(shapes) == 1 and self.predictor == "posterior":
-            return _Net(shape, shape.build(), plan, False)
+            return _Net(shape, shape.build(), plan, device_of(shape), False)
         if len(shapes) == 1 and not searches:
-            return _Net(shape, shape.build(), plan, False)
-        choosing = Choosing(
-            examples, front.num_classes, front.pairs, front.seed, _device(self.device)
-        )
+            return _Net(shape, shape.build(), plan, device_of(shape), False)
+        choosing = Choosing(examples, front.num_classes, front.pairs, front.seed, device_of(shape))
         choice, interrupted = choose(choosing, shapes, plan_of)
         if choice is not None:
             shape = Shape.of_mlp(front.num_inputs, choice.hidden, front.num_outputs)
             plan = replace(plan_of(shape), polish=choice.polish)
         if interrupted:
             plan = replace(plan, epochs=1, polish=0)  # the user wants an end
-        return _Net(shape, shape.build(), plan, interrupted)
+        return _Net(shape, shape.build(), plan, device_of(shape), interrupted)
 
     def _model(self, nets: list[Examples], num_rows: int, begun: float) -> Model:
         front, net, trained, plan = self._front, self._net, self._trained, self.plan_
@@ -399,6 +397,7 @@ class _Net:
     shape: Shape
     module: nn.Module
     plan: Plan
+    device: str
     interrupted: bool  # Ctrl-C came while the net was being chosen
 
 
@@ -414,53 +413,6 @@ def _shape_of(module: nn.Module, num_inputs: int, num_outputs: int) -> Shape:
     return Shape(num_inputs, None, num_outputs, zeros.numel())
 
 
-def _fitted_encoder(
-    table: Any, weight: np.ndarray
-) -> tuple[TableEncoder | BitColumns, tuple[float, float] | None]:
-    """Bits as they are; a table by what the rows that count hold. With the range of bits."""
-    if isinstance(table, Table):
-        if table.image_shape is not None:
-            return BitColumns(tuple(table.columns), *PIXEL_RANGE), PIXEL_RANGE
-        rows = np.flatnonzero(weight)
-        return TableEncoder.fit(table.take(rows), weight=weight[rows]), None
-    frame = hasattr(table, "columns")
-    values = table.to_numpy() if frame else table
-    names = tuple(column_names(table))
-    found = bit_range(values)
-    if found is not None:
-        return BitColumns(names, *found), found
-    return TableEncoder.fit(table[weight > 0], weight=weight[weight > 0]), None
-
-
-def _checked_weights(y: np.ndarray, sample_weight: Any) -> np.ndarray:
-    """One weight a row, (rows,) float64, at least 0 and not all 0."""
-    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError("every sample weight is zero; give at least one row a positive weight")
-    return weight
-
-
-def _labels(y: Any, table: Any) -> np.ndarray:
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None; give one label a row")
-    y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y")
-    check_consistent_length(table, y)
-    check_classification_targets(y)
-    return y
-
-
-def _check_cells(array: np.ndarray) -> None:
-    """Raise scikit-learn's kind of error where a cell is neither text, number nor missing."""
-    for value in array.flat:
-        if not isinstance(value, CELL_TYPES) and not is_missing(value):
-            raise TypeError(
-                f"argument must be a string or a number, got {type(value).__name__}; "
-                "give text, numbers or booleans"
-            )
-
-
 def _unless_auto(value: Any, usual: Any) -> Any:
     """What the user chose, or what is usual."""
     return usual if isinstance(value, str) and value == AUTO else value
@@ -472,7 +424,11 @@ def _seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31))
 
 
-def _device(name: str) -> str:
+def _device(name: str, num_factors: int, num_weights: int) -> str:
+    """The device asked for; "auto" is a GPU where there is one and enough messages to fill it."""
     if name == AUTO:
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        large = num_factors * num_weights >= GPU_MESSAGES
+        return "cuda" if large and torch.cuda.is_available() else "cpu"
+    if name != "cpu" and not (name.startswith("cuda") and torch.cuda.is_available()):
+        raise ValueError(f"device {name!r} is not here; choose 'cpu', 'auto', or 'cuda' with a GPU")
     return name
