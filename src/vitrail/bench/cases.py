@@ -14,7 +14,6 @@ from vitrail.bench.measure import Ceilings, measured, peak_bytes
 from vitrail.data import mnist
 from vitrail.factors import Network, Perceptron, network, perceptron
 from vitrail.graph import FactorGraph, factor_graph
-from vitrail.kernels.dispatch import BackendError
 from vitrail.nn import paper_conv, paper_mlp
 from vitrail.random import Key
 from vitrail.solvers import s4p
@@ -104,6 +103,8 @@ def belief_rows(
     net: Net, device: str, backends: tuple[str, ...], ceiling: Ceilings
 ) -> Iterator[Row]:
     """The paper's row of a net, then ours."""
+    from vitrail.kernels.dispatch import BackendError
+
     small = net.part(ERROR_FACTORS)
     truth = _reference(small)
     cavity = (small.belief - small.message.double()).clamp(-math.log(999), math.log(999))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_format
 import os
 import platform
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def run_bench(
     """
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("there is no CUDA device here; use --device cpu")
-    console = console or Console()
+    console = console or Console(width=None if sys.stdout.isatty() else 110)
     console.print(
         f"{_machine(device)}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     )
