@@ -7,7 +7,6 @@ import pytest
 from vitrail.cli import main
 from vitrail.experiments.capacity import SOLVERS, alpha_range, summary, trials, units
 
-
 LIMIT = 600.0  # seconds; kernels may have to be compiled first, on a busy machine
 
 
