@@ -4,7 +4,15 @@ import math
 
 import pytest
 
-from vitrail.experiments.claims import Difference, Verdict, judged, mean, paired, spread
+from vitrail.experiments.claims import (
+    Difference,
+    Verdict,
+    found_or_decoded,
+    judged,
+    mean,
+    paired,
+    spread,
+)
 
 CLEAR_GAIN = Difference(0.1, 0.01, 20)
 CLEAR_LOSS = Difference(-0.1, 0.01, 20)
@@ -43,3 +51,16 @@ def test_mean_and_spread():
     assert mean([1.0, 3.0]) == 2.0
     assert spread([1.0, 3.0]) == pytest.approx(math.sqrt(2))
     assert spread([1.0]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("best", "decoded", "verdict"),
+    [
+        (CLEAR_GAIN, CLEAR_GAIN, Verdict.HOLDS),
+        (CLEAR_GAIN, CLEAR_LOSS, Verdict.PARTLY),
+        (NOTHING, CLEAR_LOSS, Verdict.FAILS),
+        (NOTHING, NOTHING, Verdict.OPEN),
+    ],
+)
+def test_better_configurations_may_be_found_without_being_decoded(best, decoded, verdict):
+    assert found_or_decoded(best, decoded) == verdict

@@ -79,6 +79,18 @@ def judged(differences: Sequence[Difference]) -> Verdict:
     return Verdict.OPEN
 
 
+def found_or_decoded(best: Difference, decoded: Difference) -> Verdict:
+    """For a claim of better configurations: found among all tracks, and decoded from marginals.
+
+    It holds when both gain clearly, in part when only one does, fails when neither does and one
+    loses clearly.
+    """
+    gains = [best.above, decoded.above]
+    if any(gains):
+        return Verdict.HOLDS if all(gains) else Verdict.PARTLY
+    return Verdict.FAILS if best.below or decoded.below else Verdict.OPEN
+
+
 def mean(values: Sequence[float]) -> float:
     """Arithmetic mean; NaN of nothing."""
     return math.fsum(values) / len(values) if values else math.nan

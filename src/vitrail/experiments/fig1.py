@@ -13,7 +13,7 @@ from itertools import product
 from math import sqrt
 from typing import Literal
 
-from vitrail.experiments.claims import Claim, Verdict, judged, mean, paired
+from vitrail.experiments.claims import Claim, Verdict, found_or_decoded, judged, mean, paired
 from vitrail.experiments.experiment import (
     Experiment,
     Table,
@@ -288,7 +288,7 @@ def _more_draws(config: Config, rows: Rows) -> Claim:
         f"{max(config.survey_samples)} survey samples instead of {min(config.survey_samples)} "
         f"change the best decoded accuracy by {decoded}, and the best configuration among all "
         f"tracks by {best} (more tracks are also more looks).",
-        judged([decoded]),
+        found_or_decoded(best, decoded),
     )
 
 
