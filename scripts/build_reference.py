@@ -105,7 +105,7 @@ def _cell(text: str) -> str:
 
 def main() -> int:
     """Write the pages, or compare them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="only compare")
     check = parser.parse_args().check
     stale = []

@@ -10,9 +10,14 @@ from vitrail.solvers.interrupts import interrupts_wait
 
 def test_an_interrupt_comes_after_the_block():
     done = []
-    with pytest.raises(KeyboardInterrupt), interrupts_wait():
-        os.kill(os.getpid(), signal.SIGINT)
-        done.append(True)
+
+    def interrupted():
+        with interrupts_wait():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert done
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
