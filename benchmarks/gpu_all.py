@@ -33,7 +33,15 @@ def main() -> int:
         except ImportError:
             failed = without_pytest()
         else:
-            failed = int(pytest.main(["-q", "-x", "--no-header", str(ROOT / "tests" / "gpu")]))
+            options_of_pytest = [
+                "-q",
+                "-x",
+                "--noconftest",
+                "-W",
+                "default",
+                str(ROOT / "tests/gpu"),
+            ]
+            failed = int(pytest.main(options_of_pytest))
         print("kernels equal their definitions" if not failed else f"FAILED: {failed}", flush=True)
     from vitrail.bench import run_bench
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -15,6 +14,7 @@ from vitrail.data import mnist
 from vitrail.factors import Network, Perceptron, network, perceptron
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.nn import paper_conv, paper_mlp
+from vitrail.numerics import DEFAULT_MEMORY, SAMPLED_LIMIT
 from vitrail.random import Key
 from vitrail.solvers import s4p
 from vitrail.solvers.base import Feedback
@@ -107,9 +107,9 @@ def belief_rows(
 
     small = net.part(ERROR_FACTORS)
     truth = _reference(small)
-    cavity = (small.belief - small.message.double()).clamp(-math.log(999), math.log(999))
-    theirs = _paper_messages(small.factors, cavity, _fastest_chunk(small, cavity, device))
-    first = _paper_row(net, cavity, device, float((theirs - truth).square().mean()))
+    chunk = _fastest_chunk(net, device)
+    theirs = _paper_messages(small, chunk)
+    first = _paper_row(net, chunk, device, float((theirs - truth).square().mean()))
     yield first
     for name, backend, samples, update in updates(net.name, backends):
         try:
@@ -148,41 +148,35 @@ def _reference(net: Net) -> Tensor:
     return update.messages(Key(12), net.factors, net.belief, net.message).log_odds
 
 
-def _paper_messages(factors: Perceptron | Network, cavity: Tensor, chunk: int) -> Tensor:
-    index = torch.arange(factors.num_factors, device=cavity.device)
+def _paper_messages(net: Net, chunk: int) -> Tensor:
+    """Messages of all factors of the net by the paper's formulation, `chunk` factors at a time."""
+    cavity = (net.belief - net.message.double()).clamp(-SAMPLED_LIMIT, SAMPLED_LIMIT)
+    index = torch.arange(net.factors.num_factors, device=cavity.device)
     return torch.cat(
-        [paper.messages(factors.select(part), cavity[part], SAMPLES) for part in index.split(chunk)]
+        [
+            paper.messages(net.factors.select(part), cavity[part], SAMPLES)
+            for part in index.split(chunk)
+        ]
     ).double()
 
 
-def _fastest_chunk(net: Net, cavity: Tensor, device: str) -> int:
+def _fastest_chunk(net: Net, device: str) -> int:
     """Factors at a time for which the paper's formulation runs fastest."""
     times = {}
-    for chunk in (1, 2, 4, 8, 16, 32) if device == "cpu" else (4, 16, 64):
-        part, mine = net.part(chunk), cavity[:chunk]
-        work = measured(
-            lambda part=part, mine=mine: paper.messages(part.factors, mine, SAMPLES),
-            device,
-            0.05,
-            3,
-        )
-        times[work.seconds / len(mine)] = chunk
+    for chunk in (1, 2, 4, 8, 16, 32) if device == "cpu" else (4, 16, 64, 256):
+        part = net.part(chunk)
+        work = measured(lambda part=part, m=chunk: _paper_messages(part, m), device, 0.05, 3)
+        times[work.seconds / len(part.message)] = chunk
         if work.seconds > PAPER_SECONDS / 4:
             break
     return times[min(times)]
 
 
-def _paper_row(net: Net, cavity: Tensor, device: str, error: float) -> Row:
-    small = net.part(ERROR_FACTORS)
-    chunk = _fastest_chunk(small, cavity, device)
-    one = measured(
-        lambda: paper.messages(small.part(chunk).factors, cavity[:chunk], SAMPLES), device, 0.1, 3
-    )
-    slice_ = min(ERROR_FACTORS, max(chunk, round(PAPER_SECONDS / 3 * chunk / one.seconds)))
-    part = small.part(slice_)
-    spent = measured(
-        lambda: _paper_messages(part.factors, cavity[:slice_], chunk), device, PAPER_SECONDS / 3, 3
-    )
+def _paper_row(net: Net, chunk: int, device: str, error: float) -> Row:
+    one = measured(lambda: _paper_messages(net.part(chunk), chunk), device, 0.1, 3)
+    affordable = round(PAPER_SECONDS / 3 * chunk / one.seconds)
+    part = net.part(max(chunk, affordable))
+    spent = measured(lambda: _paper_messages(part, chunk), device, PAPER_SECONDS / 3, 3)
     total = net.factors.num_factors
     return Row(
         net.name,
@@ -240,7 +234,12 @@ def survey_step(
     graph: FactorGraph, backend: str, survey_samples: int = SURVEY_SAMPLES, bins: int = BINS
 ) -> Callable[[], object]:
     """One update of all factors by S4P, the state going on from call to call."""
-    solver = s4p(flip(SAMPLES, backend=backend), survey_samples=survey_samples, bins=bins)  # pyright: ignore
+    solver = s4p(
+        flip(SAMPLES, backend=backend),  # pyright: ignore[reportArgumentType]
+        survey_samples=survey_samples,
+        bins=bins,
+        memory=DEFAULT_MEMORY if graph.device.type == "cpu" else 4 * DEFAULT_MEMORY,
+    )
     feedback = Feedback(
         torch.zeros(1, dtype=torch.float64, device=graph.device),
         torch.ones(1, dtype=torch.bool, device=graph.device),

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.kernels.cuda_flip import double, flips, perceptron_low
-from vitrail.kernels.cuda_philox import blocks_of, lanes32, warps_of
+from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes32, warps_of
 from vitrail.kernels.cuda_rows import settled
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
@@ -68,7 +68,7 @@ def _old_sums(
     _store_sums(values, inside, units, num_bins, bins, used, shift, out, at)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=(*ADDRESS, "b0", "b1", "c0", "c1"))
 def _pairs(
     chances, centre, spread, quantiles, edges, inputs, labels, ids, pairs, limit, arity,
     step_number, k0, k1, b0, b1, c0, c1,
@@ -130,11 +130,11 @@ def _mix(
         mass_of + most[:, None].to(tl.int64) * KNOWN + kinds[None, :],
         mask=known[None, :] & (tally > 0), other=0,
     )  # fmt: skip
-    mass = tally * masses.to(tl.int32)
+    mass = tally * masses
     total = tl.sum(mass, 1)
     bins = tl.arange(0, BINS)
     used = bins < num_bins
-    fresh = tl.zeros([EDGES, BINS], tl.int32)
+    fresh = tl.zeros([EDGES, BINS], tl.int64)
     for kind in range(KNOWN):
         mine = tl.sum(tl.where(kinds[None, :] == kind, mass, 0), 1)
         fresh += tl.where(bins[None, :] == tl.load(bin_of + kind).to(tl.int32), mine[:, None], 0)
