@@ -44,6 +44,7 @@ class Choosing:
     pairs: bool
     seed: int
     device: str
+    progress: bool = False  # bars on a terminal
 
     def folds(self) -> list[tuple[Examples, Examples]]:
         """(train, held out) parts: the same share of every class, and few if there are many rows.
@@ -96,7 +97,14 @@ def choose(
     nets = [net for seen, _ in parts for net in nets_of(seen, choosing.num_classes, choosing.pairs)]
     for shape in shapes:
         module, plan = shape.build(), replace(plan_of(shape), restarts=1)
-        found = train(module, nets, plan, seed=choosing.seed, device=choosing.device)
+        found = train(
+            module,
+            nets,
+            plan,
+            seed=choosing.seed,
+            device=choosing.device,
+            progress=choosing.progress,
+        )
         for polish, bits in ((plan.polish, found.best), (0, found.unpolished)):
             candidate = Choice(shape.hidden or (), polish, choosing.hits(module, bits, parts))
             if best is None or clearly_better(candidate.hits, best.hits, weight):

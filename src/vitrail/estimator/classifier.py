@@ -282,7 +282,14 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             return _Net(shape, shape.build(), plan, device_of(shape), False)
         if len(shapes) == 1 and not searches:
             return _Net(shape, shape.build(), plan, device_of(shape), False)
-        choosing = Choosing(examples, front.num_classes, front.pairs, front.seed, device_of(shape))
+        choosing = Choosing(
+            examples,
+            front.num_classes,
+            front.pairs,
+            front.seed,
+            device_of(shape),
+            bool(self.verbose),
+        )
         choice, interrupted = choose(choosing, shapes, plan_of)
         if choice is not None:
             shape = Shape.of_mlp(front.num_inputs, choice.hidden, front.num_outputs)
