@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from vitrail.cli import main
 from vitrail.experiments import fig1, fig2, fig3, fig4, fig5
 from vitrail.experiments.methods import GD, SBP, SNMP
 from vitrail.experiments.report import page
@@ -131,3 +132,21 @@ def test_both_sizes_say_what_they_expect_to_take():
     full = sum(plan.seconds(2) for plan in plans("all", quick=False))
     assert quick <= 10 * 60
     assert full <= 90 * 60
+
+
+def test_the_command_makes_the_page_and_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(FIGURES, "fig3", replace(FIGURES["fig3"], quick=TINY["fig3"]))
+    command = ["reproduce", "fig3", "--quick", "--out", str(tmp_path / "out"), "--jobs", "1"]
+    for _ in range(2):
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        assert not ended.value.code
+    assert "no evidence about the paper" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "the paper says" in capsys.readouterr().out
+
+
+def test_the_command_refuses_an_unknown_figure(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", "fig9", "--out", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "no figure 'fig9'" in capsys.readouterr().err

@@ -75,7 +75,12 @@ def _with_bar(
         }
 
         def advance(plan: Plan, done: Done) -> None:
-            bar.advance(tasks[plan.experiment.name])
+            name, total = plan.experiment.name, len(plan.units)
+            bar.advance(tasks[name])
+            finished = int(bar.tasks[tasks[name]].completed)
+            # a log file has no bar: a line every tenth
+            if not console.is_terminal and finished * 10 // total > (finished - 1) * 10 // total:
+                console.print(f"{name}: {finished} of {total}")
 
         return run(figure, quick=quick, out=folder, jobs=jobs, progress=advance)
 

@@ -38,7 +38,8 @@ class Experiment(Generic[ConfigT]):
     draw: Callable[[ConfigT, Rows, int], Figure]
     tables: Callable[[ConfigT, Rows], Sequence[Table]]
     claims: Callable[[ConfigT, Rows], Sequence[Claim]]
-    columns: int = 3
+    columns: int = 3  # panels side by side on a wide page
+    narrow: int = 1  # and on a phone
 
 
 AnyExperiment = Experiment[Any]

@@ -196,4 +196,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     claims=claims,
     columns=6,
+    narrow=2,
 )

@@ -29,7 +29,6 @@ FIGURES: dict[str, AnyExperiment] = {
 }
 ALL = "all"
 PACKAGES = ("torch", "numpy", "numba", "scikit-learn", "matplotlib", "joblib")
-NARROW = 1  # columns of a drawing for a phone
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def make(plan: Plan, out: Path, jobs: int, progress: Callable[[Done], None]) -> 
     rows = [row for part in done for row in part.rows]
     experiment, config = plan.experiment, plan.config
     wide = experiment.draw(config, rows, experiment.columns)
-    narrow = experiment.draw(config, rows, NARROW)
+    narrow = experiment.draw(config, rows, experiment.narrow)
     save(wide, out / f"{experiment.name}.png")
     result = Result(
         plan,
