@@ -7,27 +7,41 @@ from torch import Tensor, nn
 
 from vitrail.decode import samples
 from vitrail.model import SHARE_LATTICE, class_chances, iter_margins, net_chances
-from vitrail.random import Key
+from vitrail.random import MAX_SEED, Key
 from vitrail.solvers.sampling import posterior_samples
 from vitrail.training import Examples, graph_of
 
-SCALES = tuple(2.0 ** (k / 2) for k in range(-16, 7))  # candidates for the scale of margins
+NEAR = 4.0  # log-odds: a chain near a network begins with two percent of its bits flipped
+SCALES = tuple(2.0 ** (k / 2) for k in range(-16, 11))  # candidates for the scale of margins
 CALIBRATION_ROWS = 4096  # enough to place one number
 
 
 def posterior_networks(
-    module: nn.Module, nets: list[Examples], log_odds: Tensor, num: int, beta: float, seed: int
+    module: nn.Module,
+    nets: list[Examples],
+    log_odds: Tensor,
+    best: Tensor,
+    num: int,
+    beta: float,
+    seed: int,
 ) -> Tensor:
-    """`num` networks (num, N, A) bool of the posterior, begun at the marginals (N, A), log-odds.
+    """`num` networks of the posterior, (num, N, A) bool, by short chains.
 
-    A net without examples is drawn from its marginals alone.
+    Every other chain begins at a draw from the marginals (N, A), log-odds, the others near the
+    best network (N, A): marginals cover more of the posterior, the best network lies where most
+    of its mass is. A net without examples is drawn from its marginals alone.
     """
     present = [number for number, examples in enumerate(nets) if len(examples.labels)]
     graph = graph_of(module, [nets[number] for number in present], beta, restarts=1)
     networks = samples(Key(seed), log_odds.flatten(), num).reshape(num, *log_odds.shape)
-    start = log_odds[present].flatten()
-    drawn = posterior_samples(Key(seed), graph, start, num, beta=beta)
-    networks[:, present] = drawn.reshape(num, len(present), -1)
+    near_best = torch.where(best, NEAR, -NEAR).double()
+    for first, start in enumerate((log_odds, near_best)):
+        mine = slice(first, None, 2)
+        count = len(range(num)[mine])
+        if count:
+            key = Key((seed + first) % MAX_SEED)
+            drawn = posterior_samples(key, graph, start[present].flatten(), count, beta=beta)
+            networks[mine, present] = drawn.reshape(count, len(present), -1)
     return networks
 
 

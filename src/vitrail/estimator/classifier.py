@@ -63,7 +63,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     solver         "auto", "bp", "sbp", "ste", … as in `vitrail.settings.SOLVERS`
     predictor      "best": the one network that is saved, probabilities from its margin;
                    "posterior": the average over networks drawn from the posterior, by short
-                   chains that begin at the marginals
+                   chains that begin at the marginals and at the best network
     multiclass     "argmax": one net with an output a class; "ovo": a net for each pair of classes
     inputs         how the net reads a bit: "binary" as 0/1, "bipolar" as ±1
     bias           number of constant inputs
@@ -305,7 +305,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         if self.predictor == "posterior":
             marginals = trained.log_odds[trained.chosen, torch.arange(len(nets))]
             networks = posterior_networks(
-                net.module, nets, marginals, self.networks, plan.beta, front.seed
+                net.module, nets, marginals, trained.best, self.networks, plan.beta, front.seed
             )
             shares = equal_shares(self.networks, len(nets))
         scale = fitted_scale(net.module, nets, networks, shares)
