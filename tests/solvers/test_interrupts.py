@@ -8,6 +8,14 @@ import pytest
 from vitrail.solvers.interrupts import interrupts_wait
 
 
+@pytest.fixture(autouse=True)
+def pythons_own_handler():
+    """A shell that runs tests in the background has them ignore Ctrl-C; here it must arrive."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_an_interrupt_comes_after_the_block():
     done = []
 
