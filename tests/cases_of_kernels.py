@@ -5,14 +5,59 @@ from typing import TypeVar
 
 import torch
 
-from vitrail.factors import Factors, Perceptron, perceptron
+from vitrail.factors import Factors, Network, Perceptron, network, perceptron
 from vitrail.graph import indexed
-from vitrail.nn import Coding
+from vitrail.nn import (
+    BinaryConv2d,
+    BinaryLinear,
+    Coding,
+    Flatten,
+    Sequential,
+    Sign,
+    Threshold,
+    paper_conv,
+    paper_mlp,
+)
 from vitrail.random import THRESHOLD_ONE
 
 FactorsT = TypeVar("FactorsT", bound=Factors)
 
 ARITIES = [1, 7, 196, 1000, 4097]
+
+
+NETS = {
+    "paper-conv": (paper_conv, (1, 14, 14), 2),
+    "paper-mlp": (paper_mlp, (196,), 2),
+    "deep": (
+        lambda: Sequential(
+            BinaryLinear(6, 5),
+            Sign(),
+            BinaryLinear(5, 4, "binary"),
+            Threshold(),
+            BinaryLinear(4, 3),
+            Threshold(),
+            BinaryLinear(3, 1, "binary"),
+        ),
+        (6,),
+        2,
+    ),
+    "classes": (
+        lambda: Sequential(BinaryLinear(9, 5), Threshold(), BinaryLinear(5, 4)),
+        (9,),
+        4,
+    ),
+    "linear-classes": (lambda: BinaryLinear(11, 3), (11,), 3),
+    "padded-conv": (
+        lambda: Sequential(
+            BinaryConv2d(2, 3, 3, padding=1, coding="binary"),
+            Sign(),
+            Flatten(),
+            BinaryLinear(27, 3),
+        ),
+        (2, 3, 3),
+        3,
+    ),
+}
 
 
 def generator(seed: int) -> torch.Generator:
@@ -63,3 +108,12 @@ def extreme_thresholds(shape: tuple[int, ...], seed: int = 5) -> torch.Tensor:
     ordinary = torch.randint(0, THRESHOLD_ONE + 1, shape, generator=draw)
     pick = torch.randint(0, 8, shape, generator=draw)
     return torch.where(pick < 4, ends[pick.clamp(max=3)], ordinary).to(torch.int32)
+
+
+def networks(net: str, num_factors: int) -> Network:
+    """Factors of the net of that name, on random inputs in {−1, 0, 1}."""
+    module, shape, classes = NETS[net]
+    draw = generator(num_factors)
+    inputs = torch.randint(-1, 2, (num_factors, *shape), generator=draw)
+    labels = torch.randint(0, classes, (num_factors,), generator=draw)
+    return renumbered(network(module(), inputs, labels, beta=2.0))

@@ -10,10 +10,12 @@ import os
 import pytest
 import torch
 from cases_of_kernels import (
+    NETS,
     beliefs,
     extreme_thresholds,
     generator,
     last_messages,
+    networks,
     perceptrons,
     renumbered,
     scattered,
@@ -27,14 +29,23 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
 # ruff: noqa: E402 (Triton reads the variable when kernels are imported)
 from vitrail.factors import network
 from vitrail.graph import factor_graph
-from vitrail.kernels import cuda_counting, cuda_draws, cuda_flip, cuda_survey
-from vitrail.nn import paper_conv
+from vitrail.kernels import (
+    cuda_counting,
+    cuda_draws,
+    cuda_flip,
+    cuda_gaussian,
+    cuda_network,
+    cuda_survey,
+)
+from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sequential, Sign, Threshold
+from vitrail.numerics import LATTICE
 from vitrail.random import Key
 from vitrail.solvers import s4p
 from vitrail.solvers.base import Feedback
 from vitrail.solvers.s4p import S4P
 from vitrail.surveys import gaussian
-from vitrail.updates import counting, flip
+from vitrail.updates import closed_form, counting, flip
+from vitrail.updates.base import Update
 from vitrail.updates.draws import configurations
 
 ARITIES = [1, 7, 196, 1000, 4097] if DEVICE == "cuda" else [1, 7, 196]
@@ -49,21 +60,51 @@ def test_configurations_equal_the_definition(arity):
     assert torch.equal(drawn, configurations(KEY, factors, threshold, 3))
 
 
-def conv(num_factors):
-    draw = generator(1)
-    inputs = torch.randint(0, 2, (num_factors, 1, 14, 14), generator=draw)
-    labels = torch.randint(0, 2, (num_factors,), generator=draw)
-    return renumbered(network(paper_conv(), inputs, labels, beta=2.0)).to(DEVICE)
-
-
-@pytest.mark.parametrize("tracks", [1, 2])
-def test_counts_of_any_network_equal_the_definition(tracks):
-    factors = conv(3)
-    threshold = extreme_thresholds((3, tracks, 89)).to(DEVICE)
-    expected = counting(9, backend="torch")._counts(KEY, factors, threshold, 9)
-    found = cuda_counting.counts(KEY, factors, threshold, 9)
+def check_counts(factors, tracks, samples):
+    threshold = extreme_thresholds((factors.num_factors, tracks, factors.arity)).to(DEVICE)
+    expected = counting(samples, backend="torch")._counts(KEY, factors, threshold, samples)
+    found = cuda_counting.counts(KEY, factors, threshold, samples)
     for mine, theirs in zip(found, expected, strict=True):
         assert torch.equal(mine.long(), theirs.long())
+
+
+@pytest.mark.parametrize(("tracks", "samples"), [(1, 1), (2, 9), (1, 33), (3, 70)])
+@pytest.mark.parametrize("net", NETS)
+def test_counts_equal_the_definition(net, tracks, samples):
+    if DEVICE == "cpu" and tracks * samples > (10 if net.startswith("paper") else 40):
+        pytest.skip("takes the interpreter minutes")
+    check_counts(networks(net, 5 if DEVICE == "cuda" else 2).to(DEVICE), tracks, samples)
+
+
+@pytest.mark.parametrize("net", NETS)
+def test_scores_of_a_pool_equal_the_definition(net):
+    factors = networks(net, 5).to(DEVICE)
+    states = torch.rand(45, factors.arity, generator=generator(3)).to(DEVICE) < 0.5
+    found = cuda_network.pool_scores(factors, states)
+    assert torch.equal(found, factors.score(states[None]))
+
+
+@pytest.mark.parametrize("arity", ARITIES)
+def test_counts_of_perceptrons_equal_the_definition(arity):
+    check_counts(renumbered(perceptrons(3, arity, "binary")).to(DEVICE), 2, 33)
+
+
+def test_counts_of_any_other_module_equal_the_definition():
+    draw = generator(1)
+    inputs = torch.randint(0, 2, (3, 1, 6, 6), generator=draw)
+    module = Sequential(BinaryConv2d(1, 2, 3), Threshold(), MaxPool2d(2), Flatten())
+    factors = network(
+        Sequential(module, BinaryLinear(8, 1)), inputs, torch.tensor([0, 1, 1]), beta=2.0
+    )
+    check_counts(renumbered(factors).to(DEVICE), 2, 9)
+
+
+def test_counts_of_an_empty_batch():
+    factors = networks("deep", 4).select(torch.empty(0, dtype=torch.int64)).to(DEVICE)
+    threshold = torch.empty(0, 1, factors.arity, dtype=torch.int32, device=DEVICE)
+    count_one, _, hits_all = cuda_counting.counts(KEY, factors, threshold, 5)
+    assert count_one.shape == threshold.shape
+    assert hits_all.shape == (0, 1)
 
 
 @pytest.mark.parametrize("coding", ["bipolar", "binary"])
@@ -74,6 +115,35 @@ def test_hits_equal_the_definition(arity, coding):
     expected = flip(5, backend="torch")._hits(KEY, factors, threshold, 5)
     for mine, theirs in zip(cuda_flip.hits(KEY, factors, threshold, 5), expected, strict=True):
         assert torch.equal(mine.long(), theirs)
+
+
+def one_hidden(num_inputs, num_hidden, coding, output_coding, activation):
+    draw = generator(num_inputs)
+    layers = BinaryLinear(num_inputs, num_hidden, coding), activation()
+    module = Sequential(*layers, BinaryLinear(num_hidden, 1, output_coding))
+    inputs = torch.randint(-1, 2, (4, num_inputs), generator=draw)
+    labels = torch.randint(0, 2, (4,), generator=draw)
+    return renumbered(network(module, inputs, labels, beta=torch.linspace(1, 3, 4))).to(DEVICE)
+
+
+@pytest.mark.parametrize("activation", [Sign, Threshold])
+@pytest.mark.parametrize("output_coding", ["bipolar", "binary"])
+@pytest.mark.parametrize("coding", ["bipolar", "binary"])
+@pytest.mark.parametrize(("num_inputs", "num_hidden"), [(1, 1), (7, 3), (196, 2)])
+def test_flips_of_a_hidden_layer_equal_the_definition(
+    num_inputs, num_hidden, coding, output_coding, activation
+):
+    factors = one_hidden(num_inputs, num_hidden, coding, output_coding, activation)
+    arity, update = factors.arity, flip(5, backend="torch")
+    threshold = extreme_thresholds((4, 2, arity)).to(DEVICE)
+    expected = update._hits(KEY, factors, threshold, 5)
+    for mine, theirs in zip(cuda_flip.hits(KEY, factors, threshold, 5), expected, strict=True):
+        assert torch.equal(mine.long(), theirs)
+    belief, message = beliefs(arity).to(DEVICE), last_messages(4, arity).to(DEVICE)
+    defined = update.messages(KEY, factors, belief, message)
+    log_odds, starved = cuda_flip.messages(KEY, factors, belief, message, 5, update.limit)
+    assert torch.equal(log_odds, defined.log_odds)
+    assert torch.equal(starved, defined.starved)
 
 
 @pytest.mark.parametrize("beta", [0.5, math.inf])
@@ -135,3 +205,24 @@ def test_survey_steps_equal_the_definition(arity, beta, monkeypatch):
     for mine, theirs in zip(told_too, told, strict=True):
         assert torch.equal(mine.residual, theirs.residual)
         assert mine.starved == theirs.starved
+
+
+@pytest.mark.parametrize("on_probability", [True, False])
+@pytest.mark.parametrize("coding", ["bipolar", "binary"])
+@pytest.mark.parametrize("beta", [1.5, 40.0, math.inf])
+@pytest.mark.parametrize("arity", [*ARITIES, 64])
+def test_gaussian_sweeps_are_as_defined_to_1e_5(arity, beta, coding, on_probability):
+    factors = perceptrons(6, arity, coding, beta).to(DEVICE)
+    belief, message = beliefs(arity).to(DEVICE), 0.2 * last_messages(6, arity).to(DEVICE)
+    message = (message * LATTICE).round() / LATTICE
+    gamma = torch.linspace(0.3, 1, 6, dtype=torch.float64, device=DEVICE)
+    update = closed_form("gaussian")
+    expected = Update.sweep(update, KEY, factors, belief, message, gamma, on_probability)
+    new, moved, change = cuda_gaussian.gaussian_sweep(
+        factors, factors.scope, belief, message, update.limit, gamma, on_probability
+    )
+    error = (new - expected.messages).abs() / expected.messages.abs().clamp(min=1)
+    assert float(error.max()) < 1e-5
+    assert float((change - expected.change).abs().max()) < 1e-5
+    assert torch.equal(moved, factors.scope.total(new.double() - message.double(), arity))
+    assert torch.equal((new * LATTICE).round(), new * LATTICE)

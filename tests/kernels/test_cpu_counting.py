@@ -2,7 +2,14 @@
 
 import pytest
 import torch
-from cases_of_kernels import ARITIES, extreme_thresholds, generator, perceptrons, renumbered
+from cases_of_kernels import (
+    ARITIES,
+    NETS,
+    extreme_thresholds,
+    generator,
+    networks,
+    perceptrons,
+)
 
 from vitrail.factors import network
 from vitrail.kernels import cpu_counting
@@ -13,56 +20,11 @@ from vitrail.nn import (
     MaxPool2d,
     Sequential,
     Sign,
-    Threshold,
-    paper_conv,
-    paper_mlp,
 )
 from vitrail.random import Key
 from vitrail.updates import counting
 
 KEY = Key(seed=99, step=5)
-
-NETS = {
-    "paper-conv": (paper_conv, (1, 14, 14), 2),
-    "paper-mlp": (paper_mlp, (196,), 2),
-    "deep": (
-        lambda: Sequential(
-            BinaryLinear(6, 5),
-            Sign(),
-            BinaryLinear(5, 4, "binary"),
-            Threshold(),
-            BinaryLinear(4, 3),
-            Threshold(),
-            BinaryLinear(3, 1, "binary"),
-        ),
-        (6,),
-        2,
-    ),
-    "classes": (
-        lambda: Sequential(BinaryLinear(9, 5), Threshold(), BinaryLinear(5, 4)),
-        (9,),
-        4,
-    ),
-    "linear-classes": (lambda: BinaryLinear(11, 3), (11,), 3),
-    "padded-conv": (
-        lambda: Sequential(
-            BinaryConv2d(2, 3, 3, padding=1, coding="binary"),
-            Sign(),
-            Flatten(),
-            BinaryLinear(27, 3),
-        ),
-        (2, 3, 3),
-        3,
-    ),
-}
-
-
-def build(net, num_factors):
-    module, shape, classes = NETS[net]
-    draw = generator(num_factors)
-    inputs = torch.randint(-1, 2, (num_factors, *shape), generator=draw)
-    labels = torch.randint(0, classes, (num_factors,), generator=draw)
-    return renumbered(network(module(), inputs, labels, beta=2.0))
 
 
 def check(factors, threshold, samples):
@@ -76,7 +38,7 @@ def check(factors, threshold, samples):
 @pytest.mark.parametrize("num_factors", [1, 35])
 @pytest.mark.parametrize("net", NETS)
 def test_counts_equal_the_definition(net, num_factors, samples):
-    factors = build(net, num_factors)
+    factors = networks(net, num_factors)
     check(factors, extreme_thresholds((num_factors, 2, factors.arity)), samples)
 
 
@@ -89,7 +51,7 @@ def test_counts_of_perceptrons_equal_the_definition(arity, coding):
 
 @pytest.mark.parametrize("least_hits", [0, 20])
 def test_estimates_equal_the_definition(least_hits):
-    factors = build("paper-conv", 40)
+    factors = networks("paper-conv", 40)
     cavity = 2 * torch.randn(40, 1, 89, generator=generator(8), dtype=torch.float64)
     one, two = (
         counting(64, backend=backend, least_hits=least_hits).estimate(KEY, factors, cavity)
@@ -101,7 +63,7 @@ def test_estimates_equal_the_definition(least_hits):
 
 
 def test_an_empty_batch_has_no_counts():
-    factors = build("classes", 3).select(torch.empty(0, dtype=torch.int64))
+    factors = networks("classes", 3).select(torch.empty(0, dtype=torch.int64))
     found = cpu_counting.counts(KEY, factors, torch.empty(0, 1, 65, dtype=torch.int32), 8)
     assert [tuple(part.shape) for part in found] == [(0, 1, 65), (0, 1, 65), (0, 1)]
 

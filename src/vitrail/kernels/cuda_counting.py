@@ -1,7 +1,11 @@
 # pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
 # pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
 # (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
-"""`counting` on the GPU for factors of any kind: one launch draws, the net scores, one tallies."""
+"""`counting` on the GPU: one launch draws, the net scores, one launch tallies.
+
+Nets of this package's layers take 32 draws in a word, a launch a layer; any other classifier is
+scored by torch from bytes.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,45 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Classifiers, Factors
+from vitrail.kernels import cuda_network
 from vitrail.kernels.cuda_draws import MAX_ARITY, configurations
 from vitrail.kernels.cuda_philox import warps_of
 from vitrail.numerics import chunks
 from vitrail.random import Key
 
 MEMORY = 2**30  # bytes of states and of the net's scratch at a time
+
+
+@triton.jit
+def _ones(word):
+    """Bits set in words of 32, int32."""
+    word = word.to(tl.uint32)
+    word -= (word >> 1) & 0x55555555
+    word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
+    word = (word + (word >> 4)) & 0x0F0F0F0F
+    return ((word * 0x01010101) >> 24).to(tl.int32)
+
+
+@triton.jit
+def _tally_words(
+    words, met, count_one, hits_one, hits_all, arity, WORDS: tl.constexpr, SLOTS: tl.constexpr
+):
+    row = tl.program_id(0).to(tl.int64)
+    slots = tl.arange(0, SLOTS)
+    used = slots < arity
+    count = tl.zeros([SLOTS], tl.int32)
+    hits = tl.zeros([SLOTS], tl.int32)
+    total = tl.zeros([1], tl.int32)
+    for word in range(WORDS):
+        at = row * WORDS + word
+        bits = tl.load(words + at * arity + slots, mask=used, other=0)
+        good = tl.load(met + at)
+        count += _ones(bits)
+        hits += _ones(bits & good)
+        total += _ones(good)
+    tl.store(count_one + row * arity + slots, count, mask=used)
+    tl.store(hits_one + row * arity + slots, hits, mask=used)
+    tl.store(hits_all + row + tl.arange(0, 1), total)
 
 
 @triton.jit
@@ -42,7 +79,7 @@ def serves(factors: Factors, samples: int) -> bool:
 
 
 def counts(
-    key: Key, factors: Factors, threshold: Tensor, samples: int
+    key: Key, factors: Classifiers, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of S draws a track: those with each weight at one, those that also meet the label, all hits.
 
@@ -51,16 +88,45 @@ def counts(
     num_factors, tracks, arity = threshold.shape
     count_one, hits_one = torch.empty_like(threshold), torch.empty_like(threshold)
     hits_all = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
-    per_factor = tracks * samples * (arity + factors.row_bytes)
-    for rows in chunks(num_factors, per_factor, MEMORY):
+    own = cuda_network.layers_of(factors) is not None
+    of_track = samples * (arity + factors.row_bytes)
+    if own:
+        of_track = cuda_network.scratch_bytes(factors, samples)
+    fill = _from_words if own else _from_bytes
+    for rows in chunks(num_factors, tracks * of_track, MEMORY):
         whole = rows == slice(0, num_factors)
         index = torch.arange(rows.start, rows.stop, device=threshold.device)
         part = factors if whole else factors.select(index)
-        states = configurations(key, part, threshold[rows], samples)
-        score = part.score(states)
-        _tally[(part.num_factors * tracks,)](
-            states, score, count_one[rows], hits_one[rows], arity, samples,
+        fill(key, part, threshold[rows], samples, count_one[rows], hits_one[rows], hits_all[rows])
+    return count_one, hits_one, hits_all
+
+
+def _from_words(
+    key: Key, factors: Classifiers, threshold: Tensor, samples: int, count_one: Tensor,
+    hits_one: Tensor, hits_all: Tensor,
+) -> None:  # fmt: skip
+    """Fill the three counts of these factors, 32 draws in a word."""
+    tracks, arity = threshold.shape[1:]
+    words = cuda_network.packed(key, factors, threshold, samples)
+    met = cuda_network.met(factors, words, tracks, samples)
+    if len(words):
+        _tally_words[(len(words),)](
+            words, met, count_one, hits_one, hits_all, arity, words.shape[1],
             triton.next_power_of_2(arity), num_warps=warps_of(arity),
         )  # fmt: skip
-        hits_all[rows] = score.view(-1, tracks, samples).sum(2, dtype=torch.int32)
-    return count_one, hits_one, hits_all
+
+
+def _from_bytes(
+    key: Key, factors: Classifiers, threshold: Tensor, samples: int, count_one: Tensor,
+    hits_one: Tensor, hits_all: Tensor,
+) -> None:  # fmt: skip
+    """The same for a net of any modules, a byte for each bit."""
+    tracks, arity = threshold.shape[1:]
+    states = configurations(key, factors, threshold, samples)
+    score = factors.score(states)
+    if len(states):
+        _tally[(factors.num_factors * tracks,)](
+            states, score, count_one, hits_one, arity, samples, triton.next_power_of_2(arity),
+            num_warps=warps_of(arity),
+        )  # fmt: skip
+    hits_all[:] = score.view(-1, tracks, samples).sum(2, dtype=torch.int32)

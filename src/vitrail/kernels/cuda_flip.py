@@ -3,7 +3,8 @@
 # (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """`flip` on the GPU: one program a factor's row, everything in registers between draw and message.
 
-As on the CPU, only draws whose margin lies within a step of zero look at their weights.
+As on the CPU, only draws of a perceptron whose margin lies within a step of zero look at their
+weights.
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.graph import Dense
+from vitrail.kernels import cuda_one_hidden
 from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, warps_of
 from vitrail.kernels.cuda_rows import cavities, settled, write
 from vitrail.random import Key, threshold_edges
+
+MAX_HIDDEN = 32  # a draw takes a sum over the row for each hidden unit
+MAX_SLOTS = 2**13
 
 
 @triton.jit
@@ -49,21 +54,44 @@ def flips(
     return one + shared, zero + shared, met
 
 
+@triton.jit
+def _counted(
+    threshold, inputs, label, factor, first, step_number, k0, k1, slots, used,
+    SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
+    LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
+):  # fmt: skip
+    """`flips` of a perceptron (HIDDEN 0) or of a net with a hidden layer, inputs from memory."""
+    address = factor.to(tl.uint32)
+    number, k0, k1 = step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32)
+    if HIDDEN == 0:
+        x = tl.load(inputs + slots, mask=used, other=0).to(tl.int32)
+        one, zero, drawn = flips(
+            threshold, x, label, address, first, number, k0, k1, SAMPLES, LOW_OUTPUT, BLOCKS
+        )
+    else:
+        x = tl.load(inputs + slots % INPUTS, mask=used, other=0).to(tl.int32)
+        one, zero, drawn = cuda_one_hidden.flips(
+            threshold, x, label, address, first, number, k0, k1, SAMPLES, BLOCKS, INPUTS, HIDDEN,
+            LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
+        )  # fmt: skip
+    return one, zero, drawn
+
+
 @triton.jit(do_not_specialize=ADDRESS)
 def _hits(
-    threshold, inputs, labels, ids, one, zero, drawn, arity, tracks, step_number, k0, k1,
-    SAMPLES: tl.constexpr, LOW: tl.constexpr, BLOCKS: tl.constexpr,
+    threshold, inputs, labels, ids, one, zero, drawn, arity, width, tracks, step_number, k0, k1,
+    SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
+    LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     factor = row // tracks
-    first = (row % tracks).to(tl.int32) * SAMPLES
     slots = tl.arange(0, 8 * BLOCKS)
     used = slots < arity
     bounds = tl.load(threshold + row * arity + slots, mask=used, other=0)
-    x = tl.load(inputs + factor * arity + slots, mask=used, other=0).to(tl.int32)
-    found_one, found_zero, met = flips(
-        bounds, x, tl.load(labels + factor), tl.load(ids + factor).to(tl.uint32), first,
-        step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32), SAMPLES, LOW, BLOCKS,
+    found_one, found_zero, met = _counted(
+        bounds, inputs + factor * width, tl.load(labels + factor), tl.load(ids + factor),
+        (row % tracks).to(tl.int32) * SAMPLES, step_number, k0, k1, slots, used,
+        SAMPLES, BLOCKS, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
     )  # fmt: skip
     tl.store(one + row * arity + slots, found_one, mask=used)
     tl.store(zero + row * arity + slots, found_zero, mask=used)
@@ -73,8 +101,9 @@ def _hits(
 @triton.jit(do_not_specialize=ADDRESS)
 def _messages(
     belief, start, message, edges, inputs, labels, ids, logs, log_odds, starved, limit,
-    arity, log_stride, step_number, k0, k1,
-    SAMPLES: tl.constexpr, LOW: tl.constexpr, BLOCKS: tl.constexpr,
+    arity, width, log_stride, step_number, k0, k1,
+    SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
+    LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     slots = tl.arange(0, 8 * BLOCKS)
@@ -82,10 +111,10 @@ def _messages(
     limit = tl.load(limit)
     cavity = cavities(belief, tl.load(start + row), message + row * arity, slots, used, limit)
     bounds = tl.where(used, settled(cavity, edges), 0)
-    x = tl.load(inputs + row * arity + slots, mask=used, other=0).to(tl.int32)
-    one, zero, _ = flips(
-        bounds, x, tl.load(labels + row), tl.load(ids + row).to(tl.uint32), 0,
-        step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32), SAMPLES, LOW, BLOCKS,
+    one, zero, _ = _counted(
+        bounds, inputs + row * width, tl.load(labels + row), tl.load(ids + row), 0, step_number,
+        k0, k1, slots, used,
+        SAMPLES, BLOCKS, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
     )  # fmt: skip
     at = row * arity
     write(logs + row * log_stride, one, zero, limit, log_odds + at, starved + at, slots, used)
@@ -98,17 +127,28 @@ def double(value: float, device: torch.device) -> Tensor:
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons, whichever way they are spelled."""
-    return perceptron_low(factors) is not None
+    """Perceptrons, whichever way they are spelled, and one small hidden layer with one output."""
+    return _shape(factors) is not None
 
 
 def perceptron_low(factors: Factors) -> int | None:
     """What a zero bit stands for, where the factors are perceptrons."""
+    shape = _shape(factors)
+    return shape[3] if shape is not None and shape[1] == 0 else None
+
+
+def _shape(factors: Factors) -> tuple[int, int, int, int, int] | None:
+    """What kernels are told of a net: inputs and hidden units (0, 0 for perceptrons), and lows."""
     if isinstance(factors, Perceptron):
-        return factors.low
+        return 0, 0, 0, factors.low, 0
     net = factors.layers if isinstance(factors, Network) else None
-    single = net is not None and (net.num_hidden, net.num_outputs) == (0, 1)
-    return net.low_output if net is not None and single else None
+    if net is None or net.num_outputs > 1 or net.num_hidden > MAX_HIDDEN:
+        return None
+    if net.num_hidden == 0:
+        return 0, 0, 0, net.low_output, 0
+    if factors.arity > MAX_SLOTS:
+        return None
+    return net.num_inputs, net.num_hidden, net.low_hidden, net.low_output, net.low_activation
 
 
 def hits(
@@ -122,10 +162,11 @@ def hits(
     one, zero = torch.empty_like(threshold), torch.empty_like(threshold)
     drawn = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
     if threshold.numel():
+        inputs = factors.inputs.flatten(1).contiguous()
         _hits[(num_factors * tracks,)](
-            threshold.contiguous(), factors.inputs.flatten(1).contiguous(), factors.labels,
-            factors.ids, one, zero, drawn, arity, tracks, key.step, *key.words(), samples,
-            perceptron_low(factors), blocks_of(arity), num_warps=warps_of(arity),
+            threshold.contiguous(), inputs, factors.labels, factors.ids, one, zero, drawn, arity,
+            inputs.shape[1], tracks, key.step, *key.words(), samples, blocks_of(arity),
+            *_shape(factors), num_warps=warps_of(arity),
         )  # fmt: skip
     return one, zero, drawn
 
@@ -145,12 +186,11 @@ def messages(
     else:
         belief = factors.scope.gather(belief).flatten()
         start = torch.arange(factors.num_factors, device=belief.device) * arity
-    logs = factors.log_means(samples)
+    logs, inputs = factors.log_means(samples), factors.inputs.flatten(1).contiguous()
     _messages[(factors.num_factors,)](
-        belief, start, message.contiguous(), threshold_edges(message.device),
-        factors.inputs.flatten(1).contiguous(), factors.labels, factors.ids, logs, log_odds,
-        starved, double(limit, message.device), arity, 0 if len(logs) == 1 else samples + 1,
-        key.step, *key.words(), samples, perceptron_low(factors), blocks_of(arity),
-        num_warps=warps_of(arity),
+        belief, start, message.contiguous(), threshold_edges(message.device), inputs,
+        factors.labels, factors.ids, logs, log_odds, starved, double(limit, message.device),
+        arity, inputs.shape[1], 0 if len(logs) == 1 else samples + 1, key.step, *key.words(),
+        samples, blocks_of(arity), *_shape(factors), num_warps=warps_of(arity),
     )  # fmt: skip
     return log_odds, starved

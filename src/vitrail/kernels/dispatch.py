@@ -23,6 +23,7 @@ TWINS = {
     },
     "survey": {"numba": "vitrail.kernels.cpu_survey", "triton": "vitrail.kernels.cuda_survey"},
     "score": {"numba": "vitrail.kernels.cpu_score"},
+    "pool": {"triton": "vitrail.kernels.cuda_network"},
     "draw": {"triton": "vitrail.kernels.cuda_draws"},
 }
 DEVICE_OF = {"numba": "cpu", "triton": "cuda"}

@@ -13,39 +13,25 @@ keep their ratio. Nothing here branches or calls a library, so LLVM turns it int
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
+import torch
 from numba import njit
 from numpy import float32, int32
-from numpy.typing import NDArray
+from torch import Tensor
 
+from vitrail.factors import Perceptron
+from vitrail.graph import Dense
+from vitrail.kernels.mills import MILLS
 from vitrail.kernels.threads import over_rows
 
 LATTICE = float32(2.0**19)  # as in `vitrail.numerics`
 LARGEST = float32(1e9)  # bounds a, b, so that their squares stay finite in float32
 
-# M(z) = t·p(2t − 1), t = 1/(1 + 0.35 z): a least-squares fit with relative error 1.3e-8 on z ≥ 0
-_MILLS = tuple(
-    float32(c)
-    for c in (
-        0.253244274,
-        0.171495717,
-        0.0710990862,
-        0.0102359263,
-        -0.00511048361,
-        -0.00176732582,
-        0.000699422232,
-        0.000243993433,
-        -0.000136264564,
-        -2.321415e-05,
-        1.88620059e-05,
-    )
-)
 # all but reciprocals by approximation; arguments are clipped, so nothing is NaN or infinite
 _FINITE = {"contract", "nsz", "reassoc", "nnan", "ninf"}
-_M0, _M1, _M2, _M3, _M4, _M5, _M6, _M7, _M8, _M9, _M10 = _MILLS
+_M0, _M1, _M2, _M3, _M4, _M5, _M6, _M7, _M8, _M9, _M10 = map(float32, MILLS)
 
 
 @njit(inline="always", fastmath=_FINITE, error_model="numpy")
@@ -225,58 +211,43 @@ def _rows(
         change[factor] = largest
 
 
-@dataclass(frozen=True)
-class Swept:
-    """What a sweep over factors did."""
-
-    messages: NDArray[np.float32]  # (F, A) log-odds, on the lattice
-    moved: NDArray[np.float64]  # (V,): sum of new less old messages
-    change: NDArray[np.float32]  # (F,): largest change of a factor's messages as probabilities
-
-
 def gaussian_sweep(
-    inputs: NDArray[np.int8],
-    labels: NDArray[np.int64],
-    low: int,
-    beta: NDArray[np.float64],
-    belief: NDArray[np.float64],
-    start: NDArray[np.int64],
-    message: NDArray[np.float32],
+    factors: Perceptron,
+    scope: Dense,
+    belief: Tensor,
+    message: Tensor,
     limit: float,
-    damping: NDArray[np.float32],
+    damping: Tensor,
     on_probability: bool,
-) -> Swept:
-    """Damped messages of perceptrons on variables start…start+A−1, each row in one visit.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Damped messages of perceptrons, each row in one visit; rows are shared out over threads.
 
-    inputs (F, A), labels (F,), beta (F,), belief (V,), message (F, A): the last messages,
-    damping (F,): γ, the weight of the new ones. Rows are shared out over threads.
+    belief (V,), message (F, A): the last messages, damping (F,): γ, the weight of the new ones.
+    Returns messages (F, A) on the lattice, their sum less the old ones' (V,), and the largest
+    change of each factor's messages as probabilities (F,).
     """
-    out = np.empty_like(message)
-    change = np.empty(inputs.shape[0], np.float32)
-    moved = np.zeros_like(belief)
-    adding = Lock()
+    out, moved = torch.empty_like(message), torch.zeros_like(belief)
+    change = torch.empty(factors.num_factors)
+    total, adding = moved.numpy(), Lock()
+    given = (
+        factors.inputs.numpy(),
+        factors.labels.numpy(),
+        factors.low,
+        factors.beta.numpy(),
+        belief.numpy(),
+        scope.start.numpy(),
+        message.numpy(),
+        limit,
+        damping.to(torch.float32).numpy(),
+        on_probability,
+        out.numpy(),
+    )
 
     def part(first: int, last: int) -> None:
-        mine = np.zeros_like(belief)
-        _rows(
-            inputs,
-            labels,
-            low,
-            beta,
-            belief,
-            start,
-            message,
-            limit,
-            damping,
-            on_probability,
-            out,
-            mine,
-            change,
-            first,
-            last,
-        )
+        mine = np.zeros_like(total)
+        _rows(*given, mine, change.numpy(), first, last)
         with adding:  # sums on the lattice are exact, so their order does not show
-            np.add(moved, mine, out=moved)
+            np.add(total, mine, out=total)
 
-    over_rows(part, inputs.shape[0], inputs.shape[1])
-    return Swept(out, moved, change)
+    over_rows(part, factors.num_factors, factors.arity)
+    return out, moved, change

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +11,15 @@ from torch import Tensor
 from vitrail.factors import Factors
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import THRESHOLD_ONE, Key, Stream, bernoulli, thresholds
-from vitrail.updates.base import Estimate, Messages, Update, _joined, checked_count
+from vitrail.updates.base import (
+    Backend,
+    Estimate,
+    Messages,
+    Update,
+    _joined,
+    checked_backend,
+    checked_count,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +34,7 @@ class Pooled(Update):
 
     samples: int
     smoothing: float = 1.0
+    backend: Backend = "auto"
 
     def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
         return self._as_messages(self.estimate(key, factors, belief, message))
@@ -39,7 +49,13 @@ class Pooled(Update):
         cavity = cavity.clamp(-self.limit, self.limit)
         shift = _log_odds(thresholds(cavity)) - factors.scope.gather(_log_odds(thresholds(belief)))
         rows_in_pool = 1 if factors.scope.shared else factors.num_factors
-        per_factor = self.samples * (factors.row_bytes + 40)
+        twin = self._twin(factors)
+        scratch = (
+            self.samples * factors.row_bytes
+            if twin is None
+            else twin.scratch_bytes(factors, self.samples)
+        )
+        per_factor = 40 * self.samples + scratch
         per_factor += 9 * self.samples * factors.arity * rows_in_pool // factors.num_factors
         parts = []
         for rows in chunks(factors.num_factors, per_factor, self.memory):
@@ -47,15 +63,24 @@ class Pooled(Update):
             parts.append(self._estimate(factors.select(index), pool, shift[rows]))
         return _joined(parts, cavity[:, None])
 
+    def _twin(self, factors: Factors) -> Any:
+        """The compiled module that scores a shared pool, if any."""
+        from vitrail.kernels import dispatch
+
+        lanes = factors.num_factors * self.samples * factors.arity
+        twin = dispatch.find("pool", self.backend, factors, lanes, self.samples)
+        return twin if factors.scope.shared else None
+
     def _estimate(self, factors: Factors, pool: Tensor, shift: Tensor) -> Estimate:
         states = factors.scope.gather(pool).transpose(0, 1)  # (F or 1, S, A)
+        twin = self._twin(factors)
+        score = factors.score(states) if twin is None else twin.pool_scores(factors, states[0])
+        score = score.to(torch.float64)  # (F, S)
         ones = states.to(torch.float64)
-        score = factors.score(states).to(torch.float64)  # (F, S)
-        log_weight = torch.einsum("fsa,fa->fs", ones, shift)
+        log_weight = _by_row(shift, ones.transpose(1, 2))
         weight = torch.exp(log_weight - log_weight.amax(1, keepdim=True))
         mass_all, hits_all = weight.sum(1, keepdim=True), (weight * score).sum(1, keepdim=True)
-        mass_one = torch.einsum("fs,fsa->fa", weight, ones)
-        hits_one = torch.einsum("fs,fsa->fa", weight * score, ones)
+        mass_one, hits_one = _by_row(weight, ones), _by_row(weight * score, ones)
         # smoothing in units of a draw of average weight
         extra = self.smoothing * mass_all / self.samples
         mean = hits_all / mass_all
@@ -75,6 +100,13 @@ class Pooled(Update):
         )
 
 
+def _by_row(rows: Tensor, matrices: Tensor) -> Tensor:
+    """Row f (F, n) times matrix f of (F, n, m), or times the only one: (F, m)."""
+    if matrices.shape[0] == 1:
+        return rows @ matrices[0]
+    return torch.bmm(rows[:, None], matrices)[:, 0]
+
+
 def _open(threshold: Tensor) -> Tensor:
     """Thresholds kept off 0 and 1: a pool must be able to show both values of a variable."""
     return threshold.clamp(1, THRESHOLD_ONE - 1)
@@ -85,6 +117,17 @@ def _log_odds(threshold: Tensor) -> Tensor:
     return torch.logit(_open(threshold).to(torch.float64) / THRESHOLD_ONE)
 
 
-def pooled(samples: int = 512, *, smoothing: float = 1.0, memory: int = DEFAULT_MEMORY) -> Pooled:
+def pooled(
+    samples: int = 512,
+    *,
+    smoothing: float = 1.0,
+    memory: int = DEFAULT_MEMORY,
+    backend: Backend = "auto",
+) -> Pooled:
     """Sampled messages from one shared pool; for large F."""
-    return Pooled(samples=checked_count("samples", samples), smoothing=smoothing, memory=memory)
+    return Pooled(
+        samples=checked_count("samples", samples),
+        smoothing=smoothing,
+        memory=memory,
+        backend=checked_backend(backend),
+    )
