@@ -184,6 +184,17 @@ def test_evaluate_counts_rights_and_wrongs(model, data):
     assert "accuracy" in out
 
 
+def test_evaluate_names_the_row_of_an_unknown_label_in_its_file(model, tmp_path, monkeypatch):
+    lines = [list(row) for row in ROWS[:40]]
+    lines[33][-1] = "perhaps"
+    path = write(tmp_path / "data.csv", HEADER, lines)
+    whole = tables.iter_table
+    monkeypatch.setattr(tables, "iter_table", lambda path: whole(path, batch_rows=10))
+    code, _, err = call("evaluate", model, path)
+    assert code == 2
+    assert "label 'perhaps' in row 34" in err
+
+
 def test_compare_prints_a_row_per_solver_and_draws(tmp_path):
     figure = tmp_path / "curves.png"
     arguments = ("compare", "glass:11x20", "--solvers", "sbp,ste", "--epochs", 3)

@@ -70,7 +70,8 @@ def evaluate(
     counts = np.zeros((net.num_classes, net.num_classes), np.int64)
     chances, labels = [], []
     for batch in counted_rows(iter_table(data), "evaluating"):
-        truth = net.labels.encode(batch[target_column(batch, target)]) if len(batch) else []
+        column = batch[target_column(batch, target)]
+        truth = net.labels.encode(column, start=batch.start) if len(batch) else []
         found = net.probabilities(batch)
         np.add.at(counts, (np.asarray(truth, np.int64), found.argmax(1)), 1)
         chances.append(found)
