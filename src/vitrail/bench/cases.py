@@ -96,7 +96,8 @@ def updates(net: str, backends: tuple[str, ...]) -> Iterator[tuple[str, str, int
         for samples in (64, 500):
             yield "flip", compiled, samples, flip(samples, backend=compiled)  # pyright: ignore
         yield "closed_form", "torch", 0, closed_form("gaussian")
-    yield "pooled", "torch", 512, pooled(512)
+    for backend in backends if "triton" in backends else ("torch",):
+        yield "pooled", backend, 512, pooled(512, backend=backend)  # pyright: ignore
 
 
 def belief_rows(

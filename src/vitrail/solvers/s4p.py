@@ -129,7 +129,7 @@ class S4P(SurveyPropagation):
             draws, means = contributions(sums)
             every = torch.full_like(prior, samples).expand(len(index), -1)
             evaluations = len(index) * samples * inner.samples
-            told = Told(int(starved.sum()), evaluations, inner.samples, every)
+            told = Told(starved.sum(), evaluations, inner.samples, every)
             yield part, Updated(None, draws, means, change, told)
 
     def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:

@@ -78,7 +78,7 @@ class Part:
 class Told:
     """What there is to report of a chunk."""
 
-    starved: int  # edges whose draws carried no mass
+    starved: Tensor  # () int64: edges whose draws carried no mass
     evaluations: int
     min_hits: int | None
     effective: Tensor  # (f, A) float64
@@ -347,7 +347,7 @@ class SurveyPropagation(Solver[SPState]):
             means=log_means(mass, settings.grid),
             change=(survey - old).abs().flatten(1).amax(1).double(),
             told=Told(
-                int((counts.sum(-1) == 0).sum()),
+                (counts.sum(-1) == 0).sum(),
                 estimate.evaluations,
                 estimate.min_hits,
                 made.effective,
@@ -371,7 +371,7 @@ class SurveyPropagation(Solver[SPState]):
             residual=residual,
             evaluations=sum(new.evaluations for new in seen),
             contradiction=contradiction,
-            starved=sum(new.starved for new in seen),
+            starved=int(sum(new.starved for new in seen)),
             min_hits=min(hits, default=None),
             effective_samples=min((float(new.effective.min()) for new in seen), default=None),
             records=records,
