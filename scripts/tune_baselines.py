@@ -17,34 +17,52 @@ from typing import Any
 import torch
 
 from vitrail.baselines import bayesbinn, bop, straight_through
-from vitrail.experiments.tasks import linear_graph, mnist_graphs, problems
+from vitrail.experiments.tasks import Family, Net, linear_graph, mnist_graphs, problems
 from vitrail.graph import FactorGraph
 from vitrail.solvers import Solver, run
 
 FIRST = 1000  # seeds of the tuning problems; figures begin at 0
 
-# task: (graph, batch, epochs), as in the figure that it belongs to
-TASKS: dict[str, tuple[Callable[[], FactorGraph], int, int]] = {
-    "glass": (lambda: linear_graph(problems("glass", 10, 20, 20, FIRST)), 5, 20),
-    "stained": (
-        lambda: linear_graph(problems("stained glass, 1 hidden", 31, 30, 20, FIRST)),
-        5,
-        20,
-    ),
-    "digits": (lambda: linear_graph(problems("digits", 64, 105, 10, FIRST)), 5, 20),
-    "linear": (lambda: mnist_graphs("linear", (3, 5), 300, range(FIRST, FIRST + 5))[0], 8, 10),
-    "mlp": (lambda: mnist_graphs("mlp", (3, 5), 300, range(FIRST, FIRST + 5))[0], 8, 10),
-    "conv": (lambda: mnist_graphs("conv", (3, 5), 300, range(FIRST, FIRST + 5))[0], 8, 10),
-    "conv-all": (lambda: mnist_graphs("conv", (3, 5), None, (0,))[0], 128, 5),
+# task: (graph, batch, epochs), as in the figure that it belongs to; sizes over its range
+Task = tuple[Callable[[], FactorGraph], int, int]
+LINEAR: dict[Family, tuple[int, tuple[int, ...]]] = {
+    "glass": (10, (5, 20, 50)),
+    "stained glass, 1 hidden": (31, (5, 20, 50)),
+    "stained glass, 2 hidden": (31, (5, 20, 50)),
+    "digits": (64, (5, 65, 245)),
+}
+NETS: tuple[Net, ...] = ("linear", "mlp", "conv")
+TASKS: dict[str, Task] = {
+    **{
+        f"{family} {size}": (
+            lambda family=family, inputs=inputs, size=size: linear_graph(
+                problems(family, inputs, size, 20, FIRST)
+            ),
+            5,
+            20,
+        )
+        for family, (inputs, sizes) in LINEAR.items()
+        for size in sizes
+    },
+    **{
+        f"{net} {size}": (
+            lambda net=net, size=size: mnist_graphs(net, (3, 5), size, range(FIRST, FIRST + 10))[0],
+            8,
+            10,
+        )
+        for net in NETS
+        for size in (20, 100, 300, 1000)
+    },
+    "conv all": (lambda: mnist_graphs("conv", (3, 5), None, range(4))[0], 128, 5),
 }
 
 
 def settings(batch: int) -> dict[str, Solver[Any]]:
     """Everything that is tried."""
     tried: dict[str, Solver[Any]] = {}
-    for lr in (0.003, 0.01, 0.03, 0.1):
+    for lr in (0.001, 0.003, 0.01, 0.03, 0.1, 0.3):
         tried[f"adam {lr}"] = straight_through("adam", lr=lr, batch=batch)
-    for lr in (0.03, 0.1, 0.3, 1.0):
+    for lr in (0.01, 0.03, 0.1, 0.3, 1.0):
         tried[f"sgd {lr}"] = straight_through("sgd", lr=lr, batch=batch)
     for adaptivity in (0.003, 0.01, 0.03):
         for threshold in (0.0003, 0.001, 0.003):

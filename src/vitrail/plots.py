@@ -15,6 +15,8 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure as Figure  # callers name it without matplotlib
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MultipleLocator
 
 INK = "#23252b"
 PANES = ("#1f4e9c", "#c8352e", "#e0a021", "#2f8559", "#7b3f98", "#d9722b", "#4b8fb0")
@@ -28,9 +30,12 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#e4e1d8",
     "legend.frameon": False,
     "figure.facecolor": "white",
+    "figure.constrained_layout.w_pad": 0.08,
+    "figure.constrained_layout.h_pad": 0.08,
 }
 
 
@@ -110,7 +115,7 @@ def survey_figure(
                 np.sqrt(survey.T), origin="lower", aspect="auto", extent=extent, cmap="Blues"
             )
             axes.grid(visible=False)
-            axes.set(xlabel="step", title=title)
+            axes.set(xlabel="step", title=title, xticks=np.linspace(0, len(survey), 5)[1:].round())
         for axes in panels[::columns]:
             axes.set_ylabel("P(w = 1)")
     return figure
@@ -149,6 +154,7 @@ class Line:
     y: Sequence[float]
     spread: Sequence[float] | None = None
     reference: bool = False  # something to compare with, such as the optimum: plain black
+    thin: bool = False  # the method's last configuration beside its best: no markers
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,7 @@ class Panel:
     bounds: tuple[float, float] = (0.0, 1.0)  # what the quantity can be: spreads end there
 
 
+THIN = "thin: the last"
 NO_BOUNDS = (-np.inf, np.inf)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), ":")
@@ -179,14 +186,17 @@ def line_figure(panels: Sequence[Panel], columns: int) -> Figure:
         for axes, panel in zip(places, panels, strict=True):
             for line in panel.lines:
                 handle = _draw_line(axes, line, names, panel.bounds)
-                handles.setdefault(line.name, handle)
+                if not line.thin:
+                    handles.setdefault(line.name, handle)
             axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
             if panel.log_x:
                 axes.set_xscale("log")
-                places = panel.lines[0].x
-                axes.set_xticks(places, [f"{place:g}" for place in places])
+                ticks = panel.lines[0].x
+                axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
                 axes.minorticks_off()
-        _legend(figure, handles, columns)
+        if any(line.thin for panel in panels for line in panel.lines):
+            handles[THIN] = Line2D([], [], color=INK, lw=0.8)
+        _legend(figure, handles)
     return figure
 
 
@@ -196,6 +206,8 @@ def _draw_line(
     if line.reference:
         return axes.plot(line.x, line.y, color=INK, lw=1, marker="_", ms=7, zorder=3)[0]
     place = names.index(line.name) % len(PANES)
+    if line.thin:
+        return axes.plot(line.x, line.y, color=PANES[place], ls=DASHES[place], lw=0.8)[0]
     (handle,) = axes.plot(
         line.x,
         line.y,
@@ -232,27 +244,26 @@ class Comparison:
     x_label: str
     y_label: str
     clouds: tuple[Cloud, ...]
+    note: str  # what the area of a marker stands for
 
 
 def comparison_figure(comparisons: Sequence[Comparison], columns: int) -> Figure:
-    """Scatters of paired results, one legend each; area grows with the size given."""
+    """Scatters of paired results, the legend of each below it; area grows with the size given."""
     with rc_context(STYLE):
-        figure, places = _grid(len(comparisons), columns, height=4.0)
+        figure, places = _grid(len(comparisons), columns, height=4.9)
         for axes, comparison in zip(places, comparisons, strict=True):
             for place, cloud in enumerate(comparison.clouds):
-                axes.scatter(
-                    cloud.x,
-                    cloud.y,
-                    s=cloud.size,
-                    marker=MARKERS[place % len(MARKERS)],
-                    facecolors="none",
-                    edgecolors=PANES[place % len(PANES)],
-                    linewidths=0.8,
-                    label=cloud.name,
-                )
+                look: dict[str, Any] = {
+                    "marker": MARKERS[place % len(MARKERS)],
+                    "facecolors": "none",
+                    "edgecolors": PANES[place % len(PANES)],
+                    "linewidths": 0.8,
+                }
+                axes.scatter(cloud.x, cloud.y, s=cloud.size, **look)
+                axes.scatter([], [], s=40, label=cloud.name, **look)
             values = [v for cloud in comparison.clouds for v in (*cloud.x, *cloud.y)]
-            ends = (min(values) - 0.02, max(values) + 0.02)
-            axes.plot(ends, ends, color=INK, ls="--", lw=1)
+            ends = (min(values) - 0.03, max(values) + 0.03)
+            axes.plot(ends, ends, color=INK, ls="--", lw=1, zorder=1)
             axes.set(
                 title=comparison.title,
                 xlabel=comparison.x_label,
@@ -261,24 +272,41 @@ def comparison_figure(comparisons: Sequence[Comparison], columns: int) -> Figure
                 ylim=ends,
                 aspect="equal",
             )
-            axes.legend(loc="best", fontsize=8, markerscale=0.8)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_locator(MultipleLocator(0.05 if ends[1] - ends[0] < 0.4 else 0.1))
+            axes.legend(
+                loc="upper center",
+                bbox_to_anchor=(0.45, -0.16),
+                fontsize=8,
+                ncols=2,
+                title=comparison.note,
+                title_fontsize=8,
+            )
     return figure
+
+
+PANEL_WIDTHS = {1: 3.9, 2: 3.9, 3: 3.4}  # inches by columns, so that a page's text stays legible
+NARROWEST = 3.0
 
 
 def _grid(count: int, columns: int, height: float = 3.1) -> tuple[Figure, list[Axes]]:
     columns = min(columns, count)
     rows = -(-count // columns)
-    figure = Figure(figsize=(3.9 * columns, height * rows), layout="constrained")
+    width = PANEL_WIDTHS.get(columns, NARROWEST)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     places = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
     return figure, places
 
 
-def _legend(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
+def _legend(figure: Figure, handles: Mapping[str, Any]) -> None:
+    """Above the panels, in as few rows as the width takes, evenly filled."""
+    longest = 0.8 + 0.08 * max(map(len, handles))  # inches, at this style's letters
+    rows = -(-len(handles) // max(1, int(figure.get_figwidth() / longest)))
     figure.legend(
         list(handles.values()),
         list(handles),
         loc="outside upper center",
-        ncols=min(len(handles), 2 * columns),
+        ncols=-(-len(handles) // rows),
     )
 
 
@@ -306,7 +334,7 @@ def capacity_figure(
             share.text(alpha, 0.5 - 0.3 * place, f"{name} ", rotation=90, ha="right", va="center")
         share.set(title=title, xlabel="α = M/N", ylabel="solved", ylim=(-0.03, 1.03))
         seconds.set(title="time to solution", xlabel="α = M/N", ylabel="seconds", yscale="log")
-        _legend(figure, handles, 2)
+        _legend(figure, handles)
     return figure
 
 

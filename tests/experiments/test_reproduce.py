@@ -1,21 +1,26 @@
 """Every figure is made whole from a small config: drawing, numbers, settings, claims."""
 
 import csv
+import errno
 import json
 import math
+import re
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from vitrail.cli import main
-from vitrail.experiments import fig1, fig2, fig3, fig4, fig5
-from vitrail.experiments.methods import GD, SBP, SNMP
+from vitrail.experiments import fig1, fig2, fig3, fig4, fig5, units
+from vitrail.experiments.methods import SBP, SNMP, Rate
 from vitrail.experiments.report import page
-from vitrail.experiments.reproduce import FIGURES, Plan, make, plans, reproduce
-from vitrail.experiments.tasks import Sweep
+from vitrail.experiments.reproduce import FIGURES, Plan, expected, make, plans, reproduce
 from vitrail.experiments.units import compute
 
+ROOT = Path(__file__).parents[2]
 SURVEYS = SNMP(batch=5, survey_samples=5, bins=11)
+COUNTED = replace(SURVEYS, update="counting")
 
 TINY = {
     "fig1": fig1.Config(
@@ -31,7 +36,10 @@ TINY = {
         steps=2,
     ),
     "fig2": fig2.Config(
-        sweeps=(Sweep("glass", 5, (5, 10), rate=0.1), Sweep("digits", 64, (5,), rate=0.1)),
+        sweeps=(
+            fig2.Sweep("glass", 5, (5, 10), (Rate(10, 0.1),)),
+            fig2.Sweep("digits", 64, (5,), (Rate(5, 0.1),)),
+        ),
         surveys=SURVEYS,
         longer_families=("glass",),
         longer_factor=2,
@@ -41,15 +49,20 @@ TINY = {
     "fig3": fig3.Config(steps=2, survey_samples=(1, 3), repeats=2),
     "fig4": fig4.Config(
         curves=(
-            fig4.Curve("linear", (SBP(batch=8), SURVEYS, GD(batch=8))),
-            fig4.Curve("conv", (SBP(batch=8), replace(SURVEYS, update="counting"), GD(batch=8))),
+            fig4.Curve("linear", SBP(batch=8), SURVEYS, (Rate(16, 0.03),)),
+            fig4.Curve("conv", SBP(batch=8), COUNTED, (Rate(16, 0.03),)),
         ),
         sizes=(8, 16),
         repeats=2,
         epochs=1,
     ),
     "fig5": fig5.Config(
-        betas=(1.0, math.inf), updates=(("counting", 8),), size=40, batch=16, epochs=2, repeats=2
+        betas=(1.0, 10.0, math.inf),
+        updates=(("counting", 8),),
+        size=40,
+        batch=16,
+        epochs=2,
+        repeats=2,
     ),
 }
 
@@ -62,7 +75,11 @@ def planned(name):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     out = tmp_path_factory.mktemp("figures")
-    return {name: make(planned(name), out, 1, lambda done: None) for name in FIGURES}
+    return {
+        name: make(plan, compute(plan.units, out / ".units" / name, 1), out)
+        for name in FIGURES
+        for plan in [planned(name)]
+    }
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -128,10 +145,12 @@ def test_an_unknown_figure_is_refused_with_the_names_there_are(tmp_path):
 
 
 def test_both_sizes_say_what_they_expect_to_take():
-    quick = sum(plan.seconds(2) for plan in plans("all", quick=True))
-    full = sum(plan.seconds(2) for plan in plans("all", quick=False))
-    assert quick <= 10 * 60
-    assert full <= 90 * 60
+    quick, full = (
+        expected([unit for plan in plans("all", quick) for unit in plan.units], 2)
+        for quick in (True, False)
+    )
+    assert 0 < quick <= 10 * 60
+    assert quick < full <= 90 * 60
 
 
 def test_the_command_makes_the_page_and_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
@@ -150,3 +169,50 @@ def test_the_command_refuses_an_unknown_figure(tmp_path, capsys):
         main(["reproduce", "fig9", "--out", str(tmp_path)])
     assert ended.value.code == 2
     assert "no figure 'fig9'" in capsys.readouterr().err
+
+
+def test_a_file_where_the_folder_should_be_is_refused(tmp_path, capsys):
+    place = tmp_path / "out"
+    place.write_text("mine")
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", "fig3", "--quick", "--out", str(place)])
+    assert ended.value.code == 2
+    assert f"{place} is a file; give a folder" in capsys.readouterr().err
+    assert place.read_text() == "mine"
+
+
+def test_a_full_disk_is_told_in_a_sentence(tmp_path, monkeypatch, capsys):
+    def full(done, cache):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(units, "_write", full)
+    monkeypatch.setitem(FIGURES, "fig3", replace(FIGURES["fig3"], quick=TINY["fig3"]))
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", "fig3", "--quick", "--out", str(tmp_path / "out"), "--jobs", "1"])
+    assert ended.value.code == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: no space left for the results in")
+    assert errors.count("\n") == 1
+
+
+def test_the_documentation_has_every_claim_and_picture(results, tmp_path):
+    script = runpy.run_path(str(ROOT / "scripts" / "docs_results.py"))
+    source = results["fig1"].wide.parent
+    with pytest.raises(SystemExit, match="holds a quick run"):
+        script["main"](source, tmp_path)
+    for name in FIGURES:
+        place = source / f"{name}.json"
+        place.write_text(place.read_text("utf-8").replace('"quick": true', '"quick": false'))
+    script["main"](source, tmp_path)
+    text = (tmp_path / "results" / "index.md").read_text("utf-8")
+    for result in results.values():
+        assert all(claim.paper in text and claim.measured in text for claim in result.claims)
+    pictures = re.findall(r'(?:src|srcset|href)="([^"]+)"', text)
+    assert len(pictures) == 3 * len(FIGURES)
+    assert all((tmp_path / "results" / picture).stat().st_size > 0 for picture in pictures)
+
+
+def test_a_figure_that_is_not_there_is_missed(tmp_path):
+    script = runpy.run_path(str(ROOT / "scripts" / "docs_results.py"))
+    with pytest.raises(SystemExit, match="lacks fig1, fig2"):
+        script["main"](tmp_path)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import signal
 
 import pytest
 
@@ -18,6 +19,12 @@ def square(number: int, trace: str) -> list:
 
 def fails(number: int, trace: str) -> list:
     raise RuntimeError("this unit should have been read from disk")
+
+
+def dies(number: int, trace: str) -> list:
+    if number == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [{"number": number}]
 
 
 def some(tmp_path, function=square, count=5):
@@ -77,6 +84,11 @@ def test_several_processes_give_the_same_rows(tmp_path):
     alone = compute(units, tmp_path / "alone", jobs=1)
     spread = compute(units, tmp_path / "spread", jobs=2)
     assert [part.rows for part in alone] == [part.rows for part in spread]
+
+
+def test_a_killed_process_is_told_in_a_sentence(tmp_path):
+    with pytest.raises(ChildProcessError, match="ended from outside"):
+        compute(some(tmp_path, dies, 3), tmp_path / "kept", jobs=2)
 
 
 def test_the_key_follows_the_settings_and_the_function(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,17 +45,31 @@ def reproduce(
     folder = out or Path("reproduction-quick" if quick else "reproduction")
     jobs = jobs or work.available_cores()
     plans = work.plans(figure, quick)
-    minutes = sum(plan.seconds(jobs) for plan in plans) / 60
     names = ", ".join(plan.experiment.name for plan in plans)
-    console.print(f"{names}: about {minutes:.0f} minutes on {jobs} cores, results in {folder}/")
+    left, total = work.missing(plans, folder), sum(len(plan.units) for plan in plans)
+    kept = f" ({total - len(left)} of {total} parts are there already)" if len(left) < total else ""
+    minutes = round(work.expected(left, jobs) / 60)
+    time = f"about {minutes} minutes" if minutes > 1 else "about a minute"
+    console.print(f"{names}: {time} on {jobs} cores{kept}", soft_wrap=True)
+    # a batch system ends a job with SIGTERM: as with Ctrl-C, the processes must end as well
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         results = _with_bar(console, plans, figure, quick, folder, jobs)
+        page = write_report(results, folder / "report.html")
     except KeyboardInterrupt:
         console.print("stopped; what is finished is kept, the same command goes on from there")
         raise typer.Exit(130) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise OSError(
+            f"no space left for the results in {folder}; make room and give the same command "
+            "again: what is finished is kept"
+        ) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
     console.print(_claims(results))
-    page = write_report(results, folder / "report.html")
-    console.print(f"the page with everything: {page}")
+    console.print(f"the page with everything: {page}", soft_wrap=True)
 
 
 def _with_bar(

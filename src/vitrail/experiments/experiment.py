@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import sub
 from typing import Any, Generic, TypeVar
 
-from vitrail.experiments.claims import Claim, Difference, paired
-from vitrail.experiments.units import Rows, Unit
-from vitrail.plots import Figure
+from vitrail.experiments.claims import Claim, Difference, mean, paired, spread
+from vitrail.experiments.units import Rows, Unit, Value
+from vitrail.plots import Figure, Line
 
 ConfigT = TypeVar("ConfigT")
 
@@ -72,7 +73,28 @@ def matched(first: Rows, second: Rows, by: Sequence[str]) -> tuple[Rows, Rows]:
     return [known[tuple(row[name] for name in by)] for row in second], second
 
 
-def difference(first: Rows, second: Rows, by: Sequence[str], name: str) -> Difference:
-    """second − first in the column `name`, paired by the columns `by`."""
+def difference(
+    first: Rows, second: Rows, by: Sequence[str], name: str, over: Sequence[str] = ("repeat",)
+) -> Difference:
+    """second − first in the column `name`, paired by the columns `by`.
+
+    Rows that agree in the columns `over` come from one draw of the data (problems of one repeat
+    are nested in size), so they are averaged first: the error is over independent draws.
+    """
     before, after = matched(first, second, by)
-    return paired(column(after, name), column(before, name))
+    draws: dict[tuple[Value, ...], list[float]] = {}
+    changes = map(sub, column(after, name), column(before, name))
+    for row, change in zip(after, changes, strict=True):
+        draws.setdefault(tuple(row[part] for part in over), []).append(change)
+    means = [mean(changes) for changes in draws.values()]
+    return paired(means, [0.0] * len(means))
+
+
+def curve(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Line:
+    """A line through the means, with the standard deviation at every place."""
+    return Line(name, x, [mean(v) for v in values], [spread(v) for v in values])
+
+
+def plus_minus(values: Sequence[float], digits: int = 4) -> str:
+    """Mean and standard deviation over repeats, as a cell of a table."""
+    return f"{mean(values):.{digits}f} ± {spread(values):.{digits}f}"

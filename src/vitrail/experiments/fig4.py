@@ -7,23 +7,42 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from vitrail.experiments.claims import Claim, judged, mean, spread
-from vitrail.experiments.experiment import Experiment, Table, column, difference, distinct, pick
-from vitrail.experiments.methods import GD, SBP, SNMP, solve
+from vitrail.experiments.claims import Claim, Difference, Verdict, judged, mean
+from vitrail.experiments.experiment import (
+    Experiment,
+    Table,
+    column,
+    curve,
+    difference,
+    pick,
+    plus_minus,
+)
+from vitrail.experiments.methods import GD, SBP, SNMP, Rate, solve, tuned
 from vitrail.experiments.tasks import Net, mnist_graphs
 from vitrail.experiments.units import Rows, Unit
 from vitrail.plots import Figure, Line, Panel, line_figure
 
 WEIGHTS = {"linear": 196, "mlp": 394, "conv": 89}
+TITLES = {"linear": "linear", "mlp": "MLP", "conv": "conv"}
 PROBLEM = ("net", "examples", "repeat")
+COMPARABLE = 0.02  # accuracy; what we read the paper's word as
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One net with the methods that train it."""
+    """One net with the methods that train it; GD steps by `rates`."""
 
     net: Net
-    methods: tuple[SBP | GD | SNMP, ...]
+    sbp: SBP
+    snmp: SNMP
+    rates: tuple[Rate, ...]
+
+    def methods(self, size: int) -> tuple[SBP | SNMP | GD, ...]:
+        return self.sbp, self.snmp, tuned(self.rates, size, BATCH)
+
+
+NAMES = ("SBP", "SNMP", "GD")
+BATCH = 8
 
 
 @dataclass(frozen=True)
@@ -31,42 +50,40 @@ class Config:
     """Pair, sizes, batch and β are not stated in the paper.
 
     For SBP at 100 and 1000 examples, batches of 8 did best of 4, 8, 16 and 64, β of 3 (conv: 1)
-    of 1, 3 and ∞, and γ of 0.2 better than the paper's 0.5, which loses the small sets. GD's step
-    is tuned by scripts/tune_baselines.py.
+    of 1, 3 and ∞, and γ of 0.2 better than the paper's 0.5, which loses the small sets.
     """
 
     pair: tuple[int, int] = (3, 5)
     curves: tuple[Curve, ...] = (
         Curve(
             "linear",
-            (
-                SBP(batch=8, beta=3.0),
-                SNMP(batch=8, beta=3.0),
-                GD(lr=0.01, batch=8),
-            ),
+            SBP(batch=BATCH, beta=3.0),
+            SNMP(batch=BATCH, beta=3.0),
+            (Rate(170, 0.03), Rate(550, 0.01), Rate(1000, 0.1, "sgd")),
         ),
         Curve(
             "mlp",
-            (
-                SBP(batch=8, beta=3.0),
-                SNMP(batch=8, beta=3.0),
-                GD(lr=0.01, batch=8),
-            ),
+            SBP(batch=BATCH, beta=3.0),
+            SNMP(batch=BATCH, beta=3.0),
+            (Rate(50, 0.03, "sgd"), Rate(170, 0.003), Rate(550, 0.01), Rate(1000, 0.03, "sgd")),
         ),
         Curve(
             "conv",
+            SBP(update="counting", samples=64, damping="adaptive", batch=BATCH, beta=1.0),
+            SNMP(
+                update="counting",
+                samples=64,
+                survey_samples=20,
+                damping="adaptive",
+                survey_damping=0.5,
+                batch=BATCH,
+                beta=1.0,
+            ),
             (
-                SBP(update="counting", samples=64, damping="adaptive", batch=8, beta=1.0),
-                SNMP(
-                    update="counting",
-                    samples=64,
-                    survey_samples=20,
-                    damping="adaptive",
-                    survey_damping=0.5,
-                    batch=8,
-                    beta=1.0,
-                ),
-                GD(lr=0.01, batch=8),
+                Rate(50, 0.1, "sgd"),
+                Rate(170, 0.3, "sgd"),
+                Rate(550, 0.01),
+                Rate(1000, 0.1, "sgd"),
             ),
         ),
     )
@@ -78,16 +95,12 @@ class Config:
 
 def _smaller(curve: Curve) -> Curve:
     """The same with fewer survey samples, for a quick look."""
-    methods = tuple(
-        replace(method, survey_samples=20) if isinstance(method, SNMP) else method
-        for method in curve.methods
-    )
-    return replace(curve, methods=methods)
+    return replace(curve, snmp=replace(curve.snmp, survey_samples=20))
 
 
 FULL = Config()
 QUICK = Config(
-    curves=tuple(_smaller(curve) for curve in FULL.curves),
+    curves=tuple(_smaller(one) for one in FULL.curves),
     sizes=(20, 100, 300),
     repeats=2,
     epochs=5,
@@ -95,47 +108,47 @@ QUICK = Config(
 
 
 def units(config: Config) -> Sequence[Unit]:
-    """One unit a net, size and method."""
+    """One unit a net, size, method and repeat."""
     return [
         Unit(
             transition,
             {
-                "net": curve.net,
+                "net": one.net,
                 "pair": config.pair,
                 "size": size,
-                "repeats": config.repeats,
+                "repeat": repeat,
                 "method": method,
                 "epochs": config.epochs,
-                "seed": config.seed,
+                "seed": config.seed + repeat,
             },
-            _cost(curve.net, size, method, config),
+            _cost(one.net, size, method, config),
         )
-        for curve in config.curves
+        for one in config.curves
         for size in config.sizes
-        for method in curve.methods
+        for method in one.methods(size)
+        for repeat in range(config.repeats)
     ]
 
 
 def _cost(net: Net, size: int, method: SBP | GD | SNMP, config: Config) -> float:
-    steps = config.epochs * -(-size // 8)
+    steps = config.epochs * -(-size // BATCH)
     if not isinstance(method, SNMP):
         return 0.3 + steps * 0.003
-    edges = 8 * config.repeats * WEIGHTS[net]
     per_edge = {"linear": 2.5e-7, "mlp": 4e-7, "conv": 1.2e-6}[net]  # and survey sample
-    return 0.3 + steps * edges * per_edge * method.survey_samples
+    return 0.3 + steps * BATCH * WEIGHTS[net] * per_edge * method.survey_samples
 
 
 def transition(
     net: Net,
     pair: tuple[int, int],
     size: int,
-    repeats: int,
+    repeat: int,
     method: SBP | GD | SNMP,
     epochs: int,
     seed: int,
 ) -> Rows:
-    """One method on all repeats of one size; the repeat draws the examples."""
-    train, unseen = mnist_graphs(net, pair, size, range(repeats))
+    """One method on the `size` examples that the repeat draws."""
+    train, unseen = mnist_graphs(net, pair, size, (repeat,))
     outcome, _ = solve(method, train, epochs, seed)
     solution = outcome.solution
     test = unseen.accuracy(torch.stack([solution.best, solution.weights]))
@@ -147,97 +160,107 @@ def transition(
             "alpha": size / WEIGHTS[net],
             "repeat": repeat,
             "method": method.name,
-            **outcome.row(repeat),
-            "test_best": float(test[0, repeat]),
-            "test_last": float(test[1, repeat]),
+            **outcome.row(0),
+            "test_best": float(test[0, 0]),
+            "test_last": float(test[1, 0]),
         }
-        for repeat in range(repeats)
     ]
 
 
 def draw(config: Config, rows: Rows, columns: int) -> Figure:
-    """A training and a test panel a net."""
+    """A training and a test panel a net; thin lines are the configurations at the end."""
     panels = []
-    for curve in config.curves:
-        for quantity, label in (("best", "training accuracy"), ("test_best", "test accuracy")):
-            lines = [
-                _line(config, pick(rows, net=curve.net, method=method.name), method.name, quantity)
-                for method in curve.methods
+    for net in (one.net for one in config.curves):
+        for label, best, last in (
+            ("training accuracy", "best", "last"),
+            ("test accuracy", "test_best", "test_last"),
+        ):
+            lines = [_line(config, pick(rows, net=net), name, best) for name in NAMES]
+            lines += [
+                replace(_line(config, pick(rows, net=net), name, last), thin=True) for name in NAMES
             ]
-            title = f"{curve.net}, N = {WEIGHTS[curve.net]}"
+            title = f"{TITLES[net]}, N = {WEIGHTS[net]}"
             panels.append(Panel(title, "examples M", label, tuple(lines), log_x=True))
     return line_figure(panels, columns)
 
 
 def _line(config: Config, rows: Rows, name: str, quantity: str) -> Line:
-    values = [column(pick(rows, examples=size), quantity) for size in config.sizes]
-    means = [mean(v) for v in values]
-    return Line(name, list(config.sizes), means, [spread(v) for v in values])
+    mine = pick(rows, method=name)
+    values = [column(pick(mine, examples=size), quantity) for size in config.sizes]
+    return curve(name, list(config.sizes), values)
 
 
 def tables(config: Config, rows: Rows) -> Sequence[Table]:
-    """Means at every size."""
+    """Means and spreads at every size."""
     parts = ("best", "last", "test_best", "test_last")
     cells = [
         (
-            curve.net,
+            TITLES[one.net],
             str(size),
             name,
-            *(f"{mean(column(mine, part)):.4f}" for part in parts),
+            *(plus_minus(column(mine, part), 3) for part in parts),
             f"{mean(column(mine, 'solved')):.2f}",
+            f"{mean(column(mine, 'evaluations')):.3g}",
         )
-        for curve in config.curves
+        for one in config.curves
         for size in config.sizes
-        for name in distinct(pick(rows, net=curve.net), "method")
-        for mine in [pick(rows, net=curve.net, examples=size, method=name)]
+        for name in NAMES
+        for mine in [pick(rows, net=one.net, examples=size, method=name)]
     ]
     names = (
-        "net",
-        "M",
-        "method",
-        "train best",
-        "train last",
-        "test of best",
-        "test of last",
-        "solved",
-    )
-    return [Table(f"MNIST {config.pair[0]}-vs-{config.pair[1]}", names, tuple(cells))]
+        "net", "M", "method", "train best", "train last", "test of best", "test of last",
+        "share solved", "evaluations",
+    )  # fmt: skip
+    title = f"MNIST {config.pair[0]} against {config.pair[1]}: mean ± standard deviation"
+    return [Table(title, names, tuple(cells))]
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:
-    """SNMP against SBP and GD in training, and whether unseen examples profit."""
-    train, test = [], []
-    for curve in config.curves:
-        mine = pick(rows, net=curve.net)
-        for rival in ("SBP", "GD"):
-            two = pick(mine, method=rival), pick(mine, method="SNMP")
-            train.append((curve.net, rival, difference(*two, PROBLEM, "best")))
-            test.append((curve.net, rival, difference(*two, PROBLEM, "test_best")))
+    """Message passing against GD in training, and whether unseen examples profit."""
+    train = _gains(config, rows, "best")
+    test = _gains(config, rows, "test_best")
+    level = [snmp.mean > -COMPARABLE for _, snmp in (*train.values(), *test.values())]
+    some = Verdict.PARTLY if any(level) else Verdict.FAILS
     return [
         Claim(
-            "On MNIST, SNMP reaches higher training accuracy than SBP and GD at the same α.",
-            "SNMP's best over all sizes: " + _words(train) + ".",
-            judged([gain for _, _, gain in train]),
+            "Both stochastic BP and SP find better configurations than gradient methods "
+            "(abstract), here on MNIST.",
+            f"Best training accuracy less that of GD, mean over all sizes. {_words(train)}.",
+            judged([gain for pair in train.values() for gain in pair]),
         ),
         Claim(
-            "On MNIST, SNMP performs well compared with gradient descent on unseen examples too.",
-            "Test accuracy of SNMP's best configuration: " + _words(test) + ".",
-            judged([gain for _, rival, gain in test if rival == "GD"]),
+            "SNMP performs well compared with SGD on linear, MLP and convolutional nets.",
+            f"We ask that it is no more than {COMPARABLE:g} below GD, in training as above and in "
+            f"test. Test accuracy of the best configuration less that of GD's. {_words(test)}.",
+            Verdict.HOLDS if all(level) else some,
         ),
     ]
 
 
-def _words(gains: list) -> str:
-    return "; ".join(f"{net}: {gain} over {rival}" for net, rival, gain in gains)
+def _gains(config: Config, rows: Rows, quantity: str) -> dict[str, list[Difference]]:
+    """SBP and SNMP less GD on every net, the same examples."""
+    found = {}
+    for net in (one.net for one in config.curves):
+        sbp, snmp, gd = (pick(rows, net=net, method=name) for name in NAMES)
+        found[TITLES[net]] = [difference(gd, ours, PROBLEM, quantity) for ours in (sbp, snmp)]
+    return found
+
+
+def _words(gains: dict[str, list[Difference]]) -> str:
+    return "; ".join(f"{net}: SBP {sbp}, SNMP {snmp}" for net, (sbp, snmp) in gains.items())
 
 
 EXPERIMENT = Experiment(
     name="fig4",
     title="MNIST: linear, MLP and convolutional nets",
     about=(
-        "Two digits at 14×14 pixels, M training images, 20 to 1000. Left of each pair the best "
-        "training accuracy seen, right of it the test accuracy of that configuration; mean over "
-        "repeats with the standard deviation shaded."
+        "Two digits at 14×14 pixels, M training images, mean over repeats with the standard "
+        "deviation shaded: on the left training accuracy, on the right test accuracy. Thick "
+        "lines are the configuration that was best in training, thin lines the one at the end. "
+        "SNMP takes SBP's epochs and then as many of surveys, so it evaluates far more than the "
+        "others (last column of the table). GD is straight-through descent, with optimiser and "
+        "step chosen for every net and size from eleven on other images "
+        "(scripts/tune_baselines.py)."
     ),
     full=FULL,
     quick=QUICK,

@@ -6,8 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vitrail.experiments.claims import Claim, Verdict, mean, paired, spread
-from vitrail.experiments.experiment import Experiment, Table, column, distinct, pick
+from vitrail.baselines.ste import Optimiser
+from vitrail.experiments.claims import Claim, Verdict, judged, mean, paired
+from vitrail.experiments.experiment import (
+    Experiment,
+    Table,
+    column,
+    curve,
+    distinct,
+    pick,
+    plus_minus,
+)
 from vitrail.experiments.methods import GD, SBP, UpdateName, solve
 from vitrail.experiments.tasks import mnist_graphs
 from vitrail.experiments.units import Rows, Unit
@@ -16,6 +25,7 @@ from vitrail.plots import Figure, Line, Panel, line_figure
 SGD = "SGD"
 EXAMPLES = 11_552  # of the pair 3 and 5; only the estimated time depends on it
 COMPARABLE = 0.02  # accuracy; what we read the paper's word as
+LARGE = 10.0  # β from which on we call it high
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,8 @@ class Config:
     pair: tuple[int, int] = (3, 5)
     betas: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0, math.inf)
     updates: tuple[tuple[UpdateName, int], ...] = (("flip", 5), ("counting", 64))
-    rate: float = 0.01  # of SGD's Adam, by scripts/tune_baselines.py
+    optimiser: Optimiser = "sgd"  # of SGD, with lr by scripts/tune_baselines.py
+    lr: float = 0.1
     size: int | None = None
     batch: int = 128
     epochs: int = 5
@@ -56,8 +67,9 @@ def units(config: Config) -> Sequence[Unit]:
         for update, samples in config.updates
         for beta in config.betas
     ]
+    sgd = GD(SGD, config.optimiser, config.lr, config.batch)
     work = []
-    for method in (*methods, GD(SGD, lr=config.rate, batch=config.batch)):
+    for method in (*methods, sgd):
         for repeat in range(config.repeats):
             settings = {
                 "pair": config.pair,
@@ -76,7 +88,11 @@ def units(config: Config) -> Sequence[Unit]:
 
 
 def _name(update: str, beta: float) -> str:
-    return f"{update}, β = {'∞' if math.isinf(beta) else f'{beta:g}'}"
+    return f"{update}, {_beta(beta)}"
+
+
+def _beta(beta: float) -> str:
+    return f"β = {'∞' if math.isinf(beta) else f'{beta:g}'}"
 
 
 def training(
@@ -88,10 +104,11 @@ def training(
     repeat: int,
     seed: int,
 ) -> Rows:
-    """Decoded accuracies on training and test examples at every look."""
+    """Decoded accuracies on training and test examples at every look, now and at the best."""
     train, unseen = mnist_graphs("conv", pair, size, (repeat,))
     outcome, seen = solve(method, train, epochs, seed + repeat, looks=looks, unseen=unseen)
     accuracy, best = outcome.looks("accuracy")[:, 0], outcome.looks("best")[:, 0]
+    tops = accuracy.cummax(0).indices.tolist()
     return [
         {
             "method": method.name,
@@ -103,6 +120,7 @@ def training(
             "train": float(accuracy[look]),
             "best": float(best[look]),
             "test": float(seen[look + 1, 0]),
+            "test_best": float(seen[tops[look] + 1, 0]),
         }
         for look in range(len(accuracy))
     ]
@@ -116,11 +134,10 @@ def draw(config: Config, rows: Rows, columns: int) -> Figure:
     """Training and test accuracy over epochs, a pair of panels an update."""
     panels = []
     for update, samples in config.updates:
-        names = [_name(update, beta) for beta in config.betas]
         for quantity, label in (("train", "training accuracy"), ("test", "test accuracy")):
             lines = [
-                _line(pick(rows, method=name), name.removeprefix(f"{update}, "), quantity)
-                for name in names
+                _line(pick(rows, method=_name(update, beta)), _beta(beta), quantity)
+                for beta in config.betas
             ]
             lines.append(_line(pick(rows, method=SGD), SGD, quantity))
             title = f"conv, {update} with {samples} samples"
@@ -132,7 +149,7 @@ def _line(rows: Rows, name: str, quantity: str) -> Line:
     looks = distinct(rows, "look")
     values = [column(pick(rows, look=look), quantity) for look in looks]
     epochs = [column(pick(rows, look=look), "epoch")[0] for look in looks]
-    return Line(name, epochs, [mean(v) for v in values])
+    return curve(name, epochs, values)
 
 
 def _final(rows: Rows, name: str, quantity: str) -> list[float]:
@@ -146,10 +163,11 @@ def tables(config: Config, rows: Rows) -> Sequence[Table]:
     """At the end of training, mean and spread over repeats."""
     cells = []
     for name in distinct(rows, "method"):
-        parts = [_final(rows, name, quantity) for quantity in ("best", "train", "test")]
-        cells.append((name, *(f"{mean(v):.4f} ± {spread(v):.4f}" for v in parts)))
-    title = f"After {config.epochs} epochs, {config.repeats} repeats"
-    return [Table(title, ("method", "train best", "train last", "test last"), tuple(cells))]
+        parts = ("best", "train", "test_best", "test")
+        cells.append((name, *(plus_minus(_final(rows, name, part)) for part in parts)))
+    title = f"After {config.epochs} epochs, {config.repeats} repeats: mean ± standard deviation"
+    columns = ("method", "train best", "train last", "test of best", "test of last")
+    return [Table(title, columns, tuple(cells))]
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:
@@ -158,37 +176,47 @@ def claims(config: Config, rows: Rows) -> Sequence[Claim]:
     for update, _ in config.updates:
         means = {beta: mean(_final(rows, _name(update, beta), "train")) for beta in config.betas}
         best = max(means, key=lambda beta: means[beta])
-        found += [_beta_claim(rows, update, means, best), _sgd_claim(rows, update, best)]
+        found += [_beta_claim(rows, update, means), _sgd_claim(rows, update, best)]
     return found
 
 
-def _beta_claim(rows: Rows, update: str, means: dict[float, float], best: float) -> Claim:
-    finite = [beta for beta in means if math.isfinite(beta)]
-    large = math.isfinite(best) and best >= 10
-    hard = paired(
-        _final(rows, _name(update, best), "train"), _final(rows, _name(update, math.inf), "train")
-    )
-    clear = Verdict.HOLDS if hard.above else Verdict.OPEN
-    verdict = clear if large else Verdict.FAILS
+def _beta_claim(rows: Rows, update: str, means: dict[float, float]) -> Claim:
+    """The best large finite β against the best small one and against infinity."""
+
+    def top(betas: Sequence[float]) -> float:
+        return max(betas, key=lambda beta: means[beta])
+
+    large = top([beta for beta in means if LARGE <= beta < math.inf])
+    others = [top([beta for beta in means if beta < LARGE]), math.inf]
+    gains = [
+        paired(*(_final(rows, _name(update, beta), "train") for beta in (large, other)))
+        for other in others
+    ]
     return Claim(
-        "Higher β gives higher accuracy, but the best β is finite.",
+        "Higher β gives higher accuracy, though β = ∞ is not the best.",
         f"With {update}, training accuracy at the end: "
-        + ", ".join(f"{_name(update, beta).split(', ')[1]} {m:.3f}" for beta, m in means.items())
-        + f". The best is {_name(update, best).split(', ')[1]} of {len(finite)} finite values and "
-        f"infinity; it lies {hard} above β = ∞.",
-        verdict,
+        + ", ".join(f"{_beta(beta)} {found:.3f}" for beta, found in means.items())
+        + f". {_beta(large)} less "
+        + ", less ".join(
+            f"{_beta(other)}: {gain}" for other, gain in zip(others, gains, strict=True)
+        )
+        + ".",
+        judged(gains),
     )
 
 
 def _sgd_claim(rows: Rows, update: str, best: float) -> Claim:
-    ours, theirs = _final(rows, _name(update, best), "best"), _final(rows, SGD, "best")
-    gain = paired(ours, theirs)
-    test = paired(_final(rows, _name(update, best), "test"), _final(rows, SGD, "test"))
-    close = gain.mean > -COMPARABLE
+    name = _name(update, best)
+    train, test, last = (
+        paired(_final(rows, name, part), _final(rows, SGD, part))
+        for part in ("best", "test_best", "test")
+    )
+    close = min(train.mean, test.mean) > -COMPARABLE
     return Claim(
         "On the convolutional net, message passing is comparable with SGD.",
-        f"With {update} at its best β ({'∞' if math.isinf(best) else f'{best:g}'}), less SGD: "
-        f"{gain} for the best training accuracy, {test} for the last test accuracy.",
+        f"With {update} at its best, {_beta(best)}, less SGD: {train} for the best training "
+        f"accuracy, {test} for that configuration's test accuracy, {last} for the last one's. No "
+        f"more than {COMPARABLE:g} below in the first two is what we call comparable.",
         Verdict.HOLDS if close else Verdict.FAILS,
     )
 
@@ -198,8 +226,10 @@ EXPERIMENT = Experiment(
     title="Convolutional net: inverse temperature",
     about=(
         "89 one-bit weights on all images of two digits, in batches of 128, with the paper's "
-        "adaptive damping. Accuracy of the decoded configuration over training, mean over "
-        "repeats; SGD is the straight-through gradient on the same batches."
+        "adaptive damping: accuracy of the decoded configuration over training, mean over "
+        "repeats with the standard deviation shaded. The paper's text speaks of SNMP here and "
+        "its appendix of SBP; this is SBP. SGD is straight-through descent on batches of the "
+        "same size, with optimiser and step chosen from eleven (scripts/tune_baselines.py)."
     ),
     full=FULL,
     quick=QUICK,

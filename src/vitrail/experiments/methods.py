@@ -7,6 +7,7 @@ count in what we call best.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -75,6 +76,21 @@ class GD:
 
 
 @dataclass(frozen=True)
+class Rate:
+    """GD's step on problems of up to `examples` examples; found by scripts/tune_baselines.py."""
+
+    examples: int
+    lr: float
+    optimiser: Optimiser = "adam"
+
+
+def tuned(rates: Sequence[Rate], examples: int, batch: int) -> GD:
+    """GD as it did best on other problems of about this size; `rates` go from small to large."""
+    rate = next((rate for rate in rates if examples <= rate.examples), rates[-1])
+    return GD(optimiser=rate.optimiser, lr=rate.lr, batch=batch)
+
+
+@dataclass(frozen=True)
 class S4P:
     """Stochastic survey propagation as printed: Algorithms 2 and 3, histograms both ways."""
 
@@ -97,15 +113,10 @@ class S4P:
 
 
 @dataclass(frozen=True)
-class S3P:
+class S3P(S4P):
     """The same with the variable side exact, by convolution."""
 
     name: str = "S3P"
-    samples: int = 5
-    survey_samples: int = 100
-    bins: int = 201
-    damping: float = 0.8
-    beta: float = HARD
 
     def solver(self) -> Solver[Any]:
         return s3p(
@@ -196,14 +207,22 @@ class Outcome:
         return self.solution.history[quantity][self.every - 1 :: self.every]
 
     def row(self, problem: int) -> Row:
-        """One problem's numbers: best ever seen, best and last decoded, best after few epochs."""
+        """One problem's numbers: best ever seen, best and last decoded, and after few epochs.
+
+        early and fifth are the best so far and the decoded accuracy after five epochs of the last
+        stage: for SNMP, of its surveys.
+        """
         solution = self.solution
+        stages = self.looks("stage")
+        few = min(len(stages), int((stages < stages[-1]).sum()) + EARLY)
+        accuracy = self.looks("accuracy")[:, problem]
         best = float(solution.best_accuracy[problem])
         return {
             "best": best,
-            "decoded": float(self.looks("accuracy")[:, problem].max()),
+            "decoded": float(accuracy.max()),
             "last": float(solution.accuracy[problem]),
-            "early": float(self.looks("best")[:EARLY, problem].max()),
+            "early": float(self.looks("best")[:few, problem].max()),
+            "fifth": float(accuracy[few - 1]),
             "solved": best >= 1.0,
             "evaluations": solution.evaluations / len(solution.status),
         }

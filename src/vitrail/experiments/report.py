@@ -15,7 +15,7 @@ from string import Template
 
 from vitrail.experiments.claims import Claim, Verdict
 from vitrail.experiments.experiment import Table
-from vitrail.experiments.reproduce import Result, environment, settings_of, summary
+from vitrail.experiments.reproduce import ALL, FIGURES, Result, environment, settings_of, summary
 
 FORM = Path(__file__).with_name("report.html")
 STYLE = Path(__file__).with_name("report.css")
@@ -37,6 +37,7 @@ def page(results: Sequence[Result]) -> str:
         lead=_lead(results),
         overview=_overview(results),
         figures="\n".join(_figure(result) for result in results),
+        work=_work(results),
         environment=_pairs(environment()),
     )
 
@@ -52,6 +53,17 @@ def _lead(results: Sequence[Result]) -> str:
             "machinery works, and are no evidence about the paper."
         )
     return escape(text)
+
+
+def _work(results: Sequence[Result]) -> str:
+    names = [result.plan.experiment.name for result in results]
+    figure = ALL if names == list(FIGURES) else ", ".join(names)
+    quick = " --quick" if any(result.plan.quick for result in results) else ""
+    minutes = sum(result.seconds for result in results) / 60
+    return (
+        f"Made by <code>vitrail reproduce {escape(figure)}{quick}</code> in {minutes:.0f} minutes "
+        "of one core."
+    )
 
 
 def _plural(verdict: Verdict, count: int) -> str:

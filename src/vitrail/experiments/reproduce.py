@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -28,6 +27,7 @@ FIGURES: dict[str, AnyExperiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT for module in (fig1, fig2, fig3, fig4, fig5)
 }
 ALL = "all"
+KEPT = ".units"  # the folder of finished work, in that of the results
 PACKAGES = ("torch", "numpy", "numba", "scikit-learn", "matplotlib", "joblib")
 
 
@@ -42,11 +42,6 @@ class Plan:
     @property
     def config(self) -> object:
         return self.experiment.quick if self.quick else self.experiment.full
-
-    def seconds(self, jobs: int) -> float:
-        """How long it should take on `jobs` cores when nothing is kept from before."""
-        longest = max((unit.cost for unit in self.units), default=0.0)
-        return max(longest, sum(unit.cost for unit in self.units) / jobs)
 
 
 @dataclass(frozen=True)
@@ -70,6 +65,18 @@ def plans(figure: str, quick: bool) -> list[Plan]:
     return [Plan(one, quick, tuple(one.units(one.quick if quick else one.full))) for one in chosen]
 
 
+def expected(units: Sequence[Unit], jobs: int) -> float:
+    """Seconds that these units should take on `jobs` cores."""
+    longest = max((unit.cost for unit in units), default=0.0)
+    return max(longest, sum(unit.cost for unit in units) / jobs)
+
+
+def missing(chosen: Sequence[Plan], out: Path) -> list[Unit]:
+    """What is not yet there of these figures."""
+    units = (unit for plan in chosen for unit in plan.units)
+    return [unit for unit in units if not unit.place(out / KEPT).exists()]
+
+
 def reproduce(
     figure: str,
     *,
@@ -80,18 +87,26 @@ def reproduce(
 ) -> list[Result]:
     """Make one figure or all of them, each with its files in the folder `out`.
 
+    The work of all figures is done together, so that no core waits for the end of a figure.
     jobs: processes; None takes every core. `progress` hears of every finished unit.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    return [
-        make(plan, out, jobs or available_cores(), lambda done, plan=plan: progress(plan, done))
-        for plan in plans(figure, quick)
-    ]
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; give a folder for the results")
+    chosen = plans(figure, quick)
+    of = {unit.key(): plan for plan in chosen for unit in plan.units}
+    units = [unit for plan in chosen for unit in plan.units]
+    done = compute(
+        units,
+        out / KEPT,
+        jobs or available_cores(),
+        lambda one: progress(of[one.unit.key()], one),
+    )
+    left = iter(done)
+    return [make(plan, [next(left) for _ in plan.units], out) for plan in chosen]
 
 
-def make(plan: Plan, out: Path, jobs: int, progress: Callable[[Done], None]) -> Result:
-    """Compute what is missing, then write the files of one figure."""
-    done = compute(plan.units, out / ".units" / plan.experiment.name, jobs, progress)
+def make(plan: Plan, done: Sequence[Done], out: Path) -> Result:
+    """Write the files of one figure, from its finished units."""
     rows = [row for part in done for row in part.rows]
     experiment, config = plan.experiment, plan.config
     wide = experiment.draw(config, rows, experiment.columns)
@@ -113,9 +128,9 @@ def make(plan: Plan, out: Path, jobs: int, progress: Callable[[Done], None]) -> 
 
 def available_cores() -> int:
     """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    from joblib import cpu_count
+
+    return cpu_count()
 
 
 def environment() -> dict[str, str]:
@@ -124,8 +139,19 @@ def environment() -> dict[str, str]:
         "vitrail": __version__,
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
-        "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores",
+        "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores"
+        + (f", {chip}" if (chip := _chip()) else ""),
     }
+
+
+def _chip() -> str:
+    """The processor's name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else ""
 
 
 def as_csv(rows: Rows) -> str:
@@ -147,6 +173,7 @@ def _record(result: Result) -> dict[str, object]:
     return {
         "figure": result.plan.experiment.name,
         "title": result.plan.experiment.title,
+        "about": result.plan.experiment.about,
         "quick": result.plan.quick,
         "config": settings_of(result.plan),
         "environment": environment(),

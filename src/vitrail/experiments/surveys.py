@@ -63,11 +63,16 @@ def bin_hopping(
         surveys = s4p(
             flip(samples), survey_samples=count, bins=bins, damping=damping, watch=[variable]
         )
-        solvers.append((f"S4P, {count} tracks", surveys, samples * count))
+        solvers.append((tracks(count), surveys, samples * count))
     return [
         _watched(name, solver, graph, variable, Grid(bins), steps, draws, seed)
         for name, solver, draws in solvers
     ]
+
+
+def tracks(survey_samples: int) -> str:
+    """What S4P with so many survey samples is called in panels and tables."""
+    return f"S4P, {survey_samples} track{'s' if survey_samples > 1 else ''}"
 
 
 def bin_hopping_figure(panels: Sequence[Hopping]) -> Any:

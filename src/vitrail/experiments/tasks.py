@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
@@ -16,16 +15,6 @@ from vitrail.nn import paper_conv, paper_mlp
 
 Family = Literal["glass", "stained glass, 1 hidden", "stained glass, 2 hidden", "digits"]
 Net = Literal["linear", "mlp", "conv"]
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """One panel of a phase curve: a family of problems over the number of examples."""
-
-    family: Family
-    num_inputs: int
-    sizes: tuple[int, ...]
-    rate: float  # step length of GD's Adam that did best on problems of this family
 
 
 def problems(

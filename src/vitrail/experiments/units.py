@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,10 @@ class Unit:
         named = f"{self.function.__module__}.{self.function.__qualname__}"
         text = json.dumps([__version__, named, plain(self.settings)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    def place(self, cache: Path) -> Path:
+        """Where its rows are kept."""
+        return cache / f"{self.key()}.json"
 
 
 def plain(value: Any) -> Any:
@@ -97,9 +102,15 @@ def _spread(units: Sequence[Unit], cache: Path, jobs: int) -> Iterator[Done]:
     from joblib import Parallel, delayed
 
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
-    for done in pool(delayed(_work)(unit, cache) for unit in units):
-        assert isinstance(done, Done)
-        yield done
+    try:
+        for done in pool(delayed(_work)(unit, cache) for unit in units):
+            assert isinstance(done, Done)
+            yield done
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            "a working process was ended from outside, perhaps for want of memory; give the same "
+            "command again, with fewer --jobs if that was it: what is finished is kept"
+        ) from error
 
 
 def _work(unit: Unit, cache: Path) -> Done:
@@ -116,21 +127,23 @@ def _work(unit: Unit, cache: Path) -> Done:
 
 
 def _write(done: Done, cache: Path) -> None:
-    place = cache / f"{done.unit.key()}.json"
+    place = done.unit.place(cache)
     part = place.with_suffix(f".{os.getpid()}.part")
     content = {
         "settings": plain(done.unit.settings),
         "seconds": round(done.seconds, 3),
         "rows": done.rows,
     }
-    part.write_text(json.dumps(content), encoding="utf-8")
-    part.replace(place)
+    try:
+        part.write_text(json.dumps(content), encoding="utf-8")
+        part.replace(place)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _read(unit: Unit, cache: Path) -> Done | None:
-    place = cache / f"{unit.key()}.json"
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = json.loads(unit.place(cache).read_text(encoding="utf-8"))
         return Done(unit, content["rows"], float(content["seconds"]))
     except FileNotFoundError:
         return None
