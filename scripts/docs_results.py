@@ -9,6 +9,7 @@ Raw numbers stay where they are; the page and the drawings in docs/results/ are 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -69,7 +70,7 @@ def page(records: list[dict[str, Any]]) -> str:
     ]
     for record in records:
         parts += [
-            f"## {record['figure']}: {record['title']} {{ #{record['figure']} }}",
+            f"## {_heading(record)}",
             record["about"],
             drawing(record["figure"], record["title"]),
             *(
@@ -93,8 +94,14 @@ def drawing(name: str, title: str) -> str:
     )
 
 
+def _heading(record: dict[str, Any]) -> str:
+    return f"{record['figure']}: {record['title']}"
+
+
 def _link(record: dict[str, Any]) -> str:
-    return f"[{record['figure']}](#{record['figure']})"
+    """To the heading, by the name that Markdown gives it."""
+    words = re.sub(r"[^\w\s-]", "", _heading(record).lower())
+    return f"[{record['figure']}](#{'-'.join(words.split())})"
 
 
 def table(columns: Any, rows: Any) -> str:

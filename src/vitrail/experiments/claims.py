@@ -50,7 +50,8 @@ class Difference:
         return self.mean < -clear(self.count) * self.error
 
     def __str__(self) -> str:
-        return f"{self.mean:+.4f} ± {self.error:.4f}".replace("-", "−")
+        text = f"{self.mean:+.4f} ± {self.error:.4f}"
+        return text.replace("-", "−").replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def clear(count: int) -> float:
