@@ -54,9 +54,7 @@ class Dense:
         if self.num_factors == 0:
             return out
         if self.shared:
-            begin = int(self.start[0])
-            out[..., begin : begin + self.arity] = messages.sum(-2)
-            return out
+            return out.index_copy_(-1, self.index()[0], messages.sum(-2))
         starts, group = torch.unique(self.start, return_inverse=True)
         sums = messages.new_zeros((*messages.shape[:-2], len(starts), self.arity))
         sums.index_add_(-2, group, messages)

@@ -4,7 +4,9 @@
 """S4P on the GPU in three launches a chunk: sums of old surveys, tracks to pairs, pairs to surveys.
 
 As on the CPU a track is known by its pair of hits (h_1, h_0) of each weight; the pairs of a chunk
-of factors are held as bytes, tallied, and turned into bins and masses by tables.
+of factors are held as bytes, tallied, and turned into bins and masses by tables. A program of
+surveys is one warp, so that sums over bins never leave it; tallies of several pairs are fields
+of one word, so that one sum over the tracks counts them all.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # (S+1)² pairs fit a byte
 NUM_SUMS = 11  # integer sums of a survey: mass, tilted masses, and four for each product
-EDGES = 4  # of a factor, in one program of surveys: a warp each
+EDGES, WARPS = 2, 1  # of a factor in one program of surveys; sums stay within a warp
 
 
 @triton.jit
@@ -73,7 +75,7 @@ def _pairs(
     step_number, k0, k1, b0, b1, c0, c1,
     TRACKS: tl.constexpr, SAMPLES: tl.constexpr, LOW: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
-    """Pair number h_1·(S+1) + h_0 of each weight and track: bytes (f, A, R)."""
+    """Pair number h_1·(S+1) + h_0 of each weight and track: (f, A, ⌈R/4⌉) words of four bytes."""
     row = tl.program_id(0).to(tl.int64)
     slots = tl.arange(0, 8 * BLOCKS)
     used = slots < arity
@@ -87,92 +89,102 @@ def _pairs(
     x = tl.load(inputs + row * arity + slots, mask=used, other=0).to(tl.int32)
     label, factor = tl.load(labels + row), tl.load(ids + row).to(tl.uint32)
     number = step_number.to(tl.uint32)
-    for track in range(TRACKS):
-        branch = lanes32(factor, track, number, b0.to(tl.uint32), b1.to(tl.uint32), 2 * BLOCKS).to(
-            tl.int64
-        )
-        noise = lanes32(factor, track, number, c0.to(tl.uint32), c1.to(tl.uint32), 2 * BLOCKS)
-        z = tl.load(quantiles + (noise >> 16).to(tl.int32))
-        one = branch < chance
-        mean = tl.where(one, centre_one, centre_zero)
-        cavity = mean + z * tl.where(one, spread_one, spread_zero)
-        cavity = tl.minimum(tl.maximum(cavity, -limit), limit)
-        bounds = tl.where(used, settled(cavity, edges), 0)
-        hits_one, hits_zero, _ = flips(
-            bounds, x, label, factor, track * SAMPLES, number, k0.to(tl.uint32), k1.to(tl.uint32),
-            SAMPLES, LOW, BLOCKS,
-        )  # fmt: skip
-        pair = (hits_one * (SAMPLES + 1) + hits_zero).to(tl.uint8)
-        tl.store(pairs + (row * arity + slots) * TRACKS + track, pair, mask=used)
+    GROUPS: tl.constexpr = (TRACKS + 3) // 4
+    for group in range(GROUPS):
+        packed = tl.zeros([8 * BLOCKS], tl.uint32)
+        for member in range(4):
+            track = 4 * group + member
+            branch = lanes32(
+                factor, track, number, b0.to(tl.uint32), b1.to(tl.uint32), 2 * BLOCKS
+            ).to(tl.int64)
+            noise = lanes32(factor, track, number, c0.to(tl.uint32), c1.to(tl.uint32), 2 * BLOCKS)
+            z = tl.load(quantiles + (noise >> 16).to(tl.int32))
+            one = branch < chance
+            mean = tl.where(one, centre_one, centre_zero)
+            cavity = mean + z * tl.where(one, spread_one, spread_zero)
+            cavity = tl.minimum(tl.maximum(cavity, -limit), limit)
+            bounds = tl.where(used, settled(cavity, edges), 0)
+            hits_one, hits_zero, _ = flips(
+                bounds, x, label, factor, track * SAMPLES, number, k0.to(tl.uint32),
+                k1.to(tl.uint32), SAMPLES, LOW, BLOCKS,
+            )  # fmt: skip
+            pair = (hits_one * (SAMPLES + 1) + hits_zero).to(tl.uint32)
+            packed |= pair << (8 * member)
+        tl.store(pairs + (row * arity + slots) * GROUPS + group, packed.to(tl.int32), mask=used)
+
+
+@triton.jit
+def _tally(pair, drawn, kind, FIELD: tl.constexpr, WORDS: tl.constexpr):
+    """How many of the drawn pairs (EDGES, SLOTS) are of each kind (n,): (EDGES, n) int64.
+
+    WORDS sums over the tracks, each of 64/FIELD counters side by side.
+    """
+    A_WORD: tl.constexpr = 64 // FIELD
+    unit = tl.full([1, 1], 1, tl.int64) << ((pair % A_WORD) * FIELD).to(tl.int64)
+    place = ((kind % A_WORD) * FIELD).to(tl.int64)[None, :]
+    tally = tl.zeros([1, 1], tl.int64)
+    for word in tl.static_range(WORDS):
+        mine = tl.sum(tl.where(drawn & (pair // A_WORD == word), unit, 0), 1)
+        count = (mine[:, None] >> place) & ((1 << FIELD) - 1)
+        tally = tl.where((kind // A_WORD == word)[None, :], count, tally)
+    return tally
 
 
 @triton.jit
 def _mix(
-    survey, rows, pairs, bin_of, place_of, rank, mass_of, damping, units, sums, change, starved,
+    survey, rows, pairs, bin_of, kind_of, rank, mass_of, damping, units, sums, change, starved,
     arity, num_bins, shift, apart, TRACKS: tl.constexpr, SUMS: tl.constexpr, EDGES: tl.constexpr,
-    BINS: tl.constexpr, KNOWN: tl.constexpr, PAIRS: tl.constexpr, MET: tl.constexpr,
-    FRESH: tl.constexpr, SLOTS: tl.constexpr,
+    BINS: tl.constexpr, KNOWN: tl.constexpr, MET: tl.constexpr, ALIKE: tl.constexpr,
+    FRESH: tl.constexpr, SLOTS: tl.constexpr, FIELD: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     """Tally the tracks of EDGES edges of a factor and mix them into their surveys.
 
-    Only the MET bins that some pair of hits stands for get fresh mass; the others fade.
+    Only the MET bins that some pair of hits stands for get fresh mass, the others fade. At most
+    ALIKE kinds of pairs stand for a bin: kind_of (ALIKE, FRESH), −1 where there are fewer.
     """
     i = tl.program_id(0).to(tl.int64)
     edges = tl.program_id(1) * EDGES + tl.arange(0, EDGES)
     inside = edges < arity
-    kinds, places, bins = tl.arange(0, PAIRS), tl.arange(0, FRESH), tl.arange(0, BINS)
-    tracks = tl.arange(0, SLOTS)
-    at = (i * arity + edges)[:, None] * TRACKS + tracks[None, :]
+    places, bins, tracks = tl.arange(0, FRESH), tl.arange(0, BINS), tl.arange(0, SLOTS)
+    met, used = places < MET, bins < num_bins
+    at = (i * arity + edges)[:, None] * (4 * ((TRACKS + 3) // 4)) + tracks[None, :]
     drawn = inside[:, None] & (tracks < TRACKS)[None, :]
-    pair = tl.load(pairs + at, mask=drawn, other=255).to(tl.int32)
-    tally = tl.zeros([EDGES, PAIRS], tl.int32)
-    for kind in range(KNOWN):
-        count = tl.sum((drawn & (pair == kind)).to(tl.int32), 1)
-        tally = tl.where(kinds[None, :] == kind, count[:, None], tally)
-    known = kinds < KNOWN
-    ranks = tl.load(rank + kinds, mask=known, other=-1).to(tl.int32)
-    most = tl.max(tl.where(tally > 0, ranks[None, :], -1), 1)
+    pair = tl.load(pairs + at, mask=drawn, other=0).to(tl.int32)
+    kinds = tl.arange(0, ALIKE * FRESH)
+    kind = tl.load(kind_of + kinds)
+    tally = _tally(pair, drawn, kind, FIELD, WORDS)
+    seen = (tally > 0) & (kind >= 0)[None, :]
+    ranks = tl.load(rank + kind, mask=kind >= 0, other=-1).to(tl.int32)
+    most = tl.max(tl.where(seen, ranks[None, :], -1), 1)
     masses = tl.load(
-        mass_of + most[:, None].to(tl.int64) * KNOWN + kinds[None, :],
-        mask=known[None, :] & (tally > 0), other=0,
-    )  # fmt: skip
-    mass = tally * masses
-    total = tl.sum(mass, 1)
-    fresh = tl.zeros([EDGES, FRESH], tl.int64)
-    for kind in range(KNOWN):
-        mine = tl.sum(tl.where(kinds[None, :] == kind, mass, 0), 1)
-        fresh += tl.where(places[None, :] == tl.load(place_of + kind), mine[:, None], 0)
+        mass_of + most[:, None].to(tl.int64) * KNOWN + kind[None, :], mask=seen, other=0
+    )
+    fresh = tl.sum(tl.reshape(tl.where(seen, tally * masses, 0), [EDGES, ALIKE, FRESH]), 1)
+    total = tl.sum(fresh, 1)
     share = fresh.to(tl.float64) / tl.maximum(total, 1).to(tl.float64)[:, None]
 
-    row = (tl.load(rows + i) * arity + edges)[:, None] * num_bins
-    used, met = bins < num_bins, places < MET
+    row = survey + (tl.load(rows + i) * arity + edges)[:, None] * num_bins
     here, there = inside[:, None] & used[None, :], inside[:, None] & met[None, :]
     fresh_bins = tl.load(bin_of + places, mask=met, other=0).to(tl.int32)
-    old = tl.load(survey + row + bins[None, :], mask=here, other=0.0)
-    old_met = tl.load(survey + row + fresh_bins[None, :], mask=there, other=0.0)
+    old = tl.load(row + bins[None, :], mask=here, other=0.0)
+    old_met = tl.load(row + fresh_bins[None, :], mask=there, other=0.0)
     gamma = tl.load(damping + i)
     live = (total > 0)[:, None]
     faded = tl.where(live, (1.0 - gamma) * old, old)
-    faded_met = tl.where(live, (1.0 - gamma) * old_met, old_met)
-    new_met = tl.where(live, faded_met + gamma * share.to(tl.float32), old_met)
+    mixed = tl.where(live, (1.0 - gamma) * old_met + gamma * share.to(tl.float32), old_met)
     tl.debug_barrier()  # all have read before any writes,
-    tl.store(survey + row + bins[None, :], faded, mask=here)
-    tl.debug_barrier()  # and what fades is written before what is fresh
-    tl.store(survey + row + fresh_bins[None, :], new_met, mask=there)
+    tl.store(row + bins[None, :], faded, mask=here)
+    tl.debug_barrier()  # what fades is written before what is fresh,
+    tl.store(row + fresh_bins[None, :], mixed, mask=there)
+    tl.debug_barrier()  # and both before they are read again
+    new = tl.load(row + bins[None, :], mask=here, other=0.0)
 
     tile = i * tl.num_programs(1) + tl.program_id(1)
-    of_met = tl.load(units + 3 * num_bins + bins, mask=used, other=1)[None, :]
-    fading = tl.where(here & (of_met == 0), tl.abs(faded - old), 0.0)
-    moved = tl.where(there, tl.abs(new_met - old_met), 0.0)
-    largest = tl.maximum(tl.max(fading, 1), tl.max(moved, 1))
-    tl.store(change + tile, tl.max(largest, 0))
+    tl.store(change + tile, tl.max(tl.max(tl.abs(new - old), 1), 0))
     tl.store(starved + tile, tl.sum((inside & (total == 0)).to(tl.int32), 0))
-    found = _sums(faded, units, num_bins, bins, used, shift)
-    lost = _sums(faded_met, units, num_bins, fresh_bins, met, shift)
-    won = _sums(new_met, units, num_bins, fresh_bins, met, shift)
+    found = _sums(new, units, num_bins, bins, used, shift)
     for number in tl.static_range(SUMS):
-        value = found[number] - lost[number] + won[number]
-        tl.store(sums + number * apart + i * arity + edges, value, mask=inside)
+        tl.store(sums + number * apart + i * arity + edges, found[number], mask=inside)
 
 
 def serves(factors: Factors, samples: int) -> bool:
@@ -186,12 +198,16 @@ class Sheets:
 
     def __init__(self, units: Any, bins: Tensor, rank: Tensor, mass: Tensor) -> None:
         self.num_bins, self.shift = units.tilt.shape[1], units.shift
-        self.fresh, places = bins.unique(return_inverse=True)  # bins that some pair stands for
-        self.places, self.rank, self.mass = places.to(torch.int32), rank, mass.contiguous()
-        met = torch.zeros_like(units.log_odds)
-        met[self.fresh] = 1
-        rows = [units.tilt, units.log_odds[None], met[None]]
-        self.units = torch.cat(rows).to(torch.int32).contiguous()  # (4, B)
+        self.rank, self.mass = rank, mass.contiguous()
+        rows = [units.tilt, units.log_odds[None]]
+        self.units = torch.cat(rows).to(torch.int32).contiguous()  # (3, B)
+        # bins that some pair stands for, and the kinds of pairs that do, side by side
+        self.fresh, place, count = bins.unique(return_inverse=True, return_counts=True)
+        order = place.argsort(stable=True)
+        nth = torch.arange(len(bins), device=bins.device) - (count.cumsum(0) - count)[place[order]]
+        shape = [triton.next_power_of_2(size) for size in (int(count.max()), len(count))]
+        self.kinds = torch.full(shape, -1, dtype=torch.int32, device=bins.device)
+        self.kinds[nth, place[order]] = order.to(torch.int32)
 
 
 def sums(survey: Tensor, rows: Tensor, sheets: Sheets) -> Tensor:
@@ -201,7 +217,7 @@ def sums(survey: Tensor, rows: Tensor, sheets: Sheets) -> Tensor:
     if num:
         _old_sums[(num, triton.cdiv(arity, EDGES))](
             survey, rows, sheets.units, out, arity, sheets.num_bins, sheets.shift, num * arity,
-            NUM_SUMS, EDGES, triton.next_power_of_2(sheets.num_bins), num_warps=EDGES,
+            NUM_SUMS, EDGES, triton.next_power_of_2(sheets.num_bins), num_warps=WARPS,
         )  # fmt: skip
     return out
 
@@ -227,24 +243,27 @@ def update(
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=device)
     change = torch.zeros(num, tiles, dtype=torch.float32, device=device)
     starved = torch.zeros(num, tiles, dtype=torch.int64, device=device)
+    groups = triton.cdiv(survey_samples, 4)
     if num:
-        pairs = torch.empty(num, arity, survey_samples, dtype=torch.uint8, device=device)
+        pairs = torch.empty(num, arity, 4 * groups, dtype=torch.uint8, device=device)
         _pairs[(num,)](
             chances.contiguous(), centre.contiguous(), spread.contiguous(),
             normal_quantiles(device), threshold_edges(device),
-            factors.inputs.flatten(1).contiguous(), factors.labels, factors.ids, pairs,
+            factors.inputs.flatten(1).contiguous(), factors.labels, factors.ids,
+            pairs.view(torch.int32),
             double(limit, device), arity, key.step, *key.of(stream).words(),
             *key.of(Stream.BRANCH).words(), *key.of(Stream.CAVITY).words(), survey_samples,
             samples, perceptron_low(factors), blocks_of(arity), num_warps=warps_of(arity),
             enable_fp_fusion=False,
         )  # fmt: skip
-        num_pairs, num_fresh = len(sheets.rank), len(sheets.fresh)
+        num_kinds = len(sheets.rank)
+        field = 8 if survey_samples < 256 else 16 if survey_samples < 2**16 else 32
         _mix[(num, tiles)](
-            survey, rows, pairs, sheets.fresh, sheets.places, sheets.rank, sheets.mass,
+            survey, rows, pairs, sheets.fresh, sheets.kinds, sheets.rank, sheets.mass,
             damping.to(torch.float32), sheets.units, out, change, starved, arity,
             sheets.num_bins, sheets.shift, num * arity, survey_samples, NUM_SUMS, EDGES,
-            triton.next_power_of_2(sheets.num_bins), num_pairs, triton.next_power_of_2(num_pairs),
-            num_fresh, triton.next_power_of_2(num_fresh), triton.next_power_of_2(survey_samples),
-            num_warps=EDGES, enable_fp_fusion=False,
+            triton.next_power_of_2(sheets.num_bins), num_kinds, len(sheets.fresh),
+            *sheets.kinds.shape, triton.next_power_of_2(survey_samples), field,
+            triton.cdiv(num_kinds * field, 64), num_warps=WARPS, enable_fp_fusion=False,
         )  # fmt: skip
     return out, change.amax(1).double(), starved.sum(1)

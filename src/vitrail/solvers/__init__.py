@@ -4,6 +4,7 @@ from vitrail.solvers.annealed import Annealed, annealed, geometric
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.bp import BeliefPropagation, BPState, belief_propagation
 from vitrail.solvers.checkpoint import CheckpointError
+from vitrail.solvers.copies import CopiesFound, run_copies
 from vitrail.solvers.damping import Damping, adaptive, constant, held, scheduled
 from vitrail.solvers.decimation import Decimated, decimated
 from vitrail.solvers.history import History
@@ -28,6 +29,7 @@ __all__ = [
     "Batches",
     "BeliefPropagation",
     "CheckpointError",
+    "CopiesFound",
     "Damping",
     "Decimated",
     "Feedback",
@@ -55,6 +57,7 @@ __all__ = [
     "portfolio",
     "reinforced",
     "run",
+    "run_copies",
     "run_stages",
     "s3p",
     "s4p",
