@@ -96,7 +96,7 @@ def units(config: Config) -> Sequence[Unit]:
                 settings = {**shared, "method": method, "epochs": epochs, "seed": config.seed}
                 work.append(Unit(phase, settings, _cost(sweep, size, method, epochs, config)))
             if sweep.num_inputs <= config.optimum_limit:
-                seconds = 0.2 + config.repeats * 2.0 ** (sweep.num_inputs - 30)
+                seconds = 0.2 + config.repeats * 2.0 ** (sweep.num_inputs - 31)
                 work.append(Unit(optimum, shared, seconds))
     return work
 
@@ -118,8 +118,8 @@ def _cost(sweep: Sweep, size: int, method: SBP | GD | SNMP, epochs: int, config:
     steps = epochs * -(-size // BATCH)
     edges = BATCH * config.repeats * sweep.num_inputs
     left = 0.2 if sweep.family == "digits" else 1.0  # what is solved takes no more work
-    surveys = 4.5e-7 * edges * method.survey_samples * left if isinstance(method, SNMP) else 0.0
-    return 0.1 + steps * (0.0018 + surveys)
+    surveys = 2e-7 * edges * method.survey_samples * left if isinstance(method, SNMP) else 0.0
+    return 0.1 + steps * (0.0014 + surveys)
 
 
 def phase(

@@ -88,7 +88,7 @@ class Config:
         ),
     )
     sizes: tuple[int, ...] = (20, 50, 100, 200, 500, 1000)
-    repeats: int = 5
+    repeats: int = 8
     epochs: int = 10
     seed: int = 1
 
@@ -134,7 +134,7 @@ def _cost(net: Net, size: int, method: SBP | GD | SNMP, config: Config) -> float
     steps = config.epochs * -(-size // BATCH)
     if not isinstance(method, SNMP):
         return 0.3 + steps * 0.003
-    per_edge = {"linear": 2.5e-7, "mlp": 4e-7, "conv": 1.2e-6}[net]  # and survey sample
+    per_edge = {"linear": 5e-8, "mlp": 2e-7, "conv": 1.1e-6}[net]  # and survey sample
     return 0.3 + steps * BATCH * WEIGHTS[net] * per_edge * method.survey_samples
 
 

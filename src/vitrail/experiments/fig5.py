@@ -45,7 +45,7 @@ class Config:
     batch: int = 128
     epochs: int = 5
     looks: int = 4
-    repeats: int = 4
+    repeats: int = 5
     seed: int = 1
 
 
@@ -82,7 +82,7 @@ def units(config: Config) -> Sequence[Unit]:
             }
             flips = isinstance(method, SBP) and method.update == "flip"
             share = (config.size or EXAMPLES) / EXAMPLES
-            seconds = share * config.epochs * (10.0 if flips else 0.6)
+            seconds = share * config.epochs * (11.5 if flips else 0.6)
             work.append(Unit(training, settings, 0.3 + seconds))
     return work
 
