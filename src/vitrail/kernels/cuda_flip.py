@@ -19,7 +19,14 @@ from torch import Tensor
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.graph import Dense
 from vitrail.kernels import cuda_one_hidden
-from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, warps_of
+from vitrail.kernels.cuda_philox import (
+    ADDRESS,
+    blocks_of,
+    columns,
+    lane_columns16,
+    lanes16,
+    warps_of,
+)
 from vitrail.kernels.cuda_rows import cavities, settled, write
 from vitrail.random import Key, threshold_edges
 
@@ -37,18 +44,23 @@ def flips(
     sign = tl.where(label == 1, 1, -1)
     signed = inputs * sign
     constant = LOW * tl.sum(signed) + tl.where(label == 1, 0, 1)
+    bounds, terms = columns(threshold, BLOCKS), columns(signed, BLOCKS)
     one = tl.zeros([8 * BLOCKS], tl.int32)
     zero = tl.zeros([8 * BLOCKS], tl.int32)
     shared = 0
     met = 0
     for sample in range(SAMPLES):
-        lanes = lanes16(factor, first + sample, step_number, k0, k1, BLOCKS)
-        bits = lanes < threshold
-        margin = constant + STEP * tl.sum(tl.where(bits, signed, 0))
+        lanes = lane_columns16(factor, first + sample, step_number, k0, k1, BLOCKS)
+        total = tl.zeros([BLOCKS], tl.int32)
+        for j in tl.static_range(8):
+            total += tl.where(lanes[j] < bounds[j], terms[j], 0)
+        margin = constant + STEP * tl.sum(total)
         met += (margin > 0).to(tl.int32)
         shared += (margin > STEP).to(tl.int32)
         if (margin > -STEP) & (margin <= STEP):
-            with_zero = margin - tl.where(bits, STEP * signed, 0)
+            # few draws come here, so they may be made again in the order of slots
+            again = lanes16(factor, first + sample, step_number, k0, k1, BLOCKS)
+            with_zero = margin - tl.where(again < threshold, STEP * signed, 0)
             one += (with_zero + STEP * signed > 0).to(tl.int32)
             zero += (with_zero > 0).to(tl.int32)
     return one + shared, zero + shared, met

@@ -36,6 +36,33 @@ def lanes16(factor, sample, step, k0, k1, BLOCKS: tl.constexpr):
 
 
 @triton.jit
+def columns(row, BLOCKS: tl.constexpr):
+    """Slots (8·BLOCKS,) as eight tensors (BLOCKS,): slot 8·b + j is at b of the j-th."""
+    even, odd = tl.split(tl.reshape(row, [BLOCKS, 4, 2]))
+    s04, s26 = tl.split(tl.reshape(even, [BLOCKS, 2, 2]))
+    s15, s37 = tl.split(tl.reshape(odd, [BLOCKS, 2, 2]))
+    s0, s4 = tl.split(s04)
+    s2, s6 = tl.split(s26)
+    s1, s5 = tl.split(s15)
+    s3, s7 = tl.split(s37)
+    return s0, s1, s2, s3, s4, s5, s6, s7
+
+
+@triton.jit
+def lane_columns16(factor, sample, step, k0, k1, BLOCKS: tl.constexpr):
+    """`columns` of `lanes16`, each lane in the thread that made it: nothing moves."""
+    blocks = tl.arange(0, BLOCKS).to(tl.uint32)
+    zero = tl.zeros([BLOCKS], tl.uint32)
+    w0, w1, w2, w3 = philox(blocks, zero + sample, zero + factor, zero + step, k0, k1)
+    return (
+        (w0 & 0xFFFF).to(tl.int32), (w0 >> 16).to(tl.int32),
+        (w1 & 0xFFFF).to(tl.int32), (w1 >> 16).to(tl.int32),
+        (w2 & 0xFFFF).to(tl.int32), (w2 >> 16).to(tl.int32),
+        (w3 & 0xFFFF).to(tl.int32), (w3 >> 16).to(tl.int32),
+    )  # fmt: skip
+
+
+@triton.jit
 def lanes32(factor, sample, step, k0, k1, BLOCKS: tl.constexpr):
     """The first 4·BLOCKS 32-bit lanes of a draw, uint32 (4·BLOCKS,) in the order of slots."""
     blocks = tl.arange(0, BLOCKS).to(tl.uint32)
