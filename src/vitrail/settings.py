@@ -92,7 +92,7 @@ def stages(plan: Plan, num_factors: int) -> list[Stage]:
     steps = plan.steps(num_factors)
     made = SOLVERS[plan.solver].stages(plan, steps)
     if plan.polish:
-        search = polish(POLISH_FLIPS)
+        search = polish(POLISH_FLIPS, steps=plan.polish)
 
         def start(key: Key, graph: FactorGraph, found: Solution[Any]) -> PolishState:
             return search.start(key, graph, torch.stack([found.best, found.weights]))

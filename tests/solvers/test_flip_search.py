@@ -47,11 +47,12 @@ def by_evaluation(factors):
     return blackbox(score, factors.num_factors, factors.arity, weight=factors.weight)
 
 
-def searched(factors, energy, proposals=400, seed=5):
+def searched(factors, energy, proposals=400, seed=5, free=None):
     graph = factor_graph(factors)
     (search,) = flip_searches(graph)
     starts = bits(99, 3, graph.num_variables)
-    return graph, search.run(Key(seed, step=2), starts, energy, Stretch(proposals, 0.25, 0.75))
+    stretch = Stretch(proposals, 0.25, 0.75)
+    return graph, search.run(Key(seed, step=2), starts, energy, stretch, free)
 
 
 @pytest.mark.parametrize("name", [*CASES, "many examples"])
@@ -64,6 +65,17 @@ def test_kernels_take_the_steps_of_batched_evaluation(name):
     assert torch.equal(fast.best, slow.best)
     torch.testing.assert_close(fast.best_score, slow.best_score)
     assert not torch.equal(fast.last, bits(99, 3, graph.num_variables))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_weights_that_are_not_free_stay_and_kernels_agree_on_the_others(name):
+    free = torch.tensor([1, 4, 5, 8])
+    graph, fast = searched(CASES[name], errors(), free=free)
+    _, slow = searched(by_evaluation(CASES[name]), errors(), free=free)
+    assert torch.equal(fast.last, slow.last)
+    moved = (fast.last != bits(99, 3, graph.num_variables)).any(0)
+    assert set(torch.nonzero(moved)[:, 0].tolist()) <= set(free.tolist())
+    assert bool(moved.any())
 
 
 @pytest.mark.parametrize("energy", [errors(), ramp()], ids=["errors", "ramp"])

@@ -110,7 +110,8 @@ def accepted(energy, after, temperature, coin):
 
 @njit(
     "UniTuple(int64, 3)(int8[:, ::1], int16[::1], int32[::1], boolean[::1], boolean[::1], int64,"
-    " int16, int16, float64, float64, boolean, int64, int64[::1], uint32[::1])",
+    " int16, int16, float64, float64, boolean, int64, int64[::1], int64[::1],"
+    " uint32[::1])",
     cache=True,
     nogil=True,
 )
@@ -127,11 +128,11 @@ def _chain(
     end,
     stop,
     proposals,
+    free,
     address,
     key,
 ):
     """One chain in place: bits and margins end at its last state, `best` at its best one."""
-    arity = columns.shape[0]
     chain, problem, step = uint32(address[0]), uint32(address[1]), uint32(address[2])
     everything = margins.shape[0] if weights.shape[0] == 0 else weights.sum()
     weighted = weights.shape[0] > 0
@@ -154,7 +155,7 @@ def _chain(
             )
         else:
             which, coin = next_which, next_coin
-        i = (np.int64(which) * arity) >> 32
+        i = free[(np.int64(which) * free.shape[0]) >> 32]
         change = int16(-flip if bits[i] else flip)
         if weighted:
             after = _weighted_energy(margins, columns[i], change, margin, width, weights)
@@ -207,16 +208,19 @@ def anneal(
     key: tuple[int, int],
     step: int = 0,
     problem_id: int = 0,
+    free: NDArray[np.int64] | None = None,
 ) -> Search:
     """Search from each row of `starts` (R, A) with so many proposals; rows run in parallel.
 
-    key: the two Philox words of a `vitrail.random.Key` of stream SEARCH.
+    key: the two Philox words of a `vitrail.random.Key` of stream SEARCH. free: the weights that
+    may flip; None for all of them.
     """
     values = np.where(starts, 1.0, float(problem.low)).astype(np.float32)
     margins = (values @ problem.signed.astype(np.float32)).astype(np.int16) + problem.tie
     last = np.array(starts, np.bool_, order="C")
     best = last.copy()
     words = np.array(key, np.uint32)
+    may_flip = np.arange(last.shape[1]) if free is None else free
 
     def search(chain: int) -> tuple[Any, Any, Any]:
         return _chain(
@@ -232,6 +236,7 @@ def anneal(
             schedule.end,
             schedule.stop,
             proposals,
+            may_flip,
             np.array([chain, problem_id, step], np.int64),
             words,
         )

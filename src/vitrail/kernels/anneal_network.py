@@ -187,7 +187,7 @@ def _flip(wiring, bits, values, sums, scratch, labels, weights, q, margin, width
 @njit(
     f"UniTuple(int64, 3)({_WIRING}, int8[:, ::1], int16[:, ::1], int16[::1], int32[::1],"
     " boolean[::1], boolean[::1], int16, int16, float64, float64, boolean, int64, int64[::1],"
-    " uint32[::1])",
+    " int64[::1], uint32[::1])",
     cache=True,
     nogil=True,
 )
@@ -205,11 +205,11 @@ def _chain(
     end,
     stop,
     proposals,
+    free,
     address,
     key,
 ):
     """One chain in place: bits end at its last state, `best` at its best one."""
-    arity = bits.shape[0]
     chain, problem, step = uint32(address[0]), uint32(address[1]), uint32(address[2])
     scratch = np.empty((sums.shape[0] + 1, STRETCH), np.int16)
     _forward(wiring, bits, values, sums)
@@ -231,7 +231,7 @@ def _chain(
             )
         else:
             which, coin = next_which, next_coin
-        q = (np.int64(which) * arity) >> 32
+        q = free[(np.int64(which) * free.shape[0]) >> 32]
         after, _ = _flip(
             wiring, bits, values, sums, scratch, labels, weights, q, margin, width, False
         )
@@ -265,6 +265,7 @@ def anneal_network(
     key: tuple[int, int],
     step: int = 0,
     problem_id: int = 0,
+    free: NDArray[np.int64] | None = None,
 ) -> Search:
     """`kernels.anneal.anneal` for any wiring: search from each row of `starts` (R, A)."""
     num_inputs, num_examples = examples.inputs.shape
@@ -272,6 +273,7 @@ def anneal_network(
     last = np.array(starts, np.bool_, order="C")
     best = last.copy()
     words = np.array(key, np.uint32)
+    may_flip = np.arange(last.shape[1]) if free is None else free
 
     def search(chain: int) -> tuple[Any, Any, Any]:
         values = np.zeros((num_inputs + num_units, num_examples), np.int8)
@@ -290,6 +292,7 @@ def anneal_network(
             schedule.end,
             schedule.stop,
             proposals,
+            may_flip,
             np.array([chain, problem_id, step], np.int64),
             words,
         )

@@ -99,8 +99,15 @@ class FlipSearch(ABC):
         """What works best in this kind of problem."""
 
     @abstractmethod
-    def run(self, key: Key, starts: Tensor, energy: Energy, stretch: Stretch) -> Found:
-        """Search from each row of starts (R, N) bool."""
+    def run(
+        self,
+        key: Key,
+        starts: Tensor,
+        energy: Energy,
+        stretch: Stretch,
+        free: Tensor | None = None,
+    ) -> Found:
+        """Search from each row of starts (R, N) bool; free (K,) int64: flip these weights only."""
 
     def _found(self, search: dict[str, np.ndarray], unit: float, num_factors: int) -> Found:
         """What a kernel returned, its counts worth `unit` each."""
@@ -192,7 +199,14 @@ class _LinearSearch(FlipSearch):
     def default_energy(self) -> Energy:
         return ramp()
 
-    def run(self, key: Key, starts: Tensor, energy: Energy, stretch: Stretch) -> Found:
+    def run(
+        self,
+        key: Key,
+        starts: Tensor,
+        energy: Energy,
+        stretch: Stretch,
+        free: Tensor | None = None,
+    ) -> Found:
         from vitrail.kernels.anneal import Schedule, anneal
 
         num_weights, num_factors = self._columns.signed.shape
@@ -204,6 +218,7 @@ class _LinearSearch(FlipSearch):
             key.of(Stream.SEARCH).words(),
             key.step,
             self.number,
+            None if free is None else free.cpu().numpy(),
         )
         return self._found(vars(search), self._counts.unit, num_factors)
 
@@ -227,7 +242,14 @@ class _NetworkSearch(FlipSearch):
     def default_energy(self) -> Energy:
         return errors()
 
-    def run(self, key: Key, starts: Tensor, energy: Energy, stretch: Stretch) -> Found:
+    def run(
+        self,
+        key: Key,
+        starts: Tensor,
+        energy: Energy,
+        stretch: Stretch,
+        free: Tensor | None = None,
+    ) -> Found:
         from vitrail.kernels.anneal import Schedule
         from vitrail.kernels.anneal_network import anneal_network
 
@@ -240,6 +262,7 @@ class _NetworkSearch(FlipSearch):
             key.of(Stream.SEARCH).words(),
             key.step,
             self.number,
+            None if free is None else free.cpu().numpy(),
         )
         return self._found(vars(search), self._counts.unit, len(self._examples.labels))
 
@@ -262,7 +285,14 @@ class _AnySearch(FlipSearch):
     def default_energy(self) -> Energy:
         return errors()
 
-    def run(self, key: Key, starts: Tensor, energy: Energy, stretch: Stretch) -> Found:
+    def run(
+        self,
+        key: Key,
+        starts: Tensor,
+        energy: Energy,
+        stretch: Stretch,
+        free: Tensor | None = None,
+    ) -> Found:
         if energy.margin > 0 or energy.width > 0:
             raise ValueError(
                 "a ramp needs the margins of a network of this package's layers; use the energy "
@@ -272,7 +302,8 @@ class _AnySearch(FlipSearch):
         number = torch.tensor(self.number, device=device)
         chain = torch.arange(num_starts, device=device)
         draws = lanes32(key.of(Stream.SEARCH), number, chain, 2 * stretch.proposals)
-        which = draws[:, 0::2] * num_weights >> 32
+        free = torch.arange(num_weights, device=device) if free is None else free
+        which = free[draws[:, 0::2] * len(free) >> 32]
         floor = torch.log((draws[:, 1::2].double() + 0.5) / 2**32)
         share = torch.arange(stretch.proposals, device=device) / max(1, stretch.proposals - 1)
         share = stretch.begin + (stretch.end - stretch.begin) * share.double()

@@ -46,6 +46,7 @@ SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from f
 SOFTER = (0.5, 2.0)  # the same in batches, whose first factors would otherwise settle everything
 MOST_BATCHES = 64  # by then marginals of crowded problems know what polish needs as a start
 LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by what a flip costs
+SEARCH_STEPS = 8  # between them the clock, the budget and Ctrl-C are looked at
 DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much as polishing
 
 
@@ -76,10 +77,10 @@ def portfolio(
         flips = LINEAR_FLIPS if shape.linear else network_flips
     made = {
         "sbp": lambda: _sbp(shape),
-        "search": lambda: None if shape.batch else _search("search", flips, rounds=2),
+        "search": lambda: None if shape.batch else _search("search", shape, flips),
         "reinforced": lambda: _reinforced(shape, update, rate, attempts),
         "s4p": lambda: _s4p(shape),
-        "polish": lambda: _search("polish", flips, rounds=4),
+        "polish": lambda: _search("polish", shape, flips),
     }
     built = [made[name]() for name in NAMES if name in stages]
     return tuple(stage for stage in built if stage is not None)
@@ -179,9 +180,13 @@ def _s4p(shape: Shape) -> Stage | None:
     return Stage("s4p", solver, decimation_steps(solver))
 
 
-def _search(name: str, flips: int, rounds: int) -> Stage:
-    solver = polish(-(-flips // rounds), chains=2, heat=10.0)
-    return Stage(name, solver, rounds, start=from_best(solver))
+def _search(name: str, shape: Shape, flips: int) -> Stage:
+    """Chains that agree in the end, or, where solutions have nothing in common, few long ones."""
+    agree = shape.crowding > CAPACITY
+    solver = polish(
+        -(-flips // SEARCH_STEPS), steps=SEARCH_STEPS, chains=6 if agree else 2, agree=agree
+    )
+    return Stage(name, solver, SEARCH_STEPS, start=from_best(solver))
 
 
 def from_best(solver: Polish) -> Start:
