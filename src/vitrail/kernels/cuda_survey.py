@@ -81,11 +81,7 @@ def _pairs(
     used = slots < arity
     limit = tl.load(limit)
     chance = tl.load(chances + row * arity + slots, mask=used, other=0)
-    at = row * 2 * arity + slots
-    centre_one = tl.load(centre + at, mask=used, other=0.0)
-    centre_zero = tl.load(centre + at + arity, mask=used, other=0.0)
-    spread_one = tl.load(spread + at, mask=used, other=0.0)
-    spread_zero = tl.load(spread + at + arity, mask=used, other=0.0)
+    centre, spread = centre + row * 2 * arity, spread + row * 2 * arity
     x = tl.load(inputs + row * arity + slots, mask=used, other=0).to(tl.int32)
     label, factor = tl.load(labels + row), tl.load(ids + row).to(tl.uint32)
     number = step_number.to(tl.uint32)
@@ -99,9 +95,10 @@ def _pairs(
             ).to(tl.int64)
             noise = lanes32(factor, track, number, c0.to(tl.uint32), c1.to(tl.uint32), 2 * BLOCKS)
             z = tl.load(quantiles + (noise >> 16).to(tl.int32))
-            one = branch < chance
-            mean = tl.where(one, centre_one, centre_zero)
-            cavity = mean + z * tl.where(one, spread_one, spread_zero)
+            # read again for each track: kept in registers both branches would crowd out programs
+            at = slots + tl.where(branch < chance, 0, arity)
+            mean = tl.load(centre + at, mask=used, other=0.0)
+            cavity = mean + z * tl.load(spread + at, mask=used, other=0.0)
             cavity = tl.minimum(tl.maximum(cavity, -limit), limit)
             bounds = tl.where(used, settled(cavity, edges), 0)
             hits_one, hits_zero, _ = flips(
@@ -253,8 +250,8 @@ def update(
             pairs.view(torch.int32),
             double(limit, device), arity, key.step, *key.of(stream).words(),
             *key.of(Stream.BRANCH).words(), *key.of(Stream.CAVITY).words(), survey_samples,
-            samples, perceptron_low(factors), blocks_of(arity), num_warps=warps_of(arity),
-            enable_fp_fusion=False,
+            samples, perceptron_low(factors), blocks_of(arity),
+            num_warps=min(16, 2 * warps_of(arity)), enable_fp_fusion=False,
         )  # fmt: skip
         num_kinds = len(sheets.rank)
         field = 8 if survey_samples < 256 else 16 if survey_samples < 2**16 else 32
