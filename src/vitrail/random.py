@@ -14,7 +14,7 @@ This module is the reference; `kernels.philox` is its compiled twin with the sam
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
@@ -61,10 +61,10 @@ class Key:
             raise ValueError(f"step must be an integer from 0 to 2**32 - 1, got {self.step}")
 
     def at(self, step: int) -> Key:
-        return replace(self, step=step)
+        return Key(self.seed, step, self.stream)
 
     def of(self, stream: Stream) -> Key:
-        return replace(self, stream=stream)
+        return Key(self.seed, self.step, stream)
 
     def words(self) -> tuple[int, int]:
         """The two 32-bit words of the Philox key."""

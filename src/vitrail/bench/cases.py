@@ -91,6 +91,8 @@ def updates(net: str, backends: tuple[str, ...]) -> Iterator[tuple[str, str, int
             yield "flip", backend, SAMPLES, flip(SAMPLES, backend=backend)  # pyright: ignore
         if net == "conv" or backend != "torch":
             yield "counting", backend, 64, counting(64, backend=backend)  # pyright: ignore
+    if net == "conv":
+        yield "counting", backends[-1], 512, counting(512, backend=backends[-1])  # pyright: ignore
     if net == "linear":
         compiled = backends[-1]
         for samples in (64, 500):

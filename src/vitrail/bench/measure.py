@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 LONG = 2.0  # seconds; a call this long is its own warm-up
+QUEUED = 0.02  # seconds; shorter calls wait for one another on a GPU, not for us
 CLEAR_PEAK = "5"  # what Linux wants in clear_refs to forget the high-water mark
 
 
@@ -25,13 +26,18 @@ class Measured:
 def measured(
     work: Callable[[], object], device: str, least: float = 0.3, most: int = 15
 ) -> Measured:
-    """Median time of calls, until `least` seconds or `most` of them; one call where it is long."""
+    """Median time of calls, until `least` seconds or `most` of them; one call where it is long.
+
+    On a GPU short calls are timed by the dozen, one queued behind the other as the steps of a
+    run are.
+    """
     peak, first = peak_bytes(work, device)
     if first > LONG:
         return Measured(first, peak)
+    queued = _queued(work, device)
     times: list[float] = []
-    while len(times) < 3 or (sum(times) < least and len(times) < most):
-        times.append(seconds(work, device))
+    while len(times) < 3 or (queued * sum(times) < least and len(times) < most):
+        times.append(seconds(work, device, queued))
         if times[-1] > least:
             break
     return Measured(sorted(times)[len(times) // 2], peak)
@@ -45,7 +51,8 @@ def cost(work: Callable[[], object], device: str, repeats: int = 9) -> float:
     """
     work()
     if device == "cuda":
-        return min(seconds(work, device) for _ in range(repeats))
+        queued = _queued(work, device)
+        return min(seconds(work, device, queued) for _ in range(repeats if queued > 1 else 3))
     spent = []
     for _ in range(repeats):
         begun = time.process_time()
@@ -54,13 +61,19 @@ def cost(work: Callable[[], object], device: str, repeats: int = 9) -> float:
     return min(spent)
 
 
-def seconds(work: Callable[[], object], device: str) -> float:
-    """Wall time of one call; on a GPU until its work is done."""
+def _queued(work: Callable[[], object], device: str) -> int:
+    """How many calls to time together."""
+    return 12 if device == "cuda" and seconds(work, device) < QUEUED else 1
+
+
+def seconds(work: Callable[[], object], device: str, calls: int = 1) -> float:
+    """Wall time of a call, the mean of several in a row; on a GPU until their work is done."""
     _wait(device)
     begun = time.perf_counter()
-    work()
+    for _ in range(calls):
+        work()
     _wait(device)
-    return time.perf_counter() - begun
+    return (time.perf_counter() - begun) / calls
 
 
 def _wait(device: str) -> None:

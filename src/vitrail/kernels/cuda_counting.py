@@ -17,11 +17,12 @@ from torch import Tensor
 from vitrail.factors import Classifiers, Factors
 from vitrail.kernels import cuda_network
 from vitrail.kernels.cuda_draws import MAX_ARITY, configurations
-from vitrail.kernels.cuda_philox import warps_of
+from vitrail.kernels.cuda_philox import pieces, power_of_two, warps_of
 from vitrail.numerics import chunks
 from vitrail.random import Key
 
 MEMORY = 2**30  # bytes of states and of the net's scratch at a time
+TILE = 32  # rows, and weights, of one program of counts
 
 
 @triton.jit
@@ -36,24 +37,30 @@ def _ones(word):
 
 @triton.jit
 def _tally_words(
-    words, met, count_one, hits_one, hits_all, arity, WORDS: tl.constexpr, SLOTS: tl.constexpr
-):
-    row = tl.program_id(0).to(tl.int64)
-    slots = tl.arange(0, SLOTS)
-    used = slots < arity
-    count = tl.zeros([SLOTS], tl.int32)
-    hits = tl.zeros([SLOTS], tl.int32)
-    total = tl.zeros([1], tl.int32)
+    words, met, count_one, hits_one, hits_all, num_rows, arity, WORDS: tl.constexpr,
+    TILE: tl.constexpr,
+):  # fmt: skip
+    """Counts of TILE rows and weights; words are side by side for a weight, counts for a row."""
+    row = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+    slot = tl.program_id(1).to(tl.int64) * TILE + tl.arange(0, TILE)
+    there = row < num_rows
+    used = there[:, None] & (slot < arity)[None, :]
+    count = tl.zeros([TILE, TILE], tl.int32)
+    hits = tl.zeros([TILE, TILE], tl.int32)
+    total = tl.zeros([TILE], tl.int32)
     for word in range(WORDS):
-        at = row * WORDS + word
-        bits = tl.load(words + at * arity + slots, mask=used, other=0)
-        good = tl.load(met + at)
+        column = row * WORDS + word
+        place = slot[None, :] * (num_rows * WORDS) + column[:, None]
+        bits = tl.load(words + place, mask=used, other=0)
+        good = tl.load(met + column, mask=there, other=0)
         count += _ones(bits)
-        hits += _ones(bits & good)
+        hits += _ones(bits & good[:, None])
         total += _ones(good)
-    tl.store(count_one + row * arity + slots, count, mask=used)
-    tl.store(hits_one + row * arity + slots, hits, mask=used)
-    tl.store(hits_all + row + tl.arange(0, 1), total)
+    place = row[:, None] * arity + slot[None, :]
+    tl.store(count_one + place, count, mask=used)
+    tl.store(hits_one + place, hits, mask=used)
+    if tl.program_id(1) == 0:
+        tl.store(hits_all + row, total, mask=there)
 
 
 @triton.jit
@@ -109,10 +116,11 @@ def _from_words(
     tracks, arity = threshold.shape[1:]
     words = cuda_network.packed(key, factors, threshold, samples)
     met = cuda_network.met(factors, words, tracks, samples)
-    if len(words):
-        _tally_words[(len(words),)](
-            words, met, count_one, hits_one, hits_all, arity, words.shape[1],
-            triton.next_power_of_2(arity), num_warps=warps_of(arity),
+    rows = words.shape[1]
+    if rows:
+        _tally_words[(pieces(rows, TILE), pieces(arity, TILE))](
+            words, met, count_one, hits_one, hits_all, rows, arity, words.shape[2], TILE,
+            num_warps=4,
         )  # fmt: skip
 
 
@@ -126,7 +134,7 @@ def _from_bytes(
     score = factors.score(states)
     if len(states):
         _tally[(factors.num_factors * tracks,)](
-            states, score, count_one, hits_one, arity, samples, triton.next_power_of_2(arity),
+            states, score, count_one, hits_one, arity, samples, power_of_two(arity),
             num_warps=warps_of(arity),
         )  # fmt: skip
     hits_all[:] = score.view(-1, tracks, samples).sum(2, dtype=torch.int32)

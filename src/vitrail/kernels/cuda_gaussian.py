@@ -17,6 +17,7 @@ from torch import Tensor
 from vitrail.factors import Perceptron
 from vitrail.graph import Dense
 from vitrail.kernels.cuda_flip import double
+from vitrail.kernels.cuda_philox import pieces, power_of_two
 from vitrail.kernels.mills import MILLS
 from vitrail.numerics import LATTICE as _LATTICE
 
@@ -160,12 +161,12 @@ def gaussian_sweep(
     out, moved = torch.empty_like(message), torch.zeros_like(belief)
     change = torch.zeros(factors.num_factors, dtype=torch.float32, device=message.device)
     if message.numel():
-        block = min(BLOCK, triton.next_power_of_2(factors.arity))
+        block = min(BLOCK, power_of_two(factors.arity))
         _sweep[(factors.num_factors,)](
             belief, scope.start, message.contiguous(), factors.inputs.contiguous(), factors.labels,
             factors.beta, damping.to(torch.float32), double(limit, message.device), out, moved,
             change, factors.arity, factors.low, on_probability, block,
-            triton.cdiv(factors.arity, block),
+            pieces(factors.arity, block),
             num_warps=max(1, min(8, block // 128)),
         )  # fmt: skip
     return out, moved, change

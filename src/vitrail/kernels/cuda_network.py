@@ -1,11 +1,13 @@
 # pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
 # pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
+# pyright: reportOperatorIssue=false
 # (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
-"""Nets of this package's layers on the GPU: 32 drawn configurations in a word, a lane for each.
+"""Nets of this package's layers on the GPU: 32 drawn configurations in a word.
 
-A row of draws is W words a weight. A layer is one launch: a program holds `LANES` draws and goes
-through the layer's units, adding up the entries of each. Lanes of a warp are draws of one word,
-so weights and inputs are read once for all of them, and values of hidden units side by side.
+A row of draws is W words of each weight, and so of each unit: whether it is active. A lane adds
+up a unit for the 32 draws of a word at once, with counters side by side in the fields of 8 (or 4)
+words: entry e adds (agrees_e >> s) & 0x01010101 to the s-th of them. A field that starts at
+128 − least has its highest bit set exactly where the count has reached `least`.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ from torch import Tensor, nn
 
 from vitrail.factors import Classifiers, Factors, Network, Perceptron
 from vitrail.factors.wiring import wire
-from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, warps_of
+from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, pieces, warps_of
 from vitrail.nn import BinaryLinear
 from vitrail.random import Key
 
-WORD = tl.constexpr(32)
+WORD = 32
 LANES = 128
+LARGEST_FIELD = 16
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,18 @@ class Layer:
     value: Tensor  # (U, E) int32, of the inputs or of the layer before
     weight: Tensor  # (U, E) int32
     low: int  # what a zero bit of its weights stands for
-    inactive: int  # what a unit stands for that is not positive
+    inactive: int | None  # what an inactive value stands for; None for inputs
+
+    @property
+    def twice(self) -> bool:
+        """Whether an entry adds up to two: products have three values and none is an input."""
+        return self.inactive is not None and self.inactive != self.low
+
+    @property
+    def field(self) -> int:
+        """Bits of a counter, its highest left free."""
+        largest = self.value.shape[1] * (2 if self.twice else 1)
+        return next(bits for bits in (8, 16, 32) if largest < 2 ** (bits - 1))
 
 
 @lru_cache(maxsize=64)
@@ -48,7 +62,7 @@ def _layers(
     if wiring is None:
         return None
     owner = np.repeat(np.arange(len(wiring.uses) - 1), np.diff(wiring.uses))
-    before, layers = 0, []  # values are numbered inputs first, then units
+    before, inactive, layers = 0, None, []  # values are numbered inputs first, then units
     for number, (first, end) in enumerate(zip(wiring.layers, wiring.layers[1:], strict=False)):
         mine = np.flatnonzero((wiring.use_unit >= first) & (wiring.use_unit < end))
         mine = mine[np.argsort(wiring.use_unit[mine], kind="stable")]
@@ -65,10 +79,11 @@ def _layers(
                 torch.from_numpy(value).to(device),
                 torch.from_numpy(weight).to(device),
                 int(wiring.low[wiring.layer_of == number][0]),
-                int(wiring.activation[number]),
+                inactive,
             )
         )
-    return tuple(layers)
+        inactive = int(wiring.activation[number])
+    return tuple(layers) if max(layer.field for layer in layers) <= LARGEST_FIELD else None
 
 
 @lru_cache(maxsize=64)
@@ -89,7 +104,7 @@ def layers_of(factors: Factors) -> tuple[Layer, ...] | None:
 
 @triton.jit(do_not_specialize=ADDRESS)
 def _pack(
-    threshold, ids, words, arity, tracks, step_number, k0, k1,
+    threshold, ids, words, arity, tracks, apart, step_number, k0, k1,
     SAMPLES: tl.constexpr, WORDS: tl.constexpr, BLOCKS: tl.constexpr, WORD: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
@@ -107,102 +122,190 @@ def _pack(
             k1.to(tl.uint32), BLOCKS,
         )  # fmt: skip
         packed |= ((lanes < bounds) & (sample < SAMPLES)).to(tl.uint32) << place
-    tl.store(words + (row * WORDS + word) * arity + slots, packed.to(tl.int32), mask=used)
+    tl.store(words + slots * apart + row * WORDS + word, packed.to(tl.int32), mask=used)
 
 
 @triton.jit
-def _layer(
-    words, values, value_of, weight_of, labels, out, arity, per_value, per_row, num_draws,
-    rows_apart, tracks, samples,
-    LOW: tl.constexpr, INACTIVE: tl.constexpr, UNITS: tl.constexpr, FAN: tl.constexpr,
-    WORDS: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr, LANES: tl.constexpr,
-    WORD: tl.constexpr,
-):  # fmt: skip
-    """Values of a layer's units for LANES draws, or for the last layer which meet the label.
+def _ones(FIELD: tl.constexpr):
+    """A one in each field of a word."""
+    return tl.full([1, 1], 0x01010101 if FIELD == 8 else 0x00010001, tl.uint32)
 
-    A value is at (row of inputs or draw)·per_row + number·per_value.
+
+@triton.jit
+def _added(counters, agrees, FIELD: tl.constexpr):
+    """Add the bits of words (LANES,) to their counters (FIELD, LANES)."""
+    place = tl.arange(0, FIELD).to(tl.uint32)[:, None]
+    return counters + ((agrees.to(tl.uint32)[None, :] >> place) & _ones(FIELD))
+
+
+@triton.jit
+def _gathered(flags, FIELD: tl.constexpr):
+    """The highest bits of fields (FIELD, LANES) as words (LANES,) of one bit a draw."""
+    place = tl.arange(0, FIELD).to(tl.uint32)[:, None]
+    return tl.sum(((flags >> (FIELD - 1)) & _ones(FIELD)) << place, 0).to(tl.int32)
+
+
+@triton.jit
+def _counted(
+    words, values, value_of, weight_of, unit, factor, column, of_weight, there,
+    apart, values_apart, LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr,
+    LANES: tl.constexpr, FIELD: tl.constexpr,
+):  # fmt: skip
+    """Counters (FIELD, LANES) of a unit's entries that agree, and from which count on (LANES,)
+    the unit's sum is positive. INACTIVE None: values are inputs, int8 by number and factor.
     """
-    draw = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
-    there = draw < num_draws
-    word, shift = draw // WORD, (draw % WORD).to(tl.int32)
-    row = word // WORDS
-    factor = row // tracks
-    # rows_apart 0: all rows share the words of one
-    mine = words + (row * rows_apart * WORDS + word % WORDS) * arity
-    source = values + (factor if FIRST else draw) * per_row
-    best = tl.zeros([LANES], tl.int32)
-    chosen = tl.zeros([LANES], tl.int32)
-    for unit in range(UNITS):
-        total = tl.zeros([LANES], tl.int32)
-        for entry in range(FAN):
-            number = tl.load(value_of + unit * FAN + entry)
-            weight = tl.load(weight_of + unit * FAN + entry)
-            here = there & (number >= 0)
-            x = tl.load(source + number.to(tl.int64) * per_value, mask=here, other=0).to(tl.int32)
-            bit = (tl.load(mine + weight, mask=here, other=0) >> shift) & 1
-            total += tl.where(bit != 0, x, LOW * x)
-        if not LAST:
-            tl.store(out + unit * num_draws + draw, tl.where(total > 0, 1, INACTIVE), mask=there)
+    counters = tl.zeros([FIELD, LANES], tl.uint32)
+    nonzero = tl.zeros([LANES], tl.int32)
+    minus = tl.zeros([LANES], tl.int32)
+    for entry in range(FAN):
+        number = tl.load(value_of + unit * FAN + entry).to(tl.int64)
+        weight = tl.load(weight_of + unit * FAN + entry).to(tl.int64)
+        here = there & (number >= 0)
+        bits = tl.load(words + weight * apart + of_weight, mask=here, other=0)
+        if INACTIVE is None:
+            x = tl.load(values + number * values_apart + factor, mask=here, other=0).to(tl.int32)
+            agrees = tl.where(x < 0, ~bits, bits)
+            counters = _added(counters, tl.where(x != 0, agrees, 0), FIELD)
+            nonzero += (x != 0).to(tl.int32)
+            minus += (x < 0).to(tl.int32)
         else:
-            wins = (total > best) | (unit == 0)
-            best = tl.where(wins, total, best)
-            chosen = tl.where(wins, unit, chosen)
-    if LAST:
-        label = tl.load(labels + factor, mask=there, other=0).to(tl.int32)
-        answer = (best > 0).to(tl.int32) if UNITS == 1 else chosen
-        sample = (word % WORDS).to(tl.int32) * WORD + shift
-        met = ((answer == label) & (sample < samples)).to(tl.int32) << shift
-        first = tl.program_id(0).to(tl.int64) * (LANES // WORD) + tl.arange(0, LANES // WORD)
-        found = tl.sum(tl.reshape(met, [LANES // WORD, WORD]), 1).to(tl.int32)
-        tl.store(out + first, found, mask=first * WORD < num_draws)
+            place = values + number * values_apart + column
+            on = tl.load(place, mask=here, other=0)
+            if INACTIVE == LOW:
+                agrees = ~(on ^ bits) if LOW == -1 else on & bits
+                counters = _added(counters, tl.where(here, agrees, 0), FIELD)
+            else:
+                # ±1 times 0/1: one for +1 and, as its complement, one less for −1
+                against = bits & ~on if LOW == 0 else on & ~bits
+                counters = _added(counters, tl.where(here, on & bits, 0), FIELD)
+                counters = _added(counters, tl.where(here, ~against, 0), FIELD)
+            nonzero += here.to(tl.int32)
+    if INACTIVE is None:
+        least = nonzero // 2 + 1 if LOW == -1 else minus + 1
+    elif INACTIVE == LOW:
+        least = nonzero // 2 + 1 if LOW == -1 else tl.full([LANES], 1, tl.int32)
+    else:
+        least = nonzero + 1
+    return counters, least
+
+
+@triton.jit
+def _reached(counters, least, FIELD: tl.constexpr):
+    """Words (LANES,) of the draws whose count has reached `least`."""
+    bias = ((1 << (FIELD - 1)) - least).to(tl.uint32)[None, :] * _ones(FIELD)
+    return _gathered(counters + bias, FIELD)
+
+
+@triton.jit
+def _hidden(
+    words, values, value_of, weight_of, out, num_columns, apart, values_apart, tracks,
+    LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr, WORDS: tl.constexpr,
+    SHARED: tl.constexpr, LANES: tl.constexpr, FIELD: tl.constexpr,
+):  # fmt: skip
+    """Which draws a unit is active in: a word for each row and word of it."""
+    column = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
+    unit, there = tl.program_id(1), column < num_columns
+    of_weight = column % WORDS if SHARED else column
+    counters, least = _counted(
+        words, values, value_of, weight_of, unit, column // WORDS // tracks, column, of_weight,
+        there, apart, values_apart, LOW, INACTIVE, FAN, LANES, FIELD,
+    )  # fmt: skip
+    active = _reached(counters, least, FIELD)
+    tl.store(out + unit.to(tl.int64) * num_columns + column, active, mask=there)
+
+
+@triton.jit
+def _outputs(
+    words, values, value_of, weight_of, labels, out, num_columns, apart, values_apart, tracks,
+    samples, LOW: tl.constexpr, INACTIVE: tl.constexpr, UNITS: tl.constexpr, FAN: tl.constexpr,
+    WORDS: tl.constexpr, SHARED: tl.constexpr, LANES: tl.constexpr, FIELD: tl.constexpr,
+):  # fmt: skip
+    """Which draws meet the label: by the sign of one output, or by the largest, the first on a tie.
+
+    Sums of all outputs are the same function of their counts, so counts are compared.
+    """
+    column = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
+    there = column < num_columns
+    of_weight = column % WORDS if SHARED else column
+    factor = column // WORDS // tracks
+    label = tl.load(labels + factor, mask=there, other=0).to(tl.int32)
+    top = _ones(FIELD) << (FIELD - 1)
+    best = tl.zeros([FIELD, LANES], tl.uint32)
+    wins = tl.zeros([FIELD, LANES], tl.uint32)
+    met = tl.zeros([LANES], tl.int32)
+    for unit in range(UNITS):
+        counters, least = _counted(
+            words, values, value_of, weight_of, unit, factor, column, of_weight, there, apart,
+            values_apart, LOW, INACTIVE, FAN, LANES, FIELD,
+        )  # fmt: skip
+        if UNITS == 1:
+            positive = _reached(counters, least, FIELD)
+            met = tl.where(label == 1, positive, ~positive)
+        else:
+            larger = (((best | top) - counters) & top) ^ top
+            larger = tl.where(unit == 0, top, larger)  # the first wins with any count
+            chosen = (larger >> (FIELD - 1)) * ((1 << FIELD) - 1)
+            best ^= (best ^ counters) & chosen
+            mine = tl.where((label == unit)[None, :], top, 0)
+            wins ^= (wins ^ mine) & larger
+    if UNITS > 1:
+        met = _gathered(wins, FIELD)
+    left = samples - (column % WORDS).to(tl.int32) * 32
+    valid = tl.where(left >= 32, -1, (1 << tl.minimum(left, 31)) - 1)
+    tl.store(out + column, met & valid, mask=there)
 
 
 def packed(key: Key, factors: Factors, threshold: Tensor, samples: int) -> Tensor:
-    """S draws for each track of cavities (F, R, A): words (F·R, W, A) int32, draw s at bit s%32."""
+    """S draws for each track of cavities (F, R, A): words (A, F·R, W) int32, draw s at bit s%32."""
     num_factors, tracks, arity = threshold.shape
-    num_words = triton.cdiv(samples, WORD.value)
-    shape = (num_factors * tracks, num_words, arity)
-    words = torch.empty(shape, dtype=torch.int32, device=threshold.device)
+    rows, num_words = num_factors * tracks, pieces(samples, WORD)
+    words = torch.empty(arity, rows, num_words, dtype=torch.int32, device=threshold.device)
     if words.numel():
-        _pack[shape[:2]](
-            threshold.contiguous(), factors.ids, words, arity, tracks, key.step, *key.words(),
-            samples, num_words, blocks_of(arity), WORD.value, num_warps=warps_of(arity),
+        _pack[(rows, num_words)](
+            threshold.contiguous(), factors.ids, words, arity, tracks, rows * num_words, key.step,
+            *key.words(), samples, num_words, blocks_of(arity), WORD, num_warps=warps_of(arity),
         )  # fmt: skip
     return words
 
 
 def met(factors: Classifiers, words: Tensor, tracks: int, samples: int) -> Tensor:
-    """Which draws meet the label: words (F·R, W) int32 from words (F·R, W, A), or (1, W, A)."""
+    """Which draws meet the label: words (F·R, W) int32 from words (A, F·R, W), or (A, 1, W)."""
     layers = layers_of(factors)
     if layers is None:
         raise TypeError(f"there is no kernel for the net of these {type(factors).__name__} factors")
-    rows, num_words = factors.num_factors * tracks, words.shape[1]
-    num_draws = WORD.value * rows * num_words
+    rows, num_words = factors.num_factors * tracks, words.shape[2]
+    columns, shared = rows * num_words, words.shape[1] != rows
     found = torch.empty(rows, num_words, dtype=torch.int32, device=words.device)
-    values, per_value = factors.inputs.flatten(1).contiguous(), 1
-    per_row = values.shape[1]
-    for number, layer in enumerate(layers):
-        last, (units, fan) = number == len(layers) - 1, layer.value.shape
-        out = found
-        if not last:
-            out = torch.empty(units, num_draws, dtype=torch.int8, device=words.device)
-        if num_draws:
-            _layer[(triton.cdiv(num_draws, LANES),)](
-                words, values, layer.value, layer.weight, factors.labels, out, words.shape[2],
-                per_value, per_row, num_draws, int(len(words) > 1), tracks, samples, layer.low,
-                layer.inactive, units, fan, num_words, number == 0, last, LANES, WORD.value,
+    if not columns:
+        return found
+    blocks, apart = pieces(columns, LANES), words.shape[1] * num_words
+    values = factors.inputs.flatten(1).t().contiguous()  # (I, F)
+    values_apart = factors.num_factors
+    for layer in layers:
+        units, fan = layer.value.shape
+        tables = (words, values, layer.value, layer.weight)
+        kind = (layer.low, layer.inactive)
+        form = (fan, num_words, shared, LANES, layer.field)
+        if layer is layers[-1]:
+            _outputs[(blocks,)](
+                *tables, factors.labels, found, columns, apart, values_apart, tracks, samples,
+                *kind, units, *form, num_warps=LANES // 32,
+            )  # fmt: skip
+        else:
+            out = torch.empty(units, columns, dtype=torch.int32, device=words.device)
+            _hidden[(blocks, units)](
+                *tables, out, columns, apart, values_apart, tracks, *kind, *form,
                 num_warps=LANES // 32,
             )  # fmt: skip
-        values, per_value, per_row = out, num_draws, 1
+            values, values_apart = out, columns
     return found
 
 
 def scratch_bytes(factors: Classifiers, samples: int) -> int:
     """What `packed` and `met` hold for one track."""
     layers = layers_of(factors) or ()
-    draws = WORD.value * triton.cdiv(samples, WORD.value)
     units = sum(len(layer.value) for layer in layers[:-1])
-    return draws * units + draws * (factors.arity + 1) // 8
+    return 4 * pieces(samples, WORD) * (factors.arity + units + 1)
 
 
 def serves(factors: Factors, samples: int) -> bool:
@@ -213,9 +316,9 @@ def serves(factors: Factors, samples: int) -> bool:
 def pool_scores(factors: Classifiers, states: Tensor) -> Tensor:
     """Which configurations of a pool (S, A) bool meet each factor's label: (F, S) bool."""
     samples, arity = states.shape
-    places = torch.arange(WORD.value, device=states.device)
-    spare = torch.nn.functional.pad(states, (0, 0, 0, -samples % WORD.value))
-    grouped = spare.view(-1, WORD.value, arity).to(torch.int64) << places[:, None]
-    words = grouped.sum(1).to(torch.int32)  # the highest bit becomes the sign
-    found = met(factors, words[None], 1, samples)
+    places = torch.arange(WORD, device=states.device)
+    spare = torch.nn.functional.pad(states.t(), (0, -samples % WORD))
+    grouped = spare.reshape(arity, 1, -1, WORD).to(torch.int64) << places
+    words = grouped.sum(-1).to(torch.int32)  # the highest bit becomes the sign
+    found = met(factors, words, 1, samples)
     return ((found[:, :, None] >> places) & 1).flatten(1)[:, :samples].bool()

@@ -71,11 +71,21 @@ def lanes32(factor, sample, step, k0, k1, BLOCKS: tl.constexpr):
     return tl.reshape(tl.join(tl.join(w0, w2), tl.join(w1, w3)), [4 * BLOCKS])
 
 
+def power_of_two(size: int) -> int:
+    """The least power of two that holds so many; Triton's own takes its time in a launch."""
+    return 1 << max(0, size - 1).bit_length()
+
+
+def pieces(total: int, size: int) -> int:
+    """How many pieces of a size cover the total."""
+    return -(-total // size)
+
+
 def blocks_of(slots: int) -> int:
     """Calls that cover so many slots, a power of two as Triton wants it."""
-    return max(1, triton.next_power_of_2(-(-slots // 8)))
+    return power_of_two(pieces(slots, 8))
 
 
 def warps_of(slots: int) -> int:
     """Warps a row: eight slots a thread for short ones, at most 16 warps."""
-    return min(16, max(1, triton.next_power_of_2(slots) // 256))
+    return min(16, max(1, power_of_two(slots) // 256))

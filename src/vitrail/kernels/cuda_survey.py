@@ -20,7 +20,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.kernels.cuda_flip import double, flips, perceptron_low
-from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes32, warps_of
+from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
 from vitrail.kernels.cuda_rows import settled
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
@@ -202,7 +202,7 @@ class Sheets:
         self.fresh, place, count = bins.unique(return_inverse=True, return_counts=True)
         order = place.argsort(stable=True)
         nth = torch.arange(len(bins), device=bins.device) - (count.cumsum(0) - count)[place[order]]
-        shape = [triton.next_power_of_2(size) for size in (int(count.max()), len(count))]
+        shape = [power_of_two(size) for size in (int(count.max()), len(count))]
         self.kinds = torch.full(shape, -1, dtype=torch.int32, device=bins.device)
         self.kinds[nth, place[order]] = order.to(torch.int32)
 
@@ -212,9 +212,9 @@ def sums(survey: Tensor, rows: Tensor, sheets: Sheets) -> Tensor:
     num, arity = len(rows), survey.shape[1]
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=survey.device)
     if num:
-        _old_sums[(num, triton.cdiv(arity, EDGES))](
+        _old_sums[(num, pieces(arity, EDGES))](
             survey, rows, sheets.units, out, arity, sheets.num_bins, sheets.shift, num * arity,
-            NUM_SUMS, EDGES, triton.next_power_of_2(sheets.num_bins), num_warps=WARPS,
+            NUM_SUMS, EDGES, power_of_two(sheets.num_bins), num_warps=WARPS,
         )  # fmt: skip
     return out
 
@@ -236,11 +236,11 @@ def update(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """New surveys of the factors at rows (f,), in place; see the twin in `cpu_survey`."""
     num, arity = chances.shape
-    device, tiles = survey.device, triton.cdiv(arity, EDGES)
+    device, tiles = survey.device, pieces(arity, EDGES)
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=device)
     change = torch.zeros(num, tiles, dtype=torch.float32, device=device)
     starved = torch.zeros(num, tiles, dtype=torch.int64, device=device)
-    groups = triton.cdiv(survey_samples, 4)
+    groups = pieces(survey_samples, 4)
     if num:
         pairs = torch.empty(num, arity, 4 * groups, dtype=torch.uint8, device=device)
         _pairs[(num,)](
@@ -259,8 +259,8 @@ def update(
             survey, rows, pairs, sheets.fresh, sheets.kinds, sheets.rank, sheets.mass,
             damping.to(torch.float32), sheets.units, out, change, starved, arity,
             sheets.num_bins, sheets.shift, num * arity, survey_samples, NUM_SUMS, EDGES,
-            triton.next_power_of_2(sheets.num_bins), num_kinds, len(sheets.fresh),
-            *sheets.kinds.shape, triton.next_power_of_2(survey_samples), field,
-            triton.cdiv(num_kinds * field, 64), num_warps=WARPS, enable_fp_fusion=False,
+            power_of_two(sheets.num_bins), num_kinds, len(sheets.fresh),
+            *sheets.kinds.shape, power_of_two(survey_samples), field,
+            pieces(num_kinds * field, 64), num_warps=WARPS, enable_fp_fusion=False,
         )  # fmt: skip
     return out, change.amax(1).double(), starved.sum(1)
