@@ -18,6 +18,7 @@ from vitrail.data import mnist
 from vitrail.nn import BinaryConv2d, BinaryLinear, Threshold
 from vitrail.settings import SOLVERS
 from vitrail.solvers import Status
+from vitrail.solvers.portfolio import NAMES
 from vitrail.training import Examples
 
 RNG = np.random.default_rng(1)
@@ -56,6 +57,34 @@ def test_a_rule_that_the_net_can_spell_is_found():
     assert fitted.status_ == (Status.SOLVED,)
     assert fitted.n_iter_ == len(fitted.history_)
     assert fitted.plan_.solver == "auto"
+
+
+def test_auto_is_the_portfolio_and_says_which_stage_found_the_best():
+    noise = np.random.default_rng(3).integers(0, 2, 200)
+    fitted = net().fit(BITS, noise)
+    assert fitted.found_by_ == ("polish",)
+    assert fitted.model_.record["found_by"] == ["polish"]
+    assert fitted.history_["stage"].unique().tolist() == [0, 1]
+    assert fitted.history_["best_stage"][-1].tolist() == [1]
+    alone = net(polish=0).fit(BITS, noise)
+    assert alone.found_by_ == ("sbp",)
+    assert alone.history_["stage"].unique().tolist() == [0]
+
+
+def test_an_infinite_beta_goes_through_the_stages_that_commit():
+    few, labels = BITS[:24], np.random.default_rng(3).integers(0, 2, 24)
+    fitted = net(beta=np.inf, polish=1, restarts=2).fit(few, labels)
+    assert fitted.history_["stage"].unique().tolist() == [0, 1, 2, 3, 4]
+    assert fitted.found_by_[0] in NAMES
+
+
+def test_each_of_several_nets_is_found_by_a_stage_of_its_own():
+    labels = RNG.integers(0, 3, 200)
+    fitted = net(restarts=2).fit(BITS, labels)
+    assert len(fitted.found_by_) == 3
+    assert set(fitted.found_by_) <= {"sbp", "polish"}
+    fitted.partial_fit(BITS[:40], np.where(labels[:40] == 2, 1, labels[:40]))
+    assert "" not in fitted.found_by_
 
 
 def test_the_net_is_chosen_on_rows_held_out():

@@ -1,7 +1,8 @@
 """Settings chosen from the problem, and the table of solver names.
 
 `plan` fills what the caller left to "auto" from the number of examples F, the weights A and the
-shape of the net; docs/tables.md gives the measurements behind each rule.
+shape of the net; docs/tables.md gives the measurements behind each rule. How messages pass, and
+which stages "auto" goes through, is settled by `vitrail.solvers.portfolio`.
 """
 
 from __future__ import annotations
@@ -11,20 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import torch
-
 from vitrail.baselines import straight_through
 from vitrail.data.dataset import Coding
 from vitrail.graph import FactorGraph
-from vitrail.random import Key
-from vitrail.solvers import Solution, Stage, belief_propagation, s3p, s4p, snmp
-from vitrail.solvers.polish import PolishState, polish
+from vitrail.solvers import Stage, belief_propagation, portfolio, s3p, s4p, snmp
+from vitrail.solvers.portfolio import LOOKS_PER_EPOCH, NAMES, Passing, usual_passing
 from vitrail.updates import UPDATES, Update
 
 AUTO = "auto"
 POLISH_FLIPS = 20_000  # proposals a round of local search
-MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs from oscillating
-LOOKS_PER_EPOCH = 8  # times an epoch that all examples are scored
+EPOCHS = 5  # at least: marginals are also what the posterior and later rows start from
 SURVEY_SAMPLES = 100  # as in the paper
 
 
@@ -87,17 +84,19 @@ def plan(problem: Problem, **given: Any) -> Plan:
     return chosen
 
 
-def stages(plan: Plan, num_factors: int) -> list[Stage]:
-    """What a plan runs, one after another; the largest problem has `num_factors`."""
-    steps = plan.steps(num_factors)
-    made = SOLVERS[plan.solver].stages(plan, steps)
+def stages(plan: Plan, graph: FactorGraph, num_factors: int) -> list[Stage]:
+    """What a plan runs, one after another; the largest problem has `num_factors`.
+
+    "auto" is the portfolio; any other solver may be followed by its polish.
+    """
+    flips, rounds = max(1, plan.polish * POLISH_FLIPS), max(1, plan.polish)
+    if plan.solver == AUTO:
+        passing = Passing(_update(plan), plan.damping, plan.batch, plan.epochs)
+        names = NAMES if plan.polish else ("sbp",)
+        return [*portfolio(graph, names, passing=passing, flips=flips, rounds=rounds)]
+    made = SOLVERS[plan.solver].stages(plan, plan.steps(num_factors))
     if plan.polish:
-        search = polish(POLISH_FLIPS, steps=plan.polish)
-
-        def start(key: Key, graph: FactorGraph, found: Solution[Any]) -> PolishState:
-            return search.start(key, graph, torch.stack([found.best, found.weights]))
-
-        made = [*made, Stage("polish", search, plan.polish, start=start)]
+        made += portfolio(graph, ("polish",), flips=flips, rounds=rounds)
     return made
 
 
@@ -117,15 +116,15 @@ def _update(plan: Plan) -> Update:
 
 def _sampled(problem: Problem) -> Plan:
     """Stochastic belief propagation in factor batches."""
-    many = problem.num_factors > MANY_FACTORS
+    usual = usual_passing(problem.num_factors, problem.cheap_flips)
     return Plan(
         solver="sbp",
         update="flip" if problem.cheap_flips else "counting",
         samples=5 if problem.cheap_flips else 64,
         beta=5.0,
-        damping=0.1 if many else 0.2,
-        batch=128 if many else 32,
-        epochs=5,
+        damping=usual.damping,
+        batch=usual.batch,
+        epochs=max(usual.epochs, EPOCHS),
         restarts=1,
         polish=0,
     )

@@ -17,7 +17,7 @@ from vitrail.factors import Factors, network, perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.nn import BinaryLinear, num_weights
 from vitrail.settings import Plan, stages
-from vitrail.solvers import Solution, Stage, Status, run_stages
+from vitrail.solvers import Solution, Stage, StagedSolution, Status, run_stages
 
 Progress = Callable[[int, Tensor, Tensor], None]
 NAN = float("nan")
@@ -67,11 +67,12 @@ class Examples:
 class Trained:
     """What training found for N nets, each from R starts. NaN is a net that never had examples."""
 
-    solution: Solution[Any]  # its problems are the nets that had examples, start by start
+    solution: StagedSolution  # its problems are the nets that had examples, start by start
     starts: Tensor  # (R, N, A) bool, the best network of each start
     before: Tensor  # (R, N, A) bool, the same before local search
     accuracy: Tensor  # (R, N) float64, on the training rows, of `starts`
     log_odds: Tensor  # (R, N, A) float64, the marginals of message passing
+    stage: tuple[tuple[str, ...], ...]  # (R, N), which found each of `starts`; "" for none
 
     @property
     def chosen(self) -> Tensor:
@@ -100,6 +101,11 @@ class Trained:
         nets = len(rows) // self.starts.shape[0]
         of_net = [rows[net::nets] for net in range(nets)]
         return tuple(Status.SOLVED if Status.SOLVED in row else row[0] for row in of_net)
+
+    @property
+    def found_by(self) -> tuple[str, ...]:
+        """The stage that found the best network of each net; "" where none had examples."""
+        return tuple(self.stage[start][net] for net, start in enumerate(self.chosen.tolist()))
 
     def _of_chosen(self, values: Tensor) -> Tensor:
         return values[self.chosen, torch.arange(values.shape[1])]
@@ -155,26 +161,34 @@ def train(
     passed: list[Tensor] = []  # what message passing found, before any local search
 
     def keep(stage: Stage, found: Solution[Any]) -> None:
-        if stage.name != "polish":
+        if stage.marginals:
             found_odds = stage.solver.log_odds(graph, found.state)
             passed[:] = [found_odds.cpu(), found.best.cpu()]
 
-    solution = run_stages(stages(plan, largest), graph, seed=seed, progress=progress, on_stage=keep)
+    solution = run_stages(
+        stages(plan, graph, largest), graph, seed=seed, progress=progress, on_stage=keep
+    )
 
     lead, everywhere = (plan.restarts, len(present)), (plan.restarts, len(nets))
     bits = torch.zeros(*everywhere, num_weights(module), dtype=torch.bool)
     starts, before, log_odds = bits.clone(), bits.clone(), bits.double()
     accuracy = torch.full(everywhere, NAN, dtype=torch.float64)
+    stage = [[""] * len(nets) for _ in range(plan.restarts)]
     if earlier is not None:
         starts, before, log_odds = (
             part.clone() for part in (earlier.starts, earlier.before, earlier.log_odds)
         )
         accuracy = earlier.accuracy.clone()
+        stage = [[*names] for names in earlier.stage]
     starts[:, present] = solution.best.cpu().reshape(*lead, -1)
     before[:, present] = passed[1].reshape(*lead, -1)
     log_odds[:, present] = passed[0].reshape(*lead, -1)
     accuracy[:, present] = solution.best_accuracy.cpu().reshape(lead)
-    return Trained(solution, starts, before, accuracy, log_odds)
+    for place, name in enumerate(solution.found_by):
+        start, net = divmod(place, len(present))
+        stage[start][present[net]] = name
+    found_by = tuple(tuple(names) for names in stage)
+    return Trained(solution, starts, before, accuracy, log_odds, found_by)
 
 
 def _check_memory(num_examples: int, weights: int, plan: Plan) -> None:

@@ -13,9 +13,9 @@ from vitrail.random import Key
 from vitrail.solvers import Feedback, Status, belief_propagation, run
 from vitrail.solvers.decimation import FIXED, decimated, decimation_steps
 from vitrail.solvers.polish import polish
-from vitrail.solvers.portfolio import portfolio
+from vitrail.solvers.portfolio import Passing, portfolio, usual_passing
 from vitrail.solvers.stages import run_stages
-from vitrail.updates import closed_form, exact
+from vitrail.updates import closed_form, exact, flip
 
 
 def glass_graph(num_examples: int, num_inputs: int, seed: int, beta=math.inf) -> FactorGraph:
@@ -172,6 +172,47 @@ def test_the_portfolio_serves_networks_with_hidden_units():
     graph = factor_graph(network(mlp(4, hidden=(3,)), inputs, labels))
     solution = run_stages(portfolio(graph, flips=40_000), graph)
     assert float(solution.best_accuracy) == optimum(graph)
+
+
+@pytest.mark.parametrize(
+    ("num_examples", "beta", "names"),
+    [
+        (10, math.inf, ["sbp", "search", "reinforced", "s4p", "polish"]),
+        (30, math.inf, ["sbp", "search", "reinforced", "s4p", "polish"]),
+        (10, 3.0, ["sbp", "polish"]),
+        (300, math.inf, ["sbp", "polish"]),
+    ],
+    ids=["few, hard", "too many, hard", "few, soft", "crowded, hard"],
+)
+def test_nothing_commits_where_not_all_factors_are_meant_to_be_satisfied(num_examples, beta, names):
+    graph = glass_graph(num_examples, 21, seed=1, beta=beta)
+    assert [stage.name for stage in portfolio(graph)] == names
+
+
+def test_beliefs_are_marginals_in_the_first_stage_only():
+    stages = portfolio(glass_graph(10, 21, seed=1))
+    assert [stage.marginals for stage in stages] == [True, False, False, False, False]
+
+
+def test_messages_pass_as_the_caller_says():
+    passing = Passing(flip(3), 0.3, 7, epochs=4)
+    (stage,) = portfolio(glass_graph(20, 21, seed=1, beta=2.0), ("sbp",), passing=passing)
+    assert stage.solver == belief_propagation(flip(3), damping=0.3, batch=7)
+    assert stage.max_steps == 4 * 3
+
+
+@pytest.mark.parametrize(
+    ("num_factors", "batch", "epochs"), [(20, 32, 20), (70, 32, 7), (4000, 32, 5), (4001, 128, 1)]
+)
+def test_messages_pass_in_batches_for_at_least_twenty_steps(num_factors, batch, epochs):
+    passing = usual_passing(num_factors, cheap_flips=True)
+    assert (passing.batch, passing.epochs) == (batch, epochs)
+
+
+def test_stages_that_do_not_suit_are_said_to():
+    graph = glass_graph(300, 21, seed=1)
+    with pytest.raises(ValueError, match="none of the stages"):
+        portfolio(graph, ("s4p", "reinforced"))
 
 
 def test_stages_can_be_left_out_but_not_invented():

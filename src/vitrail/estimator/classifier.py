@@ -60,7 +60,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     hidden         units of each hidden layer; () is a linear net, "auto" chooses a size
     module         any torch module with one output (or one a class) instead of an MLP
-    solver         "auto", "bp", "sbp", "ste", … as in `vitrail.settings.SOLVERS`
+    solver         "auto" is the portfolio of `vitrail.solvers`: messages, then local search, and
+                   with beta=inf the stages between; "bp", "sbp", "ste", … as in
+                   `vitrail.settings.SOLVERS`
     predictor      "best": the one network that is saved, probabilities from its margin;
                    "posterior": the average over networks drawn from the posterior, by short
                    chains that begin at the marginals and at the best network
@@ -73,7 +75,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     batch_size     examples a step; None takes all
     epochs         how often every example is used
     restarts       independent starts, of which the best is kept
-    polish         rounds of local search from what the solver found; 0 for none
+    polish         rounds of local search from what messages found; 0 for messages alone
     networks       how many networks the posterior predictor averages over
     class_weight   None, "balanced" or {label: weight}
     warm_start     fit starts from the marginals of the fit before
@@ -82,7 +84,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     verbose        1 shows a progress bar on a terminal
 
     After fit: `model_` (save it with `model_.save(path)`), `classes_`, `weights_`, `marginals_`,
-    `history_`, `n_iter_`, `status_`, `plan_` (the settings used).
+    `history_`, `n_iter_`, `status_`, `plan_` (the settings used), `found_by_` (the stage that
+    found the best network, of each net).
 
     >>> from vitrail import BinaryNetClassifier
     >>> rows = [[0, 0, 1], [0, 1, 1], [1, 0, 0], [1, 1, 0]] * 5
@@ -236,6 +239,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self._calls += 1
         self.history_ = self._trained.solution.history
         self.n_iter_ = self._trained.solution.steps
+        self.found_by_ = self._trained.found_by
         self.status_ = (Status.INTERRUPTED,) if net.interrupted else self._trained.status
         self.model_ = self._model(nets, len(y), begun)
         return self
@@ -320,6 +324,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             "seconds": round(time.perf_counter() - begun, 3),
             "train_accuracy": round(float(known.mean()), 6),
             "status": sorted({str(status) for status in trained.status}),
+            "found_by": sorted(set(trained.found_by)),
         }
         return Model(
             encoder=front.encoder,

@@ -1,19 +1,22 @@
 """The portfolio: from marginals to the best weights anyone can find.
 
-    sbp          a few epochs of sampled belief propagation: easy problems end here
+    sbp          a few epochs of sampled belief propagation, in batches of factors
     search       a short bit-flip search from there: below 0.6 examples a weight it often suffices
     reinforced   belief propagation that commits, restarted more slowly where it failed
     s4p          surveys with decimation, where they fit into memory
     polish       bit-flip search from everything the others have found
 
-Each stage works only on the problems that are still unsatisfied. How long each may take, the
-update and the batches are chosen from the number of factors and their arity.
+Each stage works only on the problems that are still unsatisfied. Soft factors, and far more than
+there are variables, are not meant to be all satisfied: nothing has to commit, and sbp and polish
+are all there is. How long each may take, the update and the batches are chosen from the number of
+factors and their arity.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -40,13 +43,15 @@ NAMES = ("sbp", "search", "reinforced", "s4p", "polish")
 
 CONVOLUTION_ARITY = 40  # up to here the exact law of a sum costs no more than its Gaussian saves
 SURVEY_EDGES = 20_000  # edges with surveys: 100 tracks of 5 draws each a step is a second's work
-CROWDED = 256  # factors beyond which all at once overshoot, where they outnumber the variables
+CROWDED = 256  # factors beyond which nothing commits, where they outnumber the variables
+LEAST_STEPS = 20  # of sbp: a few factors are one batch, and a handful of steps settles little
 CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Mézard 1989)
 SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from first to last step
-SOFTER = (0.5, 2.0)  # the same in batches, whose first factors would otherwise settle everything
-MOST_BATCHES = 64  # by then marginals of crowded problems know what polish needs as a start
+SOFTER = (0.5, 2.0)  # the same for crowded problems, whose first batches would settle everything
+MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs from oscillating
+LOOKS_PER_EPOCH = 8  # times an epoch that all factors are scored: less work than the messages
 LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by what a flip costs
-SEARCH_STEPS = 8  # between them the clock, the budget and Ctrl-C are looked at
+GENTLE = 3.0  # heat where errors are allowed: near to the marginals is where nets generalise
 DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much as polishing
 
 
@@ -54,18 +59,22 @@ def portfolio(
     graph: FactorGraph,
     stages: Sequence[str] = NAMES,
     *,
+    passing: Passing | None = None,
     update: Update | None = None,
     rate: float | None = None,
     attempts: int = 4,
     flips: int | None = None,
+    rounds: int = 8,
 ) -> tuple[Stage, ...]:
     """The stages for a graph, for `run_stages`.
 
-    stages: which of them, in this order. update: messages of the second stage; None takes the
-    closed form for perceptrons and sampled flips or counts for other networks. rate: how fast
-    the first reinforced attempt commits; None follows the crowding. flips: proposals of search
-    and polish each, for every problem; None takes 1,000,000 for perceptrons, 200,000 for other
-    networks of this package's layers and 20,000 for anything else.
+    stages: which of them, in this order. passing: how the first stage passes messages; None is
+    `usual_passing`. update: messages of the reinforced stage; None takes the closed form for
+    perceptrons and sampled flips or counts for other networks. rate: how fast the first
+    reinforced attempt commits; None follows the crowding. flips: proposals of search and polish
+    each, for every problem; None takes 1,000,000 for perceptrons, 200,000 for other networks of
+    this package's layers and 20,000 for anything else. rounds: steps they are cut into, between
+    which budgets and Ctrl-C are looked at.
     """
     unknown = [name for name in stages if name not in NAMES]
     if unknown or not stages:
@@ -76,14 +85,43 @@ def portfolio(
         network_flips = NETWORK_FLIPS if compiled else OTHER_FLIPS
         flips = LINEAR_FLIPS if shape.linear else network_flips
     made = {
-        "sbp": lambda: _sbp(shape),
-        "search": lambda: None if shape.batch else _search("search", shape, flips),
+        "sbp": lambda: _sbp(shape, passing or usual_passing(shape.factors, shape.cheap_flips)),
+        "search": lambda: _search(flips, rounds),
         "reinforced": lambda: _reinforced(shape, update, rate, attempts),
         "s4p": lambda: _s4p(shape),
-        "polish": lambda: _search("polish", shape, flips),
+        "polish": lambda: _polish(shape, flips, rounds),
     }
-    built = [made[name]() for name in NAMES if name in stages]
-    return tuple(stage for stage in built if stage is not None)
+    useful = NAMES if shape.hopeful else ("sbp", "polish")
+    built = [made[name]() for name in NAMES if name in stages and name in useful]
+    kept = tuple(stage for stage in built if stage is not None)
+    if not kept:
+        raise ValueError(
+            f"none of the stages {list(stages)} suits this graph of {shape.factors} factors on "
+            f"{shape.variables} variables; add sbp or polish"
+        )
+    return kept
+
+
+@dataclass(frozen=True)
+class Passing:
+    """Plain message passing: every factor `epochs` times, all at once or in batches."""
+
+    update: Update
+    damping: float
+    batch: int | None  # factors a step; None is all of them
+    epochs: int
+
+
+def usual_passing(num_factors: int, cheap_flips: bool) -> Passing:
+    """What suits problems of so many factors.
+
+    Messages of many factors at once overshoot, so they pass in batches. Flips are sampled where
+    they cost O(1), else counts of as many draws as a flip would cost.
+    """
+    update = flip(5) if cheap_flips else counting(64, least_hits=2)
+    if num_factors > MANY_FACTORS:
+        return Passing(update, 0.1, 128, 1)
+    return Passing(update, 0.2, 32, max(5, math.ceil(LEAST_STEPS / math.ceil(num_factors / 32))))
 
 
 class Shape:
@@ -110,36 +148,32 @@ class Shape:
         return self.factors / self.variables
 
     @property
-    def batch(self) -> int | None:
-        """Factors a step: all of them, or few enough that their messages do not overshoot."""
-        crowded = self.factors > max(CROWDED, 2 * self.variables)
-        return (128 if self.factors > 4096 else 64) if crowded else None
+    def crowded(self) -> bool:
+        """Whether far more factors than variables leave no hope to satisfy nearly all."""
+        return self.factors > max(CROWDED, 2 * self.variables)
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether beliefs should commit: all factors are hard, and can be met or nearly so."""
+        return self.hard and (self.crowding <= CAPACITY or not self.crowded)
 
     def softened(self, solver: Solver[Any], steps: int) -> Solver[Any]:
         """The solver, at a finite beta where hard factors are too many to be satisfied."""
         if not self.hard or self.crowding <= CAPACITY:
             return solver
-        return annealed(solver, geometric(*(SOFT if self.batch is None else SOFTER), steps))
-
-    @property
-    def epoch_steps(self) -> int:
-        return 1 if self.batch is None else math.ceil(self.factors / self.batch)
-
-    @property
-    def score_every(self) -> int:
-        """Steps between scorings, so that scoring costs about as much as stepping."""
-        return max(1, min(self.epoch_steps, MOST_BATCHES) // 16)
+        return annealed(solver, geometric(*(SOFTER if self.crowded else SOFT), steps))
 
     def sampled(self, samples: int) -> Update:
         """Flips where they cost O(1), else counts of as many draws as a flip would cost."""
         return flip(samples) if self.cheap_flips else counting(max(64, 8 * samples), least_hits=2)
 
 
-def _sbp(shape: Shape) -> Stage | None:
-    if shape.batch is not None:
-        return None  # the second stage does the same in batches
-    solver = shape.softened(belief_propagation(shape.sampled(5), damping=0.2), 20)
-    return Stage("sbp", solver, 20)
+def _sbp(shape: Shape, passing: Passing) -> Stage:
+    batch = passing.batch or shape.factors
+    steps = passing.epochs * math.ceil(shape.factors / batch)
+    solver = belief_propagation(passing.update, damping=passing.damping, batch=passing.batch)
+    every = max(1, steps // (passing.epochs * LOOKS_PER_EPOCH))
+    return Stage("sbp", shape.softened(solver, steps), steps, score_every=every)
 
 
 def _reinforced(shape: Shape, update: Update | None, rate: float | None, attempts: int) -> Stage:
@@ -148,13 +182,6 @@ def _reinforced(shape: Shape, update: Update | None, rate: float | None, attempt
         if shape.linear:
             small = shape.arity <= CONVOLUTION_ARITY
             update = closed_form("convolution" if small else "gaussian")
-    if shape.batch is not None:
-        # marginals of so many factors commit by themselves, and batches keep them from jumping
-        steps = min(4 * shape.epoch_steps, MOST_BATCHES)
-        solver = belief_propagation(update, damping=0.05, batch=shape.batch)
-        return Stage(
-            "reinforced", shape.softened(solver, steps), steps, score_every=shape.score_every
-        )
     rate = rate or _rate(shape)
     if shape.crowding > CAPACITY:
         attempts = 1  # a slower one would not satisfy everything either
@@ -164,7 +191,8 @@ def _reinforced(shape: Shape, update: Update | None, rate: float | None, attempt
     share = linear(rate)
     solver = reinforced(shape.softened(inner, share.steps), share, attempts=attempts)
     steps = sum(math.ceil(share.steps * solver.slower**k) for k in range(attempts))
-    return Stage("reinforced", solver, steps, score_every=max(1, round(0.005 / rate)))
+    every = max(1, round(0.005 / rate))
+    return Stage("reinforced", solver, steps, score_every=every, marginals=False)
 
 
 def _rate(shape: Shape) -> float:
@@ -177,16 +205,20 @@ def _s4p(shape: Shape) -> Stage | None:
         return None
     surveys = s4p(shape.sampled(5), survey_samples=50, bins=101)
     solver = decimated(shape.softened(surveys, 20), fraction=0.1, rest=2)
-    return Stage("s4p", solver, decimation_steps(solver))
+    return Stage("s4p", solver, decimation_steps(solver), marginals=False)
 
 
-def _search(name: str, shape: Shape, flips: int) -> Stage:
-    """Chains that agree in the end, or, where solutions have nothing in common, few long ones."""
-    agree = shape.crowding > CAPACITY
-    solver = polish(
-        -(-flips // SEARCH_STEPS), steps=SEARCH_STEPS, chains=6 if agree else 2, agree=agree
-    )
-    return Stage(name, solver, SEARCH_STEPS, start=from_best(solver))
+def _search(flips: int, rounds: int) -> Stage:
+    """Few long chains: below capacity solutions are many and have nothing in common."""
+    solver = polish(-(-flips // rounds), steps=rounds, chains=2, agree=False)
+    return Stage("search", solver, rounds, start=from_best(solver), marginals=False)
+
+
+def _polish(shape: Shape, flips: int, rounds: int) -> Stage:
+    """Chains that agree in the end; where factors are soft, from gently on."""
+    heat = None if shape.hard else GENTLE
+    solver = polish(-(-flips // rounds), steps=rounds, heat=heat)
+    return Stage("polish", solver, rounds, start=from_best(solver), marginals=False)
 
 
 def from_best(solver: Polish) -> Start:

@@ -33,6 +33,8 @@ class Stage:
     """A solver, how long it may run, and how it begins.
 
     start: the first state from (key, graph, solution so far); None is the solver's own init.
+    marginals: whether its beliefs are marginals of the posterior; those of a search are not, nor
+    are beliefs that commit.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Stage:
     start: Start | None = None
     score_every: int = 1
     max_evaluations: int | None = None
+    marginals: bool = True
 
 
 @dataclass(frozen=True)
