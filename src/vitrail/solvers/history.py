@@ -14,7 +14,8 @@ class History:
 
     accuracy and best: share of satisfied weight of the decoded and of the best configuration;
     residual: largest message change (probability); entropy: mean of the marginals, bits;
-    evaluations: factor evaluations so far, (steps,). Solvers may add columns of their own.
+    evaluations: factor evaluations so far, (steps,), by messages and searches; looks at decoded
+    configurations and candidates are not counted. Solvers may add columns of their own.
     """
 
     columns: dict[str, list[Tensor]] = field(default_factory=dict)

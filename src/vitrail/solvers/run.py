@@ -43,7 +43,7 @@ class Solution(Generic[StateT]):
     status: tuple[Status, ...]  # one per problem
     history: History
     steps: int
-    evaluations: int
+    evaluations: int  # of factors, by messages and searches; looks at candidates are not counted
     seconds: float
     state: StateT  # to go on from, or to read messages out of
 
@@ -87,7 +87,10 @@ def run(
     """Run a solver on a graph.
 
     max_steps: a step updates all factors, or one batch of them.
-    max_evaluations: budget of factor evaluations; max_seconds: opt-in, machine dependent.
+    max_evaluations: budget of factor evaluations by messages and searches. Scoring what was decoded
+    (every candidate on every factor, each `score_every` steps) and decoding for a start are not
+    counted: messages and flips are what solvers differ in, and looks can be made rarer.
+    max_seconds: opt-in, machine dependent.
     tolerance: messages that move less (as probabilities) for a whole epoch have converged.
     score_every: decode and score every so many steps (and at the last).
     state: start from this state instead of `solver.init`; the run may write into it.
