@@ -2,10 +2,12 @@
 
     python benchmarks/power_perceptrons.py --n 501 --alpha 0.6 --count 20
     python benchmarks/power_perceptrons.py --n 501 --alpha 0.5 --update flip --count 10
-    python benchmarks/power_perceptrons.py --n 501 --alpha 0.6 --rivals straight_through annealing
+    python benchmarks/power_perceptrons.py --rivals straight_through annealing cpsat \
+        --max-seconds 25
 
 Instances are glass of odd N with seeds from --first on. Two numbers of seconds: of the clock,
-and of the processors.
+and of the processors. Rivals run instead of the portfolio, each within --max-seconds by the
+clock; CP-SAT with --workers threads, the others with as many as there are chains and cores.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections import Counter
 from typing import Any
 
 from vitrail.experiments.capacity import SOLVERS, instance
@@ -24,12 +27,13 @@ from vitrail.updates import flip
 FIRST_SEED = 90_001  # instances nothing was tuned on
 
 
-def rival(name: str, graph: FactorGraph, seconds: float, seed: int) -> Any:
+def rival(name: str, graph: FactorGraph, seconds: float, seed: int, workers: int) -> Any:
     """One of the baselines within so many seconds; annealing starts anew until they are over."""
     if name == "cpsat":
         from vitrail.baselines.cpsat import cpsat
 
-        return run(cpsat(seconds=seconds), graph, seed=seed, max_steps=1)
+        solver = cpsat(effort=None, seconds=seconds, workers=workers)
+        return run(solver, graph, seed=seed, max_steps=1)
     return SOLVERS[name](graph, seed, seconds)
 
 
@@ -46,17 +50,22 @@ def main() -> None:
     parser.add_argument("--stages", nargs="*", default=NAMES)
     parser.add_argument("--max-seconds", type=float, default=60.0)
     parser.add_argument("--rivals", nargs="*", default=[])
+    parser.add_argument("--workers", type=int, default=2, help="threads of CP-SAT")
     args = parser.parse_args()
     num_examples = round(args.alpha * args.n)
     update = flip(args.samples) if args.update == "flip" else None
-    rows = []
+    rows, rivals = [], {name: [] for name in args.rivals}
     for seed in range(args.first, args.first + args.count):
         graph = instance(args.n, args.alpha, seed)
         if args.rivals:
             for name in args.rivals:
-                found = rival(name, graph, args.max_seconds, seed)
+                found = rival(name, graph, args.max_seconds, seed, args.workers)
                 missed = round(float(1 - found.best_accuracy) * num_examples)
-                print(f"seed {seed} {name}: {missed} unsatisfied in {found.seconds:.1f} s")
+                rivals[name].append((missed, found.seconds))
+                print(
+                    f"seed {seed} {name}: {missed} unsatisfied in {found.seconds:.1f} s",
+                    flush=True,
+                )
             continue
         stages = portfolio(graph, args.stages, update=update, rate=args.rate)
         parts: list[str] = []
@@ -71,12 +80,22 @@ def main() -> None:
         solved = bool(found.solved.all())
         rows.append((solved, found.found_by[0], clock, cpu))
         print(f"seed {seed} solved={solved} {clock:.1f} s (cpu {cpu:.1f} s): {', '.join(parts)}")
+    for name, found in rivals.items():
+        missed = [row[0] for row in found]
+        print(
+            f"N={args.n} alpha={args.alpha} {name}: {missed.count(0)} of {len(missed)} solved in "
+            f"at most {args.max_seconds:g} s each; median {statistics.median(missed):g} "
+            f"unsatisfied ({min(missed)} to {max(missed)}), median "
+            f"{statistics.median(row[1] for row in found):.1f} s"
+        )
     if rows:
         solved = [row for row in rows if row[0]]
-        by_flips = sum(row[1] in ("search", "polish") for row in solved)
+        by_stage = ", ".join(
+            f"{count} by {name}" for name, count in Counter(row[1] for row in solved).items()
+        )
         print(
-            f"N={args.n} alpha={args.alpha} update={args.update}: {len(solved)} of {len(rows)}, "
-            f"{by_flips} of them by flips (--stages sbp reinforced s4p leaves those out); median "
+            f"N={args.n} alpha={args.alpha} update={args.update}: {len(solved)} of {len(rows)} "
+            f"({by_stage}; --stages sbp reinforced s4p leaves flips out); median "
             f"{statistics.median(row[2] for row in rows):.1f} s of the clock, "
             f"{statistics.median(row[3] for row in rows):.1f} s of processors; "
             f"slowest {max(row[2] for row in rows):.1f} s"
