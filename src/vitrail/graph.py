@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -162,6 +163,22 @@ class FactorGraph:
     def device(self) -> torch.device:
         return self.log_prior.device
 
+    @cached_property
+    def factors_per_problem(self) -> Tensor:
+        """How many factors each problem has, (P,) int64."""
+        problem = torch.cat([self.factor_problem(block) for block in self.blocks])
+        return torch.bincount(problem, minlength=self.num_problems)
+
+    @cached_property
+    def variables_per_problem(self) -> Tensor:
+        """How many variables each problem has, (P,) int64."""
+        return torch.bincount(self.problem, minlength=self.num_problems)
+
+    @cached_property
+    def weight_per_problem(self) -> Tensor:
+        """Total weight of each problem's factors, (P,) float64."""
+        return self.per_problem([block.weight for block in self.blocks])
+
     def factor_problem(self, block: Factors) -> Tensor:
         """Problem of each factor of a block, (F,) int64."""
         return self.problem[block.scope.first()]
@@ -181,10 +198,6 @@ class FactorGraph:
             out.index_add_(-1, self.factor_problem(block), value.to(torch.float64))
         return out
 
-    def weight_per_problem(self) -> Tensor:
-        """Total weight of each problem's factors, (P,) float64."""
-        return self.per_problem([block.weight for block in self.blocks])
-
     def satisfied(self, states: Tensor, memory: int = DEFAULT_MEMORY) -> Tensor:
         """Weight of satisfied factors of configurations (C, V) bool: (C, P) float64."""
         counts = []
@@ -198,7 +211,7 @@ class FactorGraph:
 
     def accuracy(self, states: Tensor) -> Tensor:
         """Share of satisfied weight, (C, P) float64 in [0, 1], of configurations (C, V) bool."""
-        return self.satisfied(states) / self.weight_per_problem()
+        return self.satisfied(states) / self.weight_per_problem
 
     def to(self, device: torch.device | str) -> FactorGraph:
         return FactorGraph(
@@ -255,7 +268,7 @@ def factor_graph(
             raise ValueError(
                 "a factor joins variables of two problems; give both the same problem number"
             )
-    if bool((graph.weight_per_problem() <= 0).any()):
+    if bool((graph.weight_per_problem <= 0).any()):
         raise ValueError("a problem has no factor of positive weight; leave that problem out")
     return graph
 

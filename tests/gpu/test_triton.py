@@ -176,11 +176,10 @@ def test_an_empty_batch_has_no_messages():
     assert cuda_draws.configurations(KEY, factors, threshold, 5).shape == (0, 15, 7)
 
 
-def surveys_after(graph, steps=2):
+def surveys_after(graph, steps=2, survey_samples=5):
     """State and reports of steps of S4P."""
-    solver = s4p(
-        flip(3, backend="torch"), survey_samples=5, bins=11, variable=gaussian(), damping=0.7
-    )
+    inner, variable = flip(3, backend="torch"), gaussian()
+    solver = s4p(inner, survey_samples=survey_samples, bins=11, variable=variable, damping=0.7)
     feedback = Feedback(
         torch.zeros(1, dtype=torch.float64, device=DEVICE),
         torch.ones(1, dtype=torch.bool, device=DEVICE),
@@ -205,6 +204,14 @@ def test_survey_steps_equal_the_definition(arity, beta, monkeypatch):
     for mine, theirs in zip(told_too, told, strict=True):
         assert torch.equal(mine.residual, theirs.residual)
         assert mine.starved == theirs.starved
+
+
+def test_survey_steps_of_many_tracks_equal_the_definition(monkeypatch):
+    graph = factor_graph(perceptrons(2, 3)).to(DEVICE)
+    one, _ = surveys_after(graph, 1, survey_samples=150)
+    monkeypatch.setattr(S4P, "_twin", lambda *_: cuda_survey)
+    two, _ = surveys_after(graph, 1, survey_samples=150)
+    assert torch.equal(one.surveys[0], two.surveys[0])
 
 
 @pytest.mark.parametrize("on_probability", [True, False])

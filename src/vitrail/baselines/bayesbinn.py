@@ -75,7 +75,7 @@ class BayesBiNN(Solver[BayesState]):
         signs = signs.detach()
         slope = (1 - signs * signs) * gradient / self.temperature
         variance = (1 - torch.tanh(state.natural) ** 2).clamp(min=LEAST_VARIANCE)
-        weight = (self.evidence * graph.weight_per_problem())[graph.problem].float()
+        weight = (self.evidence * graph.weight_per_problem)[graph.problem].float()
         pull = weight * slope.sum(0) / variance - graph.log_prior.float() / 2
         rate = at(self.lr, key.step)
         moved = (1 - rate) * state.natural - rate * pull

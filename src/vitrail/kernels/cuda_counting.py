@@ -26,7 +26,7 @@ TILE = 32  # rows, and weights, of one program of counts
 
 
 @triton.jit
-def _ones(word):
+def _bits_set(word):
     """Bits set in words of 32, int32."""
     word = word.to(tl.uint32)
     word -= (word >> 1) & 0x55555555
@@ -53,9 +53,9 @@ def _tally_words(
         place = slot[None, :] * (num_rows * WORDS) + column[:, None]
         bits = tl.load(words + place, mask=used, other=0)
         good = tl.load(met + column, mask=there, other=0)
-        count += _ones(bits)
-        hits += _ones(bits & good[:, None])
-        total += _ones(good)
+        count += _bits_set(bits)
+        hits += _bits_set(bits & good[:, None])
+        total += _bits_set(good)
     place = row[:, None] * arity + slot[None, :]
     tl.store(count_one + place, count, mask=used)
     tl.store(hits_one + place, hits, mask=used)

@@ -25,6 +25,7 @@ from vitrail.kernels.cuda_rows import settled
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # (S+1)² pairs fit a byte
+TRACKS = 128  # tallied at a time, in counters of a byte
 NUM_SUMS = 11  # integer sums of a survey: mass, tilted masses, and four for each product
 EDGES, WARPS = 2, 1  # of a factor in one program of surveys; sums stay within a warp
 
@@ -111,19 +112,18 @@ def _pairs(
 
 
 @triton.jit
-def _tally(pair, drawn, kind, FIELD: tl.constexpr, WORDS: tl.constexpr):
-    """How many of the drawn pairs (EDGES, SLOTS) are of each kind (n,): (EDGES, n) int64.
+def _tally(pair, drawn, kind, WORDS: tl.constexpr):
+    """How many of up to 255 drawn pairs (EDGES, n) are of each kind (k,): (EDGES, k) int64.
 
-    WORDS sums over the tracks, each of 64/FIELD counters side by side.
+    WORDS sums over the tracks, each of eight counters side by side.
     """
-    A_WORD: tl.constexpr = 64 // FIELD
-    unit = tl.full([1, 1], 1, tl.int64) << ((pair % A_WORD) * FIELD).to(tl.int64)
-    place = ((kind % A_WORD) * FIELD).to(tl.int64)[None, :]
+    unit = tl.full([1, 1], 1, tl.int64) << ((pair % 8) * 8).to(tl.int64)
+    place = ((kind % 8) * 8).to(tl.int64)[None, :]
     tally = tl.zeros([1, 1], tl.int64)
     for word in tl.static_range(WORDS):
-        mine = tl.sum(tl.where(drawn & (pair // A_WORD == word), unit, 0), 1)
-        count = (mine[:, None] >> place) & ((1 << FIELD) - 1)
-        tally = tl.where((kind // A_WORD == word)[None, :], count, tally)
+        mine = tl.sum(tl.where(drawn & (pair // 8 == word), unit, 0), 1)
+        count = (mine[:, None] >> place) & 255
+        tally = tl.where((kind // 8 == word)[None, :], count, tally)
     return tally
 
 
@@ -132,7 +132,7 @@ def _mix(
     survey, rows, pairs, bin_of, kind_of, rank, mass_of, damping, units, sums, change, starved,
     arity, num_bins, shift, apart, TRACKS: tl.constexpr, SUMS: tl.constexpr, EDGES: tl.constexpr,
     BINS: tl.constexpr, KNOWN: tl.constexpr, MET: tl.constexpr, ALIKE: tl.constexpr,
-    FRESH: tl.constexpr, SLOTS: tl.constexpr, FIELD: tl.constexpr, WORDS: tl.constexpr,
+    FRESH: tl.constexpr, TILE: tl.constexpr, TILES: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     """Tally the tracks of EDGES edges of a factor and mix them into their surveys.
 
@@ -142,14 +142,16 @@ def _mix(
     i = tl.program_id(0).to(tl.int64)
     edges = tl.program_id(1) * EDGES + tl.arange(0, EDGES)
     inside = edges < arity
-    places, bins, tracks = tl.arange(0, FRESH), tl.arange(0, BINS), tl.arange(0, SLOTS)
+    places, bins = tl.arange(0, FRESH), tl.arange(0, BINS)
     met, used = places < MET, bins < num_bins
-    at = (i * arity + edges)[:, None] * (4 * ((TRACKS + 3) // 4)) + tracks[None, :]
-    drawn = inside[:, None] & (tracks < TRACKS)[None, :]
-    pair = tl.load(pairs + at, mask=drawn, other=0).to(tl.int32)
-    kinds = tl.arange(0, ALIKE * FRESH)
-    kind = tl.load(kind_of + kinds)
-    tally = _tally(pair, drawn, kind, FIELD, WORDS)
+    kind = tl.load(kind_of + tl.arange(0, ALIKE * FRESH))
+    tally = tl.zeros([EDGES, ALIKE * FRESH], tl.int64)
+    for group in range(TILES):
+        tracks = group * TILE + tl.arange(0, TILE)
+        at = (i * arity + edges)[:, None] * (4 * ((TRACKS + 3) // 4)) + tracks[None, :]
+        drawn = inside[:, None] & (tracks < TRACKS)[None, :]
+        pair = tl.load(pairs + at, mask=drawn, other=0).to(tl.int32)
+        tally += _tally(pair, drawn, kind, WORDS)
     seen = (tally > 0) & (kind >= 0)[None, :]
     ranks = tl.load(rank + kind, mask=kind >= 0, other=-1).to(tl.int32)
     most = tl.max(tl.where(seen, ranks[None, :], -1), 1)
@@ -254,13 +256,13 @@ def update(
             num_warps=min(16, 2 * warps_of(arity)), enable_fp_fusion=False,
         )  # fmt: skip
         num_kinds = len(sheets.rank)
-        field = 8 if survey_samples < 256 else 16 if survey_samples < 2**16 else 32
+        tile = min(TRACKS, power_of_two(survey_samples))
         _mix[(num, tiles)](
             survey, rows, pairs, sheets.fresh, sheets.kinds, sheets.rank, sheets.mass,
             damping.to(torch.float32), sheets.units, out, change, starved, arity,
             sheets.num_bins, sheets.shift, num * arity, survey_samples, NUM_SUMS, EDGES,
             power_of_two(sheets.num_bins), num_kinds, len(sheets.fresh),
-            *sheets.kinds.shape, power_of_two(survey_samples), field,
-            pieces(num_kinds * field, 64), num_warps=WARPS, enable_fp_fusion=False,
+            *sheets.kinds.shape, tile, pieces(survey_samples, tile), pieces(num_kinds, 8),
+            num_warps=WARPS, enable_fp_fusion=False,
         )  # fmt: skip
     return out, change.amax(1).double(), starved.sum(1)

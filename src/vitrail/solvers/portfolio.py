@@ -128,14 +128,8 @@ class Shape:
     """What the choices look at: the largest problem of a graph."""
 
     def __init__(self, graph: FactorGraph) -> None:
-        counts = torch.stack(
-            [
-                torch.bincount(graph.factor_problem(block), minlength=graph.num_problems)
-                for block in graph.blocks
-            ]
-        ).sum(0)
-        self.factors = int(counts.max())
-        self.variables = int(torch.bincount(graph.problem).max())
+        self.factors = int(graph.factors_per_problem.max())
+        self.variables = int(graph.variables_per_problem.max())
         self.edges = sum(block.num_factors * block.arity for block in graph.blocks)
         self.arity = max(block.arity for block in graph.blocks)
         self.linear = all(isinstance(block, Perceptron) for block in graph.blocks)

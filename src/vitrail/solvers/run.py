@@ -222,7 +222,7 @@ class _Loop(Generic[StateT]):
     def _scored(self, key: Key, state: StateT, track: _Track, active: Tensor) -> _Track:
         graph = self.graph
         candidates = self.solver.candidates(key, graph, state)
-        weight = graph.weight_per_problem()
+        weight = graph.weight_per_problem
         satisfied = scoring.satisfied(graph, candidates)
         accuracy = satisfied / weight
         value, which = accuracy.max(0)
@@ -283,7 +283,7 @@ def _record(
 ) -> None:
     entropy = bernoulli_entropy(solver.marginals(graph, state))
     total = torch.zeros_like(track.accuracy).index_add_(0, graph.problem, entropy)
-    sizes = torch.bincount(graph.problem, minlength=graph.num_problems).clamp(min=1)
+    sizes = graph.variables_per_problem.clamp(min=1)
     history.add(
         accuracy=track.accuracy,
         best=track.best_accuracy,

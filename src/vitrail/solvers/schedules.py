@@ -39,7 +39,7 @@ class Batches:
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         """Steps in which every factor of a problem is updated once, (P,) int64."""
-        counts = _counts(graph)
+        counts = graph.factors_per_problem
         if self.size is None:
             return torch.ones_like(counts)
         return (counts + self.size - 1) // self.size
@@ -64,20 +64,13 @@ class Batches:
         return [part.nonzero()[:, 0] for part in chosen.split(sizes)], order
 
 
-def _counts(graph: FactorGraph) -> Tensor:
-    counts = torch.zeros(graph.num_problems, dtype=torch.int64, device=graph.device)
-    for block in graph.blocks:
-        counts += torch.bincount(graph.factor_problem(block), minlength=graph.num_problems)
-    return counts
-
-
 def _shuffled(key: Key, graph: FactorGraph, order: Order, problem: Tensor, epoch: Tensor) -> Order:
     if bool((epoch == order.epoch).all()):
         return order
     ids = torch.cat([block.ids for block in graph.blocks])
     by_draw = permutation_keys(key, ids, epoch[problem]).argsort()
     by_problem = by_draw[problem[by_draw].argsort(stable=True)]
-    counts = _counts(graph)
+    counts = graph.factors_per_problem
     first = (counts.cumsum(0) - counts)[problem[by_problem]]
     rank = torch.empty_like(by_problem)
     rank[by_problem] = torch.arange(len(rank), device=rank.device) - first
