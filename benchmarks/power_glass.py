@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n", type=int, nargs="*", default=[10, 31])
     parser.add_argument("--count", type=int, default=5)
+    parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--stages", nargs="*", default=NAMES)
     args = parser.parse_args()
     for n in args.n:
@@ -34,7 +35,7 @@ def main() -> None:
         after: dict[str, list[float]] = {name: [] for name in stages}
         clock, cpu, optima = [], [], []
         for m in range(5, 51, 5):
-            for seed in range(FIRST_SEED, FIRST_SEED + args.count):
+            for seed in range(args.first, args.first + args.count):
                 data = glass(m, n, seed=seed)
                 inputs, labels = torch.as_tensor(data.inputs), torch.as_tensor(data.labels)
                 graph = factor_graph(perceptron(inputs, labels))
