@@ -6,9 +6,8 @@ are followed incrementally where a kernel knows the network, evaluated in batche
 Chains first search apart, each cooling down. Then they search together: the weights on which all
 chains agree are settled, and only the others are flipped, from the best that each has seen. Where
 examples outnumber weights good configurations share most of their weights, so that this searches
-a small part of the space, and the right one: on pairs of MNIST it finds more than ten times as
-many flips apart do (docs/solving.md). Below capacity solutions have nothing in common, and
-`agree=False` spends all flips apart.
+a small part of the space, and the right one (docs/solving.md measures it). Below capacity solutions
+have nothing in common, and `agree=False` spends all flips apart.
 """
 
 from __future__ import annotations
