@@ -3,10 +3,13 @@
 import math
 
 import pytest
+import torch
 
 from vitrail.experiments.claims import clear
 from vitrail.experiments.experiment import curve, difference, plus_minus
-from vitrail.experiments.methods import GD, Rate, tuned
+from vitrail.experiments.methods import GD, SBP, Rate, solve, tuned
+from vitrail.factors import table
+from vitrail.graph import factor_graph
 
 
 def rows(changes):
@@ -54,3 +57,11 @@ def test_gd_steps_as_it_was_tuned_for_the_size():
     assert tuned(rates, 50, 8) == GD(optimiser="sgd", lr=0.03, batch=8)
     assert tuned(rates, 51, 8) == GD(optimiser="adam", lr=0.01, batch=8)
     assert tuned(rates, 5000, 8) == GD(optimiser="adam", lr=0.01, batch=8)
+
+
+def test_a_run_that_begins_with_a_solution_is_told_by_its_start():
+    free = factor_graph(table(torch.ones(1, 4)))  # any configuration satisfies it
+    outcome, _ = solve(SBP(), free, epochs=3, seed=0)
+    assert outcome.solution.steps == 0
+    row = outcome.row(0)
+    assert [row[name] for name in ("best", "decoded", "last", "early", "fifth")] == [1.0] * 5

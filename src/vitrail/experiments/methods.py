@@ -203,8 +203,17 @@ class Outcome:
     every: int
 
     def looks(self, quantity: str) -> Tensor:
-        """A column of the history at every look, (looks, P)."""
-        return self.solution.history[quantity][self.every - 1 :: self.every]
+        """A column of the history at every look, (looks, P); at the end of a run too short for one.
+
+        A run that began with a solution took no step: its start is looked at.
+        """
+        solution = self.solution
+        if solution.steps == 0:
+            stage = torch.zeros_like(solution.accuracy)
+            start = {"accuracy": solution.accuracy, "best": solution.best_accuracy, "stage": stage}
+            return start[quantity][None]
+        rows = solution.history[quantity]
+        return rows[self.every - 1 :: self.every] if len(rows) >= self.every else rows[-1:]
 
     def row(self, problem: int) -> Row:
         """One problem's numbers: best ever seen, best and last decoded, and after few epochs.

@@ -198,7 +198,7 @@ def _joined(parts: Sequence[History]) -> History:
             if name == "evaluations":
                 rows = [row + evaluations for row in rows]
             joined.columns.setdefault(name, []).extend(rows)
-        joined.columns.setdefault("stage", []).extend([torch.tensor(number)] * len(part))
         if len(part):
+            joined.columns.setdefault("stage", []).extend([torch.tensor(number)] * len(part))
             evaluations += float(part["evaluations"][-1])
     return joined
