@@ -1,7 +1,7 @@
 """Put the results of a full reproduction into the documentation: figures, claims, tables.
 
     .venv/bin/vitrail reproduce all --out reproduction
-    .venv/bin/python scripts/docs_results.py reproduction
+    .venv/bin/python scripts/docs_results.py reproduction ["a sentence about this run"]
 
 Raw numbers stay where they are; the page and the drawings in docs/results/ are written anew.
 """
@@ -23,7 +23,7 @@ hide:
 ---"""
 
 
-def main(source: Path, docs: Path = DOCS) -> None:
+def main(source: Path, docs: Path = DOCS, remark: str = "") -> None:
     """Write the page from the files of a reproduction."""
     absent = [name for name in FIGURES if not (source / f"{name}.json").is_file()]
     if absent:
@@ -36,10 +36,10 @@ def main(source: Path, docs: Path = DOCS) -> None:
     for name in FIGURES:
         for drawing in (f"{name}.svg", f"{name}-narrow.svg"):
             shutil.copyfile(source / drawing, folder / drawing)
-    (folder / "index.md").write_text(page(records), encoding="utf-8")
+    (folder / "index.md").write_text(page(records, remark), encoding="utf-8")
 
 
-def page(records: list[dict[str, Any]]) -> str:
+def page(records: list[dict[str, Any]], remark: str = "") -> str:
     """The page in Markdown."""
     minutes = sum(record["core_seconds"] for record in records) / 60
     environment = records[0]["environment"]
@@ -56,9 +56,10 @@ def page(records: list[dict[str, Any]]) -> str:
         "says beside what came out here, also where it contradicts the paper.",
         "```bash\nvitrail reproduce all --out reproduction\n"
         "python scripts/docs_results.py reproduction\n```",
-        f"This run took {minutes:.0f} minutes of one core, spread over the cores of one machine "
-        f"({environment['machine']}), with {versions}. The first command also writes all numbers "
-        "as CSV, the settings and seeds as JSON, and one page of its own.",
+        f"This run took {minutes:.0f} minutes of one core, spread over the cores of a machine "
+        f"({environment['machine']}), with {versions}." + f" {remark}" * bool(remark),
+        "The first command also writes all numbers as CSV, the settings and seeds as JSON, and one "
+        "page of its own.",
         f"Of {len(claims)} claims: {verdicts}. Verdicts are computed from the numbers by rules in "
         "the source of each figure. A difference is given with its standard error over "
         "independent draws of the data, and counts when its 95 % interval (Student's t) leaves "
@@ -111,6 +112,6 @@ def table(columns: Any, rows: Any) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit("which folder? For example: python scripts/docs_results.py reproduction")
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), remark=" ".join(sys.argv[2:]))

@@ -193,7 +193,7 @@ def _beta_claim(rows: Rows, update: str, means: dict[float, float]) -> Claim:
         for other in others
     ]
     return Claim(
-        "Higher β gives higher accuracy, though β = ∞ is not the best.",
+        f"Higher β gives higher accuracy, though β = ∞ is not the best (here by {update}).",
         f"With {update}, training accuracy at the end: "
         + ", ".join(f"{_beta(beta)} {found:.3f}" for beta, found in means.items())
         + f". {_beta(large)} less "
@@ -213,7 +213,7 @@ def _sgd_claim(rows: Rows, update: str, best: float) -> Claim:
     )
     close = min(train.mean, test.mean) > -COMPARABLE
     return Claim(
-        "On the convolutional net, message passing is comparable with SGD.",
+        f"On the convolutional net, message passing is comparable with SGD (here by {update}).",
         f"With {update} at its best, {_beta(best)}, less SGD: {train} for the best training "
         f"accuracy, {test} for that configuration's test accuracy, {last} for the last one's. No "
         f"more than {COMPARABLE:g} below in the first two is what we call comparable.",
