@@ -360,7 +360,6 @@ def bench_figure(rows: Sequence[Mapping[str, Any]], growth: Sequence[Mapping[str
             values, seconds = np.array(line["values"]), np.array(line["seconds"])
             lines.plot(values / values[-1], seconds, "o-", color=colour, ms=3, label=label)
         lines.set(xscale="log", yscale="log", xlabel="size / largest", ylabel="seconds")
-        lines.legend(
-            title="exponent, larger half", alignment="left", loc="lower left", bbox_to_anchor=(0, 1)
-        )
+        title = "exponent of time in the larger half"
+        figure.legend(loc="outside lower right", ncols=len(growth), title=title)
     return figure
