@@ -1,9 +1,9 @@
 """Random perceptrons at the frontier on one GPU: rounds of copies, all instances side by side.
 
-    python benchmarks/power_gpu.py                 # every line, about six minutes
+    python benchmarks/power_gpu.py                 # every line, about eight minutes
     python benchmarks/power_gpu.py --lines 0 1 --device cpu --n 201 --count 3
 
-Reinforced belief propagation alone; what polish adds to the unsolved is told apart.
+Reinforced belief propagation alone; which of the unsolved local search would solve is told apart.
 """
 
 from __future__ import annotations

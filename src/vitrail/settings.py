@@ -16,8 +16,8 @@ from vitrail.baselines import straight_through
 from vitrail.data.dataset import Coding
 from vitrail.graph import FactorGraph
 from vitrail.solvers import Stage, belief_propagation, portfolio, s3p, s4p, snmp
-from vitrail.solvers.portfolio import LOOKS_PER_EPOCH, NAMES, Passing, usual_passing
-from vitrail.updates import UPDATES, Update
+from vitrail.solvers.portfolio import LEAST_HITS, LOOKS_PER_EPOCH, NAMES, Passing, usual_passing
+from vitrail.updates import UPDATES, Update, counting
 
 AUTO = "auto"
 POLISH_FLIPS = 20_000  # proposals a round of local search
@@ -90,14 +90,13 @@ def stages(plan: Plan, graph: FactorGraph, num_factors: int) -> list[Stage]:
     "auto" is the portfolio; any other solver may be followed by its polish.
     """
     flips, rounds = max(1, plan.polish * POLISH_FLIPS), max(1, plan.polish)
-    if plan.solver == AUTO:
+    made = SOLVERS[plan.solver].stages
+    if made is None:
         passing = Passing(_update(plan), plan.damping, plan.batch, plan.epochs)
         names = NAMES if plan.polish else ("sbp",)
         return [*portfolio(graph, names, passing=passing, flips=flips, rounds=rounds)]
-    made = SOLVERS[plan.solver].stages(plan, plan.steps(num_factors))
-    if plan.polish:
-        made += portfolio(graph, ("polish",), flips=flips, rounds=rounds)
-    return made
+    polish = portfolio(graph, ("polish",), flips=flips, rounds=rounds) if plan.polish else ()
+    return [*made(plan, plan.steps(num_factors)), *polish]
 
 
 HIDDEN_SIZES = ((), (3,), (7,))  # odd, so that a vote of the units has no tie
@@ -111,6 +110,8 @@ def auto_bias(coding: Coding) -> int:
 def _update(plan: Plan) -> Update:
     if plan.update in ("exact", "closed_form"):
         return UPDATES[plan.update]()
+    if plan.update == "counting":
+        return counting(plan.samples, least_hits=LEAST_HITS)
     return UPDATES[plan.update](plan.samples)
 
 
@@ -192,11 +193,11 @@ class Entry:
     """A solver's name stands for a rule for its settings and the stages it runs."""
 
     plan: Callable[[Problem], Plan]
-    stages: Callable[[Plan, int], list[Stage]]
+    stages: Callable[[Plan, int], list[Stage]] | None  # None is the portfolio
 
 
 SOLVERS: dict[str, Entry] = {
-    AUTO: Entry(_polished, _bp),
+    AUTO: Entry(_polished, None),
     "bp": Entry(_unsampled, _bp),
     "sbp": Entry(_sampled, _bp),
     "s3p": Entry(_surveys("s3p"), _sp(s3p)),

@@ -84,6 +84,17 @@ def test_scores_of_a_pool_equal_the_definition(net):
     assert torch.equal(found, factors.score(states[None]))
 
 
+def test_results_do_not_depend_on_how_thresholds_lie_in_memory():
+    factors = renumbered(perceptrons(4, 7)).to(DEVICE)
+    threshold = extreme_thresholds((3, 4, 7)).to(DEVICE).transpose(0, 1)
+    for kernel in (cuda_counting.counts, cuda_flip.hits):
+        found = kernel(KEY, factors, threshold, 5)
+        for mine, theirs in zip(
+            found, kernel(KEY, factors, threshold.contiguous(), 5), strict=True
+        ):
+            assert torch.equal(mine, theirs)
+
+
 @pytest.mark.parametrize("arity", ARITIES)
 def test_counts_of_perceptrons_equal_the_definition(arity):
     check_counts(renumbered(perceptrons(3, arity, "binary")).to(DEVICE), 2, 33)

@@ -34,6 +34,15 @@ def check(factors, threshold, samples):
         assert torch.equal(mine.long(), theirs.long())
 
 
+def test_outputs_that_read_different_values_are_left_to_torch():
+    draw = generator(0)
+    inputs = torch.randint(-1, 2, (6, 1, 3, 3), generator=draw)
+    labels = torch.randint(0, 4, (6,), generator=draw)
+    factors = network(BinaryConv2d(1, 1, 2), inputs, labels, beta=2.0)
+    assert not cpu_counting.serves(factors, 8)
+    assert cpu_counting.serves(network(BinaryLinear(9, 4), inputs.flatten(1), labels), 8)
+
+
 @pytest.mark.parametrize("samples", [1, 64, 130])
 @pytest.mark.parametrize("num_factors", [1, 35])
 @pytest.mark.parametrize("net", NETS)

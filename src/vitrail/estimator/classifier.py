@@ -61,7 +61,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     hidden         units of each hidden layer; () is a linear net, "auto" chooses a size
     module         any torch module with one output (or one a class) instead of an MLP
     solver         "auto" is the portfolio of `vitrail.solvers`: messages, then local search, and
-                   with beta=inf the stages between; "bp", "sbp", "ste", … as in
+                   with beta=inf and few examples the stages between; "bp", "sbp", "ste", … as in
                    `vitrail.settings.SOLVERS`
     predictor      "best": the one network that is saved, probabilities from its margin;
                    "posterior": the average over networks drawn from the posterior, by short

@@ -93,6 +93,16 @@ def wire(module: nn.Module, input_shape: tuple[int, ...]) -> Wiring | None:
     )
 
 
+def alike(wiring: Wiring) -> bool:
+    """Whether all outputs read the same values: then counts of agreement tell which is largest."""
+    first, end = wiring.layers[-2:]
+    last = wiring.use_unit >= first
+    order = np.lexsort((wiring.use_value[last], wiring.use_unit[last]))
+    values, count = wiring.use_value[last][order], np.bincount(wiring.use_unit[last] - first)
+    same = len(values) == count[0] * (end - first) and bool((count == count[0]).all())
+    return same and bool((values.reshape(end - first, -1) == values[: count[0]]).all())
+
+
 def _parts(module: nn.Module) -> Iterator[nn.Module]:
     if isinstance(module, nn.Sequential):
         for child in module:

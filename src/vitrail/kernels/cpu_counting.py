@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vitrail.factors import Factors, Network, Perceptron
-from vitrail.factors.wiring import wire
+from vitrail.factors.wiring import alike, wire
 from vitrail.kernels.cpu_rows import PAD, bounds, padded
 from vitrail.kernels.philox import addressed, fill
 from vitrail.kernels.threads import over_rows
@@ -65,7 +65,7 @@ popcount: Any = intrinsic(_popcount)
 def program(module: nn.Module, input_shape: tuple[int, ...]) -> Program | None:
     """The module's program, or None for a module of other layers."""
     wiring = wire(module, input_shape)
-    if wiring is None:
+    if wiring is None or not alike(wiring):
         return None
     num_inputs, num_units = int(np.prod(input_shape)), int(wiring.layers[-1])
     owner = np.repeat(np.arange(len(wiring.uses) - 1), np.diff(wiring.uses))

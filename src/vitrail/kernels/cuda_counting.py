@@ -92,6 +92,7 @@ def counts(
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
+    threshold = threshold.contiguous()  # and so are the results like it
     num_factors, tracks, arity = threshold.shape
     count_one, hits_one = torch.empty_like(threshold), torch.empty_like(threshold)
     hits_all = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)

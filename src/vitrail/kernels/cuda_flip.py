@@ -170,13 +170,14 @@ def hits(
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
+    threshold = threshold.contiguous()  # and so are the results like it
     num_factors, tracks, arity = threshold.shape
     one, zero = torch.empty_like(threshold), torch.empty_like(threshold)
     drawn = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
     if threshold.numel():
         inputs = factors.inputs.flatten(1).contiguous()
         _hits[(num_factors * tracks,)](
-            threshold.contiguous(), inputs, factors.labels, factors.ids, one, zero, drawn, arity,
+            threshold, inputs, factors.labels, factors.ids, one, zero, drawn, arity,
             inputs.shape[1], tracks, key.step, *key.words(), samples, blocks_of(arity),
             *_shape(factors), num_warps=warps_of(arity),
         )  # fmt: skip

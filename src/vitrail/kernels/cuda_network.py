@@ -5,9 +5,9 @@
 """Nets of this package's layers on the GPU: 32 drawn configurations in a word.
 
 A row of draws is W words of each weight, and so of each unit: whether it is active. A lane adds
-up a unit for the 32 draws of a word at once, with counters side by side in the fields of 8 (or 4)
-words: entry e adds (agrees_e >> s) & 0x01010101 to the s-th of them. A field that starts at
-128 − least has its highest bit set exactly where the count has reached `least`.
+up a unit for the 32 draws of a word at once, with counters side by side in the 8-bit fields of 8
+words (or 16-bit ones of 16): entry e adds (agrees_e >> s) & 0x01010101 to the s-th of them. A field
+that starts at 128 − least has its highest bit set exactly where the count has reached `least`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import triton.language as tl
 from torch import Tensor, nn
 
 from vitrail.factors import Classifiers, Factors, Network, Perceptron
-from vitrail.factors.wiring import wire
+from vitrail.factors.wiring import alike, wire
 from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, pieces, warps_of
 from vitrail.nn import BinaryLinear
 from vitrail.random import Key
@@ -30,6 +30,7 @@ from vitrail.random import Key
 WORD = 32
 LANES = 128
 LARGEST_FIELD = 16
+MOST_UNITS = 65_535  # of a hidden layer: the second axis of a grid
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,9 @@ def _layers(
             )
         )
         inactive = int(wiring.activation[number])
-    return tuple(layers) if max(layer.field for layer in layers) <= LARGEST_FIELD else None
+    wide = max(len(layer.value) for layer in layers) > MOST_UNITS
+    deep = max(layer.field for layer in layers) > LARGEST_FIELD
+    return None if wide or deep or not alike(wiring) else tuple(layers)
 
 
 @lru_cache(maxsize=64)
@@ -115,14 +118,15 @@ def _pack(
     factor = tl.load(ids + row // tracks).to(tl.uint32)
     first = (row % tracks).to(tl.int32) * SAMPLES
     packed = tl.zeros([8 * BLOCKS], tl.uint32)
-    for place in range(WORD):
-        sample = word * WORD + place
+    for bit in range(WORD):
+        sample = word * WORD + bit
         lanes = lanes16(
             factor, first + sample, step_number.to(tl.uint32), k0.to(tl.uint32),
             k1.to(tl.uint32), BLOCKS,
         )  # fmt: skip
-        packed |= ((lanes < bounds) & (sample < SAMPLES)).to(tl.uint32) << place
-    tl.store(words + slots * apart + row * WORDS + word, packed.to(tl.int32), mask=used)
+        packed |= ((lanes < bounds) & (sample < SAMPLES)).to(tl.uint32) << bit
+    place = slots.to(tl.int64) * apart + row * WORDS + word
+    tl.store(words + place, packed.to(tl.int32), mask=used)
 
 
 @triton.jit

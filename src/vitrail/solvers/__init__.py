@@ -9,7 +9,7 @@ from vitrail.solvers.damping import Damping, adaptive, constant, held, scheduled
 from vitrail.solvers.decimation import Decimated, decimated
 from vitrail.solvers.history import History
 from vitrail.solvers.polish import Polish, polish
-from vitrail.solvers.portfolio import portfolio
+from vitrail.solvers.portfolio import Passing, portfolio, usual_passing
 from vitrail.solvers.reinforcement import Reinforced, exponential, linear, reinforced
 from vitrail.solvers.run import Solution, run
 from vitrail.solvers.s3p import S3P, s3p
@@ -35,6 +35,7 @@ __all__ = [
     "Feedback",
     "History",
     "Info",
+    "Passing",
     "Polish",
     "Reinforced",
     "SPState",
@@ -64,4 +65,5 @@ __all__ = [
     "scheduled",
     "snmp",
     "steady",
+    "usual_passing",
 ]

@@ -19,7 +19,7 @@ from vitrail.graph import FactorGraph, join
 from vitrail.random import MAX_SEED
 from vitrail.solvers.stages import Stage, run_stages
 
-ROUNDS_APART = 2**40  # seeds of rounds, so that no two share a draw
+ROUNDS_APART = 2**36  # seeds of rounds: 4,096 of them before one meets another's next stage
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ def run_copies(
     """Run rounds of copies of single problems until all are solved or time is up.
 
     stages_of: the stages for a graph of many copies, e.g. `lambda g: portfolio(g, ["reinforced"])`.
-    edges: room for (factor, variable) pairs in one round; first: copies of each in the first
-    round, which settles the easy ones; max_seconds: for all rounds, and no round is begun later;
-    device: where rounds are run.
+    edges: room for (factor, variable) pairs in one round, which holds at least one copy of each;
+    first: copies of each in the first round, which settles the easy ones; max_seconds: for all
+    rounds, and no round is begun later; device: where rounds are run.
     """
     for graph in graphs:
         if graph.num_problems != 1:
@@ -72,7 +72,8 @@ def run_copies(
         if not left or (max_seconds is not None and spent >= max_seconds):
             break
         room = sum(_edges(graphs[g]) for g in left)
-        count = first if number == 0 else max(1, math.floor(edges / room))
+        count = max(1, math.floor(edges / room))
+        count = min(first, count) if number == 0 else count
         together = join([graphs[g] for g in left] * count).to(device)
         found = run_stages(
             stages_of(together),

@@ -49,6 +49,7 @@ CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Méza
 SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from first to last step
 SOFTER = (0.5, 2.0)  # the same for crowded problems, whose first batches would settle everything
 MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs from oscillating
+LEAST_HITS = 2  # draws behind a counted message; below, it is made anew by flips
 LOOKS_PER_EPOCH = 8  # times an epoch that all factors are scored: less work than the messages
 LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by what a flip costs
 GENTLE = 3.0  # heat where errors are allowed: near to the marginals is where nets generalise
@@ -68,7 +69,8 @@ def portfolio(
 ) -> tuple[Stage, ...]:
     """The stages for a graph, for `run_stages`.
 
-    stages: which of them, in this order. passing: how the first stage passes messages; None is
+    stages: which of them; they run in the order above, and those that do not suit the graph are
+    left out. passing: how the first stage passes messages; None is
     `usual_passing`. update: messages of the reinforced stage; None takes the closed form for
     perceptrons and sampled flips or counts for other networks. rate: how fast the first
     reinforced attempt commits; None follows the crowding. flips: proposals of search and polish
@@ -116,11 +118,12 @@ def usual_passing(num_factors: int, cheap_flips: bool) -> Passing:
     """What suits problems of so many factors.
 
     Messages of many factors at once overshoot, so they pass in batches. Flips are sampled where
-    they cost O(1), else counts of as many draws as a flip would cost.
+    they cost O(1), else counts, which are noisier: of many factors they take smaller steps.
     """
-    update = flip(5) if cheap_flips else counting(64, least_hits=2)
     if num_factors > MANY_FACTORS:
-        return Passing(update, 0.1, 128, 1)
+        counted = Passing(counting(128, least_hits=LEAST_HITS), 0.05, 128, 1)
+        return Passing(flip(5), 0.1, 128, 1) if cheap_flips else counted
+    update = flip(5) if cheap_flips else counting(64, least_hits=LEAST_HITS)
     return Passing(update, 0.2, 32, max(5, math.ceil(LEAST_STEPS / math.ceil(num_factors / 32))))
 
 
@@ -149,7 +152,7 @@ class Shape:
     @property
     def hopeful(self) -> bool:
         """Whether beliefs should commit: all factors are hard, and can be met or nearly so."""
-        return self.hard and (self.crowding <= CAPACITY or not self.crowded)
+        return self.hard and not self.crowded
 
     def softened(self, solver: Solver[Any], steps: int) -> Solver[Any]:
         """The solver, at a finite beta where hard factors are too many to be satisfied."""
@@ -159,7 +162,8 @@ class Shape:
 
     def sampled(self, samples: int) -> Update:
         """Flips where they cost O(1), else counts of as many draws as a flip would cost."""
-        return flip(samples) if self.cheap_flips else counting(max(64, 8 * samples), least_hits=2)
+        counted = counting(max(64, 8 * samples), least_hits=LEAST_HITS)
+        return flip(samples) if self.cheap_flips else counted
 
 
 def _sbp(shape: Shape, passing: Passing) -> Stage:

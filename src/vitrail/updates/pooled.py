@@ -56,7 +56,7 @@ class Pooled(Update):
             else twin.scratch_bytes(factors, self.samples)
         )
         per_factor = 40 * self.samples + scratch
-        per_factor += 9 * self.samples * factors.arity * rows_in_pool // factors.num_factors
+        per_factor += 9 * self.samples * factors.arity * rows_in_pool // max(1, factors.num_factors)
         parts = []
         for rows in chunks(factors.num_factors, per_factor, self.memory):
             index = torch.arange(rows.start, rows.stop, device=belief.device)
@@ -68,8 +68,15 @@ class Pooled(Update):
         from vitrail.kernels import dispatch
 
         lanes = factors.num_factors * self.samples * factors.arity
-        twin = dispatch.find("pool", self.backend, factors, lanes, self.samples)
-        return twin if factors.scope.shared else None
+        if factors.scope.shared or self.backend not in ("auto", "torch"):
+            twin = dispatch.find("pool", self.backend, factors, lanes, self.samples)
+            if twin is not None and not factors.scope.shared:
+                raise dispatch.BackendError(
+                    f"{self.backend} scores a pool of one problem, these factors are of several; "
+                    "choose backend='auto' or 'torch'"
+                )
+            return twin
+        return None
 
     def _estimate(self, factors: Factors, pool: Tensor, shift: Tensor) -> Estimate:
         states = factors.scope.gather(pool).transpose(0, 1)  # (F or 1, S, A)
@@ -124,7 +131,11 @@ def pooled(
     memory: int = DEFAULT_MEMORY,
     backend: Backend = "auto",
 ) -> Pooled:
-    """Sampled messages from one shared pool; for large F."""
+    """Sampled messages from one shared pool; for large F.
+
+    backend: "auto" scores the pool by compiled kernels on a GPU, for one problem of this package's
+    layers; "triton" asks for them, "torch" does without.
+    """
     return Pooled(
         samples=checked_count("samples", samples),
         smoothing=smoothing,
