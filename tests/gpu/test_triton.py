@@ -28,7 +28,7 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
 
 # ruff: noqa: E402 (Triton reads the variable when kernels are imported)
 from vitrail.factors import network
-from vitrail.graph import factor_graph
+from vitrail.graph import Dense, factor_graph
 from vitrail.kernels import (
     cuda_counting,
     cuda_draws,
@@ -236,6 +236,7 @@ def test_gaussian_sweeps_are_as_defined_to_1e_5(arity, beta, coding, on_probabil
     gamma = torch.linspace(0.3, 1, 6, dtype=torch.float64, device=DEVICE)
     update = closed_form("gaussian")
     expected = Update.sweep(update, KEY, factors, belief, message, gamma, on_probability)
+    assert isinstance(factors.scope, Dense)
     new, moved, change = cuda_gaussian.gaussian_sweep(
         factors, factors.scope, belief, message, update.limit, gamma, on_probability
     )

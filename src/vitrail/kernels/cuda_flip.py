@@ -163,6 +163,13 @@ def _shape(factors: Factors) -> tuple[int, int, int, int, int] | None:
     return net.num_inputs, net.num_hidden, net.low_hidden, net.low_output, net.low_activation
 
 
+def _known_shape(factors: Factors) -> tuple[int, int, int, int, int]:
+    shape = _shape(factors)
+    if shape is None:
+        raise TypeError(f"there is no kernel for flips of these {type(factors).__name__} factors")
+    return shape
+
+
 def hits(
     key: Key, factors: Perceptron | Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -179,7 +186,7 @@ def hits(
         _hits[(num_factors * tracks,)](
             threshold, inputs, factors.labels, factors.ids, one, zero, drawn, arity,
             inputs.shape[1], tracks, key.step, *key.words(), samples, blocks_of(arity),
-            *_shape(factors), num_warps=warps_of(arity),
+            *_known_shape(factors), num_warps=warps_of(arity),
         )  # fmt: skip
     return one, zero, drawn
 
@@ -204,6 +211,6 @@ def messages(
         belief, start, message.contiguous(), threshold_edges(message.device), inputs,
         factors.labels, factors.ids, logs, log_odds, starved, double(limit, message.device),
         arity, inputs.shape[1], 0 if len(logs) == 1 else samples + 1, key.step, *key.words(),
-        samples, blocks_of(arity), *_shape(factors), num_warps=warps_of(arity),
+        samples, blocks_of(arity), *_known_shape(factors), num_warps=warps_of(arity),
     )  # fmt: skip
     return log_odds, starved
