@@ -52,6 +52,7 @@ MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs fro
 LEAST_HITS = 2  # draws behind a counted message; below, it is made anew by flips
 LOOKS_PER_EPOCH = 8  # times an epoch that all factors are scored: less work than the messages
 LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by what a flip costs
+HOT = 10.0  # heat of polish where all factors should be met: starts may be forgotten
 GENTLE = 3.0  # heat where errors are allowed: near to the marginals is where nets generalise
 DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much as polishing
 
@@ -214,7 +215,7 @@ def _search(flips: int, rounds: int) -> Stage:
 
 def _polish(shape: Shape, flips: int, rounds: int) -> Stage:
     """Chains that agree in the end; where factors are soft, from gently on."""
-    heat = None if shape.hard else GENTLE
+    heat = HOT if shape.hard else GENTLE
     solver = polish(-(-flips // rounds), steps=rounds, heat=heat)
     return Stage("polish", solver, rounds, start=from_best(solver), marginals=False)
 
