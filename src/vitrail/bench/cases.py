@@ -19,6 +19,7 @@ from vitrail.random import Key
 from vitrail.solvers import s4p
 from vitrail.solvers.base import Feedback
 from vitrail.updates import Update, closed_form, counting, flip, pooled
+from vitrail.updates.base import Backend
 
 BETA = 3.0
 SAMPLES = 5  # the paper's
@@ -84,26 +85,26 @@ def nets(device: str, share: float) -> Iterator[Net]:
         yield Net(name, factors.to(device), belief.to(device), message.to(device))
 
 
-def updates(net: str, backends: tuple[str, ...]) -> Iterator[tuple[str, str, int, Update]]:
+def updates(net: str, backends: tuple[Backend, ...]) -> Iterator[tuple[str, Backend, int, Update]]:
     """Name, backend, samples and update of every row of a net."""
     for backend in backends:
         if net != "conv":
-            yield "flip", backend, SAMPLES, flip(SAMPLES, backend=backend)  # pyright: ignore
+            yield "flip", backend, SAMPLES, flip(SAMPLES, backend=backend)
         if net == "conv" or backend != "torch":
-            yield "counting", backend, 64, counting(64, backend=backend)  # pyright: ignore
+            yield "counting", backend, 64, counting(64, backend=backend)
     if net == "conv":
-        yield "counting", backends[-1], 512, counting(512, backend=backends[-1])  # pyright: ignore
+        yield "counting", backends[-1], 512, counting(512, backend=backends[-1])
     if net == "linear":
         compiled = backends[-1]
         for samples in (64, 500):
-            yield "flip", compiled, samples, flip(samples, backend=compiled)  # pyright: ignore
+            yield "flip", compiled, samples, flip(samples, backend=compiled)
         yield "closed_form", "torch", 0, closed_form("gaussian")
     for backend in backends if "triton" in backends else ("torch",):
-        yield "pooled", backend, 512, pooled(512, backend=backend)  # pyright: ignore
+        yield "pooled", backend, 512, pooled(512, backend=backend)
 
 
 def belief_rows(
-    net: Net, device: str, backends: tuple[str, ...], ceiling: Ceilings
+    net: Net, device: str, backends: tuple[Backend, ...], ceiling: Ceilings
 ) -> Iterator[Row]:
     """The paper's row of a net, then ours."""
     from vitrail.kernels.dispatch import BackendError
@@ -200,14 +201,14 @@ def _paper_row(net: Net, chunk: int, device: str, error: float) -> Row:
     )
 
 
-def survey_rows(net: Net, device: str, backends: tuple[str, ...]) -> Iterator[Row]:
+def survey_rows(net: Net, device: str, backends: tuple[Backend, ...]) -> Iterator[Row]:
     """S4P on the linear net: the paper's 5-D draw on a slice, then our step on all factors."""
-    assert isinstance(net.factors, Perceptron)
     total, arity = net.message.shape
-    one = net.part(1)
+    one = net.part(1).factors
+    assert isinstance(one, Perceptron)
     surveys = torch.rand(1, arity, BINS, device=device)
     theirs = measured(
-        lambda: paper.survey_messages(one.factors, surveys, SURVEY_SAMPLES, SAMPLES),  # pyright: ignore
+        lambda: paper.survey_messages(one, surveys, SURVEY_SAMPLES, SAMPLES),
         device,
         PAPER_SECONDS / 2,
         5,
@@ -234,11 +235,11 @@ def survey_rows(net: Net, device: str, backends: tuple[str, ...]) -> Iterator[Ro
 
 
 def survey_step(
-    graph: FactorGraph, backend: str, survey_samples: int = SURVEY_SAMPLES, bins: int = BINS
+    graph: FactorGraph, backend: Backend, survey_samples: int = SURVEY_SAMPLES, bins: int = BINS
 ) -> Callable[[], object]:
     """One update of all factors by S4P, the state going on from call to call."""
     solver = s4p(
-        flip(SAMPLES, backend=backend),  # pyright: ignore[reportArgumentType]
+        flip(SAMPLES, backend=backend),
         survey_samples=survey_samples,
         bins=bins,
         memory=DEFAULT_MEMORY if graph.device.type == "cpu" else 4 * DEFAULT_MEMORY,

@@ -13,6 +13,7 @@ from vitrail.bench.measure import cost
 from vitrail.factors import Perceptron, perceptron
 from vitrail.graph import factor_graph
 from vitrail.updates import flip
+from vitrail.updates.base import Backend
 
 DECADE = np.geomspace(0.1, 1.0, 7)
 
@@ -27,7 +28,7 @@ class Growth:
     exponent: float  # slope of log seconds on log size over the larger half
 
 
-def growth(device: str, backend: str) -> Iterator[Growth]:
+def growth(device: str, backend: Backend) -> Iterator[Growth]:
     """Time against F, A and samples of `flip`, and survey_samples and bins of S4P; one thread.
 
     A GPU gets more of everything, so that its work shows above what it takes to launch it.
@@ -66,17 +67,17 @@ def _perceptrons(num_factors: int, arity: int) -> Perceptron:
 
 
 def _flips(
-    num_factors: int, arity: int, samples: int, device: str, backend: str
+    num_factors: int, arity: int, samples: int, device: str, backend: Backend
 ) -> Callable[[], object]:
     factors = _perceptrons(num_factors, arity).to(device)
     belief = torch.linspace(-1, 1, arity, dtype=torch.float64, device=device)
     message = torch.zeros(num_factors, arity, device=device)
-    update = flip(samples, backend=backend)  # pyright: ignore[reportArgumentType]
+    update = flip(samples, backend=backend)
     return lambda: update.messages(KEY, factors, belief, message)
 
 
 def _surveys(
-    num_factors: int, survey_samples: int, bins: int, device: str, backend: str
+    num_factors: int, survey_samples: int, bins: int, device: str, backend: Backend
 ) -> Callable[[], object]:
     graph = factor_graph(_perceptrons(num_factors, 64)).to(device)
     return survey_step(graph, backend, survey_samples, bins)

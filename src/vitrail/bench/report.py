@@ -17,11 +17,12 @@ from rich.table import Table
 from vitrail.bench.cases import SAMPLES, Row, belief_rows, nets, survey_rows
 from vitrail.bench.growth import Growth, growth
 from vitrail.bench.measure import Ceilings, ceilings
+from vitrail.updates.base import Backend
 
 LEGEND = """* timed on a slice of the factors and multiplied.
 Speedup and efficiency (time × squared error) are against the paper's formulation of the same net
 and solver. Philox: draws per second as a share of those of a bare Philox loop."""
-COMPILED = {"cpu": "numba", "cuda": "triton"}
+COMPILED: dict[str, Backend] = {"cpu": "numba", "cuda": "triton"}
 
 
 def run_bench(
@@ -42,7 +43,7 @@ def run_bench(
     console.print(
         f"{_machine(device)}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     )
-    backends = ("torch", COMPILED[device])
+    backends: tuple[Backend, ...] = ("torch", COMPILED[device])
     ceiling = ceilings(device)
     rows = _ceiling_rows(ceiling, device)
     for net in nets(device, share):

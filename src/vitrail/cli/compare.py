@@ -52,7 +52,7 @@ def compare(
     results, curves = [], {}
     for name in solvers.split(","):
         net = BinaryNetClassifier(
-            hidden=units,  # pyright: ignore[reportArgumentType]
+            hidden=units,
             solver=name.strip(),
             bias="auto" if named is None else 0,  # the nets of the paper have none
             epochs="auto" if epochs is None else epochs,

@@ -55,10 +55,10 @@ def fit(
     rows, held_out = split_rows(labels, test_size, seed)
     features = table.without(column)
     net = BinaryNetClassifier(
-        hidden=units,  # pyright: ignore[reportArgumentType]
+        hidden=units,
         solver=solver,
-        beta=strength,  # pyright: ignore[reportArgumentType]
-        predictor=predictor,  # pyright: ignore[reportArgumentType]
+        beta=strength,
+        predictor=predictor,  # pyright: ignore[reportArgumentType] (the classifier checks it)
         epochs="auto" if epochs is None else epochs,
         random_state=seed,
         verbose=1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 from rich.console import Console
@@ -30,10 +30,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 BatchT = TypeVar("BatchT")
 
 
-def hidden_units(text: str) -> tuple[int, ...] | str:
+def hidden_units(text: str) -> tuple[int, ...] | Literal["auto"]:
     """`8` → (8,), `16,8` → (16, 8), `0` → (), `auto` as it is."""
     if text == "auto":
-        return text
+        return "auto"
     try:
         units = tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -43,10 +43,10 @@ def hidden_units(text: str) -> tuple[int, ...] | str:
     return () if units == (0,) else units
 
 
-def number_or_auto(name: str, text: str) -> float | str:
+def number_or_auto(name: str, text: str) -> float | Literal["auto"]:
     """A positive number (`inf` allowed) or "auto"."""
     if text == "auto":
-        return text
+        return "auto"
     try:
         value = float(text)
     except ValueError:

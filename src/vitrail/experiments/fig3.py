@@ -105,7 +105,7 @@ def panels_of(**settings: int | float | tuple[int, ...]) -> Rows:
             "mass": round(mass, 6),
             "best": panel.best,
         }
-        for panel in bin_hopping(**settings)  # pyright: ignore[reportArgumentType]
+        for panel in bin_hopping(**settings)  # pyright: ignore[reportArgumentType] (the config's)
         for step, survey in enumerate(panel.surveys.tolist())
         for place, mass in enumerate(survey)
         if mass > 0

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from vitrail.factors.base import Factors
+from vitrail.factors.network import Network
+from vitrail.factors.perceptron import Perceptron
 from vitrail.nn import BinaryConv2d, BinaryLinear, Sign, Threshold
 
 MAX_FAN_IN = 2**14  # sums and their changes fit 16 bits
@@ -91,6 +95,20 @@ def wire(module: nn.Module, input_shape: tuple[int, ...]) -> Wiring | None:
         unit[by_value],
         weight[by_value],
     )
+
+
+def layered(factors: Factors) -> tuple[nn.Module, tuple[int, ...]] | None:
+    """The module that the factors ask and the shape of its inputs; a perceptron is one layer."""
+    if isinstance(factors, Perceptron):
+        return _one_layer(factors.arity, factors.low), (factors.arity,)
+    if isinstance(factors, Network):
+        return factors.module, tuple(factors.inputs.shape[1:])
+    return None
+
+
+@lru_cache(maxsize=64)
+def _one_layer(arity: int, low: int) -> nn.Module:
+    return BinaryLinear(arity, 1, "bipolar" if low == -1 else "binary")
 
 
 def alike(wiring: Wiring) -> bool:

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vitrail.factors import Factors, Network, Perceptron
-from vitrail.factors.wiring import alike, wire
+from vitrail.factors.wiring import alike, layered, wire
 from vitrail.kernels.cpu_rows import PAD, bounds, padded
 from vitrail.kernels.philox import addressed, fill
 from vitrail.kernels.threads import over_rows
-from vitrail.nn import BinaryLinear
 from vitrail.random import Key
 
 LANES = 32  # factors side by side: four vectors of 64-bit words
@@ -92,16 +91,8 @@ def program(module: nn.Module, input_shape: tuple[int, ...]) -> Program | None:
 
 
 def _program(factors: Factors) -> Program | None:
-    if isinstance(factors, Perceptron):
-        return _linear(factors.arity, factors.low)
-    if isinstance(factors, Network):
-        return program(factors.module, tuple(factors.inputs.shape[1:]))
-    return None
-
-
-@lru_cache(maxsize=64)
-def _linear(arity: int, low: int) -> Program | None:
-    return program(BinaryLinear(arity, 1, "bipolar" if low == -1 else "binary"), (arity,))
+    net = layered(factors)
+    return None if net is None else program(*net)
 
 
 def serves(factors: Factors, samples: int) -> bool:

@@ -21,10 +21,9 @@ import triton
 import triton.language as tl
 from torch import Tensor, nn
 
-from vitrail.factors import Classifiers, Factors, Network, Perceptron
-from vitrail.factors.wiring import alike, wire
+from vitrail.factors import Classifiers, Factors
+from vitrail.factors.wiring import alike, layered, wire
 from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, pieces, warps_of
-from vitrail.nn import BinaryLinear
 from vitrail.random import Key
 
 WORD = 32
@@ -89,20 +88,10 @@ def _layers(
     return None if wide or deep or not alike(wiring) else tuple(layers)
 
 
-@lru_cache(maxsize=64)
-def _linear(arity: int, low: int) -> nn.Module:
-    return BinaryLinear(arity, 1, "bipolar" if low == -1 else "binary")
-
-
 def layers_of(factors: Factors) -> tuple[Layer, ...] | None:
     """Layers of perceptrons and of nets of binary layers with sign or threshold between them."""
-    if isinstance(factors, Perceptron):
-        module, shape = _linear(factors.arity, factors.low), (factors.arity,)
-    elif isinstance(factors, Network):
-        module, shape = factors.module, tuple(factors.inputs.shape[1:])
-    else:
-        return None
-    return _layers(module, shape, factors.ids.device)
+    net = layered(factors)
+    return None if net is None else _layers(*net, factors.ids.device)
 
 
 @triton.jit(do_not_specialize=ADDRESS)
@@ -313,8 +302,8 @@ def scratch_bytes(factors: Classifiers, samples: int) -> int:
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons and nets of this package's layers."""
-    return layers_of(factors) is not None
+    """Perceptrons and nets of this package's layers, of one problem: they share the pool."""
+    return factors.scope.shared and layers_of(factors) is not None
 
 
 def pool_scores(factors: Classifiers, states: Tensor) -> Tensor:

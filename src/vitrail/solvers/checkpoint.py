@@ -105,10 +105,10 @@ def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> 
                 f"the checkpoint does not fit this solver and graph at {name!r}; "
                 "resume with the settings it was written with, or delete it"
             )
-        return stored.to(like.device)  # pyright: ignore[reportReturnType]
+        return stored.to(like.device)  # pyright: ignore[reportReturnType] (a T like `like`)
     if isinstance(like, tuple):
         parts = (unflatten(part, tensors, f"{name}.{i}") for i, part in enumerate(like))
-        return tuple(parts)  # pyright: ignore[reportReturnType]
+        return tuple(parts)  # pyright: ignore[reportReturnType] (so is this)
     fields = dataclasses.fields(like)  # pyright: ignore[reportArgumentType]
     parts = {f.name: unflatten(getattr(like, f.name), tensors, f"{name}.{f.name}") for f in fields}
     return dataclasses.replace(like, **parts)  # pyright: ignore[reportArgumentType]

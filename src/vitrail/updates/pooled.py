@@ -60,7 +60,7 @@ class Pooled(Update):
         parts = []
         for rows in chunks(factors.num_factors, per_factor, self.memory):
             index = torch.arange(rows.start, rows.stop, device=belief.device)
-            parts.append(self._estimate(factors.select(index), pool, shift[rows]))
+            parts.append(self._estimate(twin, factors.select(index), pool, shift[rows]))
         return _joined(parts, cavity[:, None])
 
     def _twin(self, factors: Factors) -> Any:
@@ -68,19 +68,10 @@ class Pooled(Update):
         from vitrail.kernels import dispatch
 
         lanes = factors.num_factors * self.samples * factors.arity
-        if factors.scope.shared or self.backend not in ("auto", "torch"):
-            twin = dispatch.find("pool", self.backend, factors, lanes, self.samples)
-            if twin is not None and not factors.scope.shared:
-                raise dispatch.BackendError(
-                    f"{self.backend} scores a pool of one problem, these factors are of several; "
-                    "choose backend='auto' or 'torch'"
-                )
-            return twin
-        return None
+        return dispatch.find("pool", self.backend, factors, lanes, self.samples)
 
-    def _estimate(self, factors: Factors, pool: Tensor, shift: Tensor) -> Estimate:
+    def _estimate(self, twin: Any, factors: Factors, pool: Tensor, shift: Tensor) -> Estimate:
         states = factors.scope.gather(pool).transpose(0, 1)  # (F or 1, S, A)
-        twin = self._twin(factors)
         score = factors.score(states) if twin is None else twin.pool_scores(factors, states[0])
         score = score.to(torch.float64)  # (F, S)
         ones = states.to(torch.float64)
