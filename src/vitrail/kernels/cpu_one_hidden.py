@@ -9,7 +9,7 @@ for a perceptron; hits are the draws that meet the label, plus what single weigh
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint32
+from numba import njit, uint32, uint64
 
 from vitrail.kernels.cpu_rows import PAD, bounds, cavities, padded, settle, write
 from vitrail.kernels.philox import fill
@@ -18,43 +18,59 @@ _SHAPE = "UniTuple(int64, 5)"  # inputs, hidden units, and the low values of bot
 
 
 @njit(inline="always")
-def _sum(lanes, below, always, certain, inputs):
-    """Σ of the inputs whose weight's bit is drawn as one; inputs padded with zeros."""
+def _sum(lanes, at, below, first, inputs):
+    """Σ of the inputs whose weight's bit is drawn as one by the lanes from `at` on; the unit's
+    weights begin at `first`, inputs are padded with zeros."""
     total = np.int16(0)
-    if certain:
-        for i in range(inputs.shape[0]):
-            bit = (lanes[i] < below[i]) | (always[i] != 0)
-            total = np.int16(total + (inputs[i] if bit else np.int16(0)))
-    else:
-        for i in range(inputs.shape[0]):
-            total = np.int16(total + (inputs[i] if lanes[i] < below[i] else np.int16(0)))
+    at, first = uint64(at + first), uint64(first)  # unsigned: no index counts from the end
+    for i in range(uint64(inputs.shape[0])):
+        bit = lanes[at + i] < below[first + i]
+        total = np.int16(total + (inputs[i] if bit else np.int16(0)))
     return np.int32(total)
 
 
 @njit(inline="always")
-def _switch(lanes, below, always, inputs, width, hidden, step, active, gain, one, zero):
-    """Add `gain` to one[i], zero[i] where setting weight i to that value switches the unit."""
+def _bases(always, inputs, num_inputs, low, certain, bases):
+    """Each unit's sum with all weights at zero but those whose bit is always one."""
+    base = np.int64(0)
+    for i in range(num_inputs):
+        base += inputs[i]
+    for j in range(bases.shape[0]):
+        bases[j] = low * base
+        if certain:
+            for i in range(num_inputs):
+                bases[j] += (1 - low) * inputs[i] if always[j * num_inputs + i] != 0 else 0
+
+
+@njit(inline="always")
+def _switch(
+    lanes, at, below, always, first, inputs, width, hidden, step, active, gain, one, zero
+):  # fmt: skip
+    """Add `gain` to the unit's one and zero where setting the weight to that value switches it."""
     hidden = np.int16(hidden)
     gain = np.int16(gain)
-    for i in range(width):
-        bit = (lanes[i] < below[i]) | (always[i] != 0)
+    at, first = uint64(at), uint64(first)
+    for i in range(uint64(width)):
+        w = first + i
+        bit = (lanes[at + w] < below[w]) | (always[w] != 0)
         move = np.int16(step * inputs[i])
         with_zero = np.int16(hidden - (move if bit else np.int16(0)))
         off_one = (np.int16(with_zero + move) > 0) != active
         off_zero = (with_zero > 0) != active
-        one[i] = np.int16(one[i] + (gain if off_one else np.int16(0)))
-        zero[i] = np.int16(zero[i] + (gain if off_zero else np.int16(0)))
+        one[w] = np.int16(one[w] + (gain if off_one else np.int16(0)))
+        zero[w] = np.int16(zero[w] + (gain if off_zero else np.int16(0)))
 
 
 @njit(inline="always")
 def _flips(threshold, row, label, shape, samples, first, tile, address):
     """Count the draws numbered first… of one factor: those that meet the label as drawn, and
     whether weights change any; one[a] and zero[a] are what setting weight a adds."""
-    below, always, inputs, one, zero, words, sums, active = row
+    below, always, inputs, one, zero, words, bases, sums, active = row
     num_inputs, num_hidden, low_hidden, low_output, low_active = shape
     together, blocks, numbers = tile
     factor, number, k0, k1 = address
     certain = bounds(threshold, below, always)
+    _bases(always, inputs, num_inputs, low_hidden, certain, bases)
     one[:] = 0
     zero[:] = 0
     met = 0
@@ -63,28 +79,23 @@ def _flips(threshold, row, label, shape, samples, first, tile, address):
     width = 8 * ((threshold.shape[0] + 7) // 8)
     sign, tie = (1, 0) if label == 1 else (-1, 1)
     step, output_step = 1 - low_hidden, 1 - low_output
-    base = 0
-    for i in range(num_inputs):
-        base += inputs[i]
-    base *= low_hidden
     split = num_hidden * num_inputs
     for start in range(0, samples, together):
         fill(words[: 4 * blocks.shape[0]], blocks, numbers, first + start, factor, number, k0, k1)
         for g in range(min(together, samples - start)):
-            mine = lanes[g * width :]
+            at = g * width
             output = 0
             for j in range(num_hidden):
-                at = j * num_inputs
-                sums[j] = base + step * _sum(mine[at:], below[at:], always[at:], certain, inputs)
+                sums[j] = bases[j] + step * _sum(lanes, at, below, j * num_inputs, inputs)
                 active[j] = 1 if sums[j] > 0 else low_active
                 w = split + j
-                bit = (mine[w] < below[w]) | (always[w] != 0)
+                bit = (lanes[at + w] < below[w]) | (always[w] != 0)
                 output += active[j] if bit else low_output * active[j]
             now = sign * output + tie > 0
             met += now
             for j in range(num_hidden):
                 w = split + j
-                bit = (mine[w] < below[w]) | (always[w] != 0)
+                bit = (lanes[at + w] < below[w]) | (always[w] != 0)
                 value = active[j]
                 with_zero = output - (output_step * value if bit else 0)
                 met_one = sign * (with_zero + output_step * value) + tie > 0
@@ -98,10 +109,9 @@ def _flips(threshold, row, label, shape, samples, first, tile, address):
                 switched = output + (1 if bit else low_output) * (other - value)
                 if (sign * switched + tie > 0) != now:
                     apart = True
-                    at = j * num_inputs
                     _switch(
-                        mine[at:], below[at:], always[at:], inputs, num_inputs, sums[j], step,
-                        sums[j] > 0, -1 if now else 1, one[at:], zero[at:],
+                        lanes, at, below, always, j * num_inputs, inputs, num_inputs, sums[j],
+                        step, sums[j] > 0, -1 if now else 1, one, zero,
                     )  # fmt: skip
     return met, apart
 
@@ -117,6 +127,7 @@ def _buffers(arity, num_inputs, num_hidden, calls):
         np.zeros(room, np.int16),
         np.zeros(room, np.int16),
         np.zeros(4 * calls + PAD // 2, np.uint32),
+        np.zeros(num_hidden, np.int64),
         np.zeros(num_hidden, np.int64),
         np.zeros(num_hidden, np.int64),
     )

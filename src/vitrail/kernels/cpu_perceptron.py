@@ -29,25 +29,29 @@ def signed_inputs(inputs, label, low, signed):
 
 
 @njit(inline="always")
-def _sum(lanes, below, always, certain, signed):
-    """Σ of the signed inputs whose bit is drawn as one."""
+def _certain(always, signed):
+    """Σ of the signed inputs whose bit is always one: no draw decides about them."""
     total = np.int16(0)
-    if certain:
-        for a in range(signed.shape[0]):
-            bit = (lanes[a] < below[a]) | (always[a] != 0)
-            total = np.int16(total + (signed[a] if bit else np.int16(0)))
-    else:
-        for a in range(signed.shape[0]):
-            total = np.int16(total + (signed[a] if lanes[a] < below[a] else np.int16(0)))
+    for a in range(signed.shape[0]):
+        total = np.int16(total + (signed[a] if always[a] != 0 else np.int16(0)))
     return np.int32(total)
 
 
 @njit(inline="always")
-def _count(lanes, below, always, signed, margin, step, one, zero):
+def _sum(lanes, at, below, signed):
+    """Σ of the signed inputs whose bit is drawn as one by the lanes from `at` on."""
+    total = np.int16(0)
+    for a in range(signed.shape[0]):
+        total = np.int16(total + (signed[a] if lanes[at + a] < below[a] else np.int16(0)))
+    return np.int32(total)
+
+
+@njit(inline="always")
+def _count(lanes, at, below, always, signed, margin, step, one, zero):
     """Add to one and zero whether the label is met with each weight set."""
     margin = np.int16(margin)
     for a in range(one.shape[0]):
-        bit = (lanes[a] < below[a]) | (always[a] != 0)
+        bit = (lanes[at + a] < below[a]) | (always[a] != 0)
         move = np.int16(step * signed[a])
         with_zero = np.int16(margin - (move if bit else np.int16(0)))
         one[a] = np.int16(one[a] + (np.int16(with_zero + move) > 0))
@@ -60,7 +64,8 @@ def flips(threshold, row, constant, step, samples, first, tile, address):
     set, how many do as drawn, and whether any depends on a weight. With weight a set to one
     those of the first kind do and one[a] more."""
     below, always, signed, one, zero, words = row
-    certain = bounds(threshold, below, always)
+    if bounds(threshold, below, always):
+        constant += step * _certain(always, signed)
     one[:] = 0
     zero[:] = 0
     shared = 0
@@ -73,13 +78,13 @@ def flips(threshold, row, constant, step, samples, first, tile, address):
     for start in range(0, samples, together):
         fill(words[: 4 * blocks.shape[0]], blocks, numbers, first + start, factor, number, k0, k1)
         for g in range(min(together, samples - start)):
-            mine = lanes[g * width :]
-            margin = np.int32(constant + step * _sum(mine, below, always, certain, signed))
+            at = g * width
+            margin = np.int32(constant + step * _sum(lanes, at, below, signed))
             met += margin > 0
             shared += margin > step  # a coin's toss: better added up than jumped over
             if abs(2 * margin - 1) < 2 * step:
                 apart = True
-                _count(mine, below, always, signed, margin, step, one, zero)
+                _count(lanes, at, below, always, signed, margin, step, one, zero)
     return shared, met, apart
 
 
