@@ -48,7 +48,7 @@ from vitrail.updates import closed_form, counting, flip
 from vitrail.updates.base import Update
 from vitrail.updates.draws import configurations
 
-ARITIES = [1, 7, 196, 1000, 4097] if DEVICE == "cuda" else [1, 7, 196]
+ARITIES = [1, 7, 196, 300, 1000, 4097] if DEVICE == "cuda" else [1, 7, 196, 300]
 KEY = Key(seed=(3 << 33) | 7, step=2**32 - 1)
 
 
@@ -118,13 +118,15 @@ def test_counts_of_an_empty_batch():
     assert hits_all.shape == (0, 1)
 
 
+@pytest.mark.parametrize("samples", [5, 40])
 @pytest.mark.parametrize("coding", ["bipolar", "binary"])
 @pytest.mark.parametrize("arity", ARITIES)
-def test_hits_equal_the_definition(arity, coding):
+def test_hits_equal_the_definition(arity, coding, samples):
     factors = renumbered(perceptrons(3, arity, coding)).to(DEVICE)
     threshold = extreme_thresholds((3, 2, arity)).to(DEVICE)
-    expected = flip(5, backend="torch")._hits(KEY, factors, threshold, 5)
-    for mine, theirs in zip(cuda_flip.hits(KEY, factors, threshold, 5), expected, strict=True):
+    expected = flip(samples, backend="torch")._hits(KEY, factors, threshold, samples)
+    found = cuda_flip.hits(KEY, factors, threshold, samples)
+    for mine, theirs in zip(found, expected, strict=True):
         assert torch.equal(mine.long(), theirs)
 
 

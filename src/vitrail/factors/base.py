@@ -14,6 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self, TypedDict
 
 import torch
@@ -132,15 +133,20 @@ class Factors(ABC):
 
         One row where all factors share a beta; kept for as long as the tensor of betas lives.
         """
-        known: dict[int, Tensor] | None = _LOG_MEANS.get(self.beta)
-        if known is None:
-            known = _LOG_MEANS[self.beta] = {}
+        known = self._known_log_means
         if count not in known:
             same = self.num_factors > 0 and bool((self.beta == self.beta[0]).all())
             floor = self.floor[:1, None] if same else self.floor[:, None]
             share = torch.arange(count + 1, device=floor.device).double() / count
             known[count] = torch.log(floor + (1 - floor) * share)
         return known[count]
+
+    @cached_property
+    def _known_log_means(self) -> dict[int, Tensor]:
+        known: dict[int, Tensor] | None = _LOG_MEANS.get(self.beta)
+        if known is None:
+            known = _LOG_MEANS[self.beta] = {}
+        return known
 
     def log_potential_mean(self, log_score: Tensor) -> Tensor:
         """Log of the mean potential from the log of the mean score, (F, …) float64.

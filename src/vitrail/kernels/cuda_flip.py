@@ -1,15 +1,13 @@
 # pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
 # pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
 # (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
-"""`flip` on the GPU: one program a factor's row, everything in registers between draw and message.
-
-As on the CPU, only draws of a perceptron whose margin lies within a step of zero look at their
-weights.
-"""
+"""`flip` on the GPU: a factor's row, or a part of it, in registers between draw and message."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 import triton
@@ -18,118 +16,119 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.graph import Dense
-from vitrail.kernels import cuda_one_hidden
-from vitrail.kernels.cuda_philox import (
-    ADDRESS,
-    blocks_of,
-    columns,
-    lane_columns16,
-    lanes16,
-    warps_of,
-)
+from vitrail.kernels import cuda_one_hidden, cuda_perceptron
+from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, pieces, warps_of
 from vitrail.kernels.cuda_rows import cavities, settled, write
 from vitrail.random import Key, threshold_edges
 
+MAX_SAMPLES = 2**16 - 1  # draws are counted in halves of a word
 MAX_HIDDEN = 32  # a draw takes a sum over the row for each hidden unit
 MAX_SLOTS = 2**13
 
 
 @triton.jit
-def flips(
-    threshold, inputs, label, factor, first, step_number, k0, k1,
-    SAMPLES: tl.constexpr, LOW: tl.constexpr, BLOCKS: tl.constexpr,
-):  # fmt: skip
-    """Hits with each weight at one, at zero, and as drawn, of the draws from number first on."""
-    STEP: tl.constexpr = 1 - LOW
-    sign = tl.where(label == 1, 1, -1)
-    signed = inputs * sign
-    constant = LOW * tl.sum(signed) + tl.where(label == 1, 0, 1)
-    bounds, terms = columns(threshold, BLOCKS), columns(signed, BLOCKS)
-    one = tl.zeros([8 * BLOCKS], tl.int32)
-    zero = tl.zeros([8 * BLOCKS], tl.int32)
-    shared = 0
-    met = 0
-    for sample in range(SAMPLES):
-        lanes = lane_columns16(factor, first + sample, step_number, k0, k1, BLOCKS)
-        total = tl.zeros([BLOCKS], tl.int32)
-        for j in tl.static_range(8):
-            total += tl.where(lanes[j] < bounds[j], terms[j], 0)
-        margin = constant + STEP * tl.sum(total)
-        met += (margin > 0).to(tl.int32)
-        shared += (margin > STEP).to(tl.int32)
-        if (margin > -STEP) & (margin <= STEP):
-            # few draws come here, so they may be made again in the order of slots
-            again = lanes16(factor, first + sample, step_number, k0, k1, BLOCKS)
-            with_zero = margin - tl.where(again < threshold, STEP * signed, 0)
-            one += (with_zero + STEP * signed > 0).to(tl.int32)
-            zero += (with_zero > 0).to(tl.int32)
-    return one + shared, zero + shared, met
-
-
-@triton.jit
 def _counted(
-    threshold, inputs, label, factor, first, step_number, k0, k1, slots, used,
-    SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
+    threshold, inputs, label, factor, first, step_number, k0, k1, sums, slots, used, part,
+    SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr, SUMMING: tl.constexpr,
+    INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
-    """`flips` of a perceptron (HIDDEN 0) or of a net with a hidden layer, inputs from memory."""
+    """Hits of a perceptron (HIDDEN 0) or of a net with a hidden layer, inputs from memory.
+
+    A perceptron of several PARTS is visited twice: SUMMING, and then for its hits.
+    """
     address = factor.to(tl.uint32)
     number, k0, k1 = step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32)
-    if HIDDEN == 0:
-        x = tl.load(inputs + slots, mask=used, other=0).to(tl.int32)
-        one, zero, drawn = flips(
-            threshold, x, label, address, first, number, k0, k1, SAMPLES, LOW_OUTPUT, BLOCKS
-        )
-    else:
+    if HIDDEN > 0:
         x = tl.load(inputs + slots % INPUTS, mask=used, other=0).to(tl.int32)
         one, zero, drawn = cuda_one_hidden.flips(
             threshold, x, label, address, first, number, k0, k1, SAMPLES, BLOCKS, INPUTS, HIDDEN,
             LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
         )  # fmt: skip
+    else:
+        x = tl.load(inputs + slots, mask=used, other=0).to(tl.int32)
+        if PARTS == 1:
+            one, zero, drawn = cuda_perceptron.flips(
+                threshold, x, label, address, first, number, k0, k1, SAMPLES, LOW_OUTPUT, BLOCKS
+            )
+        elif SUMMING:
+            cuda_perceptron.part_sums(
+                threshold, x, label, address, first, number, k0, k1, part,
+                sums + part * SAMPLES, SAMPLES, LOW_OUTPUT, BLOCKS,
+            )  # fmt: skip
+            one, zero, drawn = x, x, 0  # nobody asks
+        else:
+            one, zero, drawn = cuda_perceptron.part_flips(
+                threshold, x, label, address, first, number, k0, k1, part, sums,
+                SAMPLES, LOW_OUTPUT, BLOCKS, PARTS,
+            )  # fmt: skip
     return one, zero, drawn
 
 
 @triton.jit(do_not_specialize=ADDRESS)
 def _hits(
     threshold, inputs, labels, ids, one, zero, drawn, arity, width, tracks, step_number, k0, k1,
-    SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
+    sums, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
+    SUMMING: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     factor = row // tracks
-    slots = tl.arange(0, 8 * BLOCKS)
+    slots = part * (8 * BLOCKS) + tl.arange(0, 8 * BLOCKS)
     used = slots < arity
     bounds = tl.load(threshold + row * arity + slots, mask=used, other=0)
     found_one, found_zero, met = _counted(
         bounds, inputs + factor * width, tl.load(labels + factor), tl.load(ids + factor),
-        (row % tracks).to(tl.int32) * SAMPLES, step_number, k0, k1, slots, used,
-        SAMPLES, BLOCKS, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
+        (row % tracks).to(tl.int32) * SAMPLES, step_number, k0, k1,
+        sums + row * (PARTS * SAMPLES), slots, used, part,
+        SAMPLES, BLOCKS, PARTS, SUMMING, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
     )  # fmt: skip
-    tl.store(one + row * arity + slots, found_one, mask=used)
-    tl.store(zero + row * arity + slots, found_zero, mask=used)
-    tl.store(drawn + row, met)
+    if not SUMMING:
+        tl.store(one + row * arity + slots, found_one, mask=used)
+        tl.store(zero + row * arity + slots, found_zero, mask=used)
+        tl.store(drawn + row, met)
 
 
 @triton.jit(do_not_specialize=ADDRESS)
 def _messages(
     belief, start, message, edges, inputs, labels, ids, logs, log_odds, starved, limit,
     arity, width, log_stride, step_number, k0, k1,
-    SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
+    sums, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
+    SUMMING: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    slots = tl.arange(0, 8 * BLOCKS)
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    slots = part * (8 * BLOCKS) + tl.arange(0, 8 * BLOCKS)
     used = slots < arity
     limit = tl.load(limit)
     cavity = cavities(belief, tl.load(start + row), message + row * arity, slots, used, limit)
     bounds = tl.where(used, settled(cavity, edges), 0)
     one, zero, _ = _counted(
         bounds, inputs + row * width, tl.load(labels + row), tl.load(ids + row), 0, step_number,
-        k0, k1, slots, used,
-        SAMPLES, BLOCKS, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
+        k0, k1, sums + row * (PARTS * SAMPLES), slots, used, part,
+        SAMPLES, BLOCKS, PARTS, SUMMING, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
     )  # fmt: skip
-    at = row * arity
-    write(logs + row * log_stride, one, zero, limit, log_odds + at, starved + at, slots, used)
+    if not SUMMING:
+        at = row * arity
+        write(logs + row * log_stride, one, zero, limit, log_odds + at, starved + at, slots, used)
+
+
+def _launch(
+    kernel: Any, num_rows: int, factors: Perceptron | Network, samples: int, arguments: Sequence
+) -> None:
+    """A program for each row, or twice for each part of the long rows of perceptrons."""
+    shape, arity = _known_shape(factors), factors.arity
+    parts = pieces(arity, cuda_perceptron.PART) if shape[1] == 0 else 1
+    blocks = blocks_of(arity) if parts == 1 else cuda_perceptron.PART // 8
+    visits, sums = (False,), factors.ids  # whole rows leave no sums; any tensor stands for them
+    if parts > 1:
+        visits = True, False
+        sums = torch.empty(num_rows, parts, samples, dtype=torch.int32, device=sums.device)
+    for summing in visits:
+        kernel[(num_rows, parts)](
+            *arguments, sums, samples, blocks, parts, summing, *shape,
+            num_warps=warps_of(8 * blocks),
+        )  # fmt: skip
 
 
 @lru_cache(maxsize=16)
@@ -140,7 +139,7 @@ def double(value: float, device: torch.device) -> Tensor:
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons, whichever way they are spelled, and one small hidden layer with one output."""
-    return _shape(factors) is not None
+    return samples <= MAX_SAMPLES and _shape(factors) is not None
 
 
 def perceptron_low(factors: Factors) -> int | None:
@@ -183,11 +182,11 @@ def hits(
     drawn = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
     if threshold.numel():
         inputs = factors.inputs.flatten(1).contiguous()
-        _hits[(num_factors * tracks,)](
+        arguments = (
             threshold, inputs, factors.labels, factors.ids, one, zero, drawn, arity,
-            inputs.shape[1], tracks, key.step, *key.words(), samples, blocks_of(arity),
-            *_known_shape(factors), num_warps=warps_of(arity),
+            inputs.shape[1], tracks, key.step, *key.words(),
         )  # fmt: skip
+        _launch(_hits, num_factors * tracks, factors, samples, arguments)
     return one, zero, drawn
 
 
@@ -207,10 +206,10 @@ def messages(
         belief = factors.scope.gather(belief).flatten()
         start = torch.arange(factors.num_factors, device=belief.device) * arity
     logs, inputs = factors.log_means(samples), factors.inputs.flatten(1).contiguous()
-    _messages[(factors.num_factors,)](
+    arguments = (
         belief, start, message.contiguous(), threshold_edges(message.device), inputs,
         factors.labels, factors.ids, logs, log_odds, starved, double(limit, message.device),
-        arity, inputs.shape[1], 0 if len(logs) == 1 else samples + 1, key.step, *key.words(),
-        samples, blocks_of(arity), *_known_shape(factors), num_warps=warps_of(arity),
+        arity, inputs.shape[1], 0 if logs.shape[0] == 1 else samples + 1, key.step, *key.words(),
     )  # fmt: skip
+    _launch(_messages, factors.num_factors, factors, samples, arguments)
     return log_odds, starved

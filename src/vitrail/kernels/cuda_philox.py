@@ -16,9 +16,9 @@ ADDRESS = ("step_number", "k0", "k1")
 def philox(c0, c1, c2, c3, k0, k1):
     """Four uint32 tensors of the counter (c0, c1, c2, c3), uint32 of one shape."""
     for _ in tl.static_range(10):
-        hi0, lo0 = tl.umulhi(c0, 0xD2511F53), c0 * 0xD2511F53
-        hi1, lo1 = tl.umulhi(c2, 0xCD9E8D57), c2 * 0xCD9E8D57
-        c0, c1, c2, c3 = hi1 ^ c1 ^ k0, lo1, hi0 ^ c3 ^ k1, lo0
+        p0, p1 = c0.to(tl.uint64) * 0xD2511F53, c2.to(tl.uint64) * 0xCD9E8D57
+        c0, c1 = (p1 >> 32).to(tl.uint32) ^ c1 ^ k0, p1.to(tl.uint32)
+        c2, c3 = (p0 >> 32).to(tl.uint32) ^ c3 ^ k1, p0.to(tl.uint32)
         k0 += 0x9E3779B9
         k1 += 0xBB67AE85
     return c0, c1, c2, c3
@@ -49,17 +49,24 @@ def columns(row, BLOCKS: tl.constexpr):
 
 
 @triton.jit
-def lane_columns16(factor, sample, step, k0, k1, BLOCKS: tl.constexpr):
-    """`columns` of `lanes16`, each lane in the thread that made it: nothing moves."""
-    blocks = tl.arange(0, BLOCKS).to(tl.uint32)
+def in_order(parts, BLOCKS: tl.constexpr):
+    """The slots (8·BLOCKS,) whose `columns` the eight parts are."""
+    even = tl.join(tl.join(parts[0], parts[4]), tl.join(parts[2], parts[6]))
+    odd = tl.join(tl.join(parts[1], parts[5]), tl.join(parts[3], parts[7]))
+    return tl.reshape(tl.join(even, odd), [8 * BLOCKS])
+
+
+@triton.jit
+def lane_columns16(factor, sample, step, k0, k1, part, BLOCKS: tl.constexpr):
+    """`columns` of the part-th `lanes16` in the upper halves of words, whatever is in the lower.
+
+    Such a word is below bound << 16 exactly where its lane is below the bound, so that nothing
+    is masked, and each lane stays in the thread that made it, so that nothing moves.
+    """
+    blocks = (part * BLOCKS + tl.arange(0, BLOCKS)).to(tl.uint32)
     zero = tl.zeros([BLOCKS], tl.uint32)
     w0, w1, w2, w3 = philox(blocks, zero + sample, zero + factor, zero + step, k0, k1)
-    return (
-        (w0 & 0xFFFF).to(tl.int32), (w0 >> 16).to(tl.int32),
-        (w1 & 0xFFFF).to(tl.int32), (w1 >> 16).to(tl.int32),
-        (w2 & 0xFFFF).to(tl.int32), (w2 >> 16).to(tl.int32),
-        (w3 & 0xFFFF).to(tl.int32), (w3 >> 16).to(tl.int32),
-    )  # fmt: skip
+    return w0 << 16, w0, w1 << 16, w1, w2 << 16, w2, w3 << 16, w3
 
 
 @triton.jit

@@ -19,7 +19,8 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
-from vitrail.kernels.cuda_flip import double, flips, perceptron_low
+from vitrail.kernels.cuda_flip import double, perceptron_low
+from vitrail.kernels.cuda_perceptron import flips
 from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
 from vitrail.kernels.cuda_rows import settled
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges

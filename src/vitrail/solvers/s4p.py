@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from vitrail.decode import threshold
 from vitrail.factors import Factors
@@ -31,7 +32,7 @@ from vitrail.surveys import VARIABLES, Feed, Gaussian, Split, VariableUpdate, We
 from vitrail.surveys.cavity import Cavities, cavities
 from vitrail.surveys.factor_update import pair_tables
 from vitrail.surveys.gaussian import moment_units
-from vitrail.surveys.histogram import MASS_ONE, histogram, normalised, relative_masses
+from vitrail.surveys.histogram import MASS_ONE, Grid, histogram, normalised, relative_masses
 from vitrail.surveys.variable import (
     Tracks,
     belief_address,
@@ -42,8 +43,9 @@ from vitrail.surveys.variable import (
 from vitrail.updates import Update
 from vitrail.updates.flip import Flip
 
-SCRATCH = 1600  # bytes an edge holds for a moment around a compiled step
+SCRATCH = 1600  # bytes an edge holds for a moment around a compiled step, and one a track
 GAUSSIAN_DEGREE = 200  # factors of a variable from which sums of draws are Gaussian enough
+_SHEETS = WeakTensorKeyDictionary()  # log means of a block's hits → {(twin, grid): sheets}
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,13 @@ class S4P(SurveyPropagation):
         settings, survey = self.settings, state.surveys[number]
         inner, samples = settings.update, settings.survey_samples
         assert isinstance(inner, Flip)
-        tables = pair_tables(block, inner.samples, settings.grid)
-        units = moment_units(settings.grid, survey.device)
-        sheets = twin.Sheets(units, tables.bins, tables.rank, tables.mass)
+        sheets = _sheets(twin, block, inner.samples, settings.grid)
 
         def contributions(sums: Tensor) -> tuple[Tensor, Tensor]:
             means = log_means_of(sums[0], sums[1:3], settings.grid)
             return variable.from_sums(sums[3:], settings.grid), means
 
-        for chunk in chunks(len(rows), SCRATCH * block.arity, settings.memory):
+        for chunk in chunks(len(rows), (SCRATCH + samples) * block.arity, settings.memory):
             index = rows[chunk]
             factors = block.select(index)
             gather = factors.scope.gather
@@ -182,6 +182,18 @@ class S4P(SurveyPropagation):
         return self.variable(state).tracks(
             address, state.draws, state.means, state.prior, self.settings.grid
         )
+
+
+def _sheets(twin: Any, block: Factors, samples: int, grid: Grid) -> Any:
+    """The tables a compiled step works from; made once for a block's betas."""
+    logs = block.log_means(samples)
+    known: dict[Any, Any] | None = _SHEETS.get(logs)
+    if known is None:
+        known = _SHEETS[logs] = {}
+    if (twin, grid) not in known:
+        tables, units = pair_tables(logs[0], grid), moment_units(grid, logs.device)
+        known[twin, grid] = twin.Sheets(units, tables.bins, tables.rank, tables.mass)
+    return known[twin, grid]
 
 
 def s4p(

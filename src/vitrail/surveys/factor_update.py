@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors
 from vitrail.surveys.histogram import Grid, histogram, normalised, positions, relative_masses
 from vitrail.updates import CavityUpdate, Estimate, Update
 
@@ -47,9 +46,8 @@ class PairTables:
     mass: Tensor  # (n, n) int64: of pair p where a pair of rank k has the largest, at [k, p]
 
 
-def pair_tables(factors: Factors, samples: int, grid: Grid) -> PairTables:
-    """`factor_histogram` of sampled scores as tables, for factors that share one beta."""
-    logs = factors.log_means(samples)[0]
+def pair_tables(logs: Tensor, grid: Grid) -> PairTables:
+    """`factor_histogram` of sampled scores as tables, from log p̃ of each number of hits (S+1,)."""
     one, zero = (part.flatten() for part in torch.meshgrid(logs, logs, indexing="ij"))
     log_mass = torch.logaddexp(one, zero)
     log_odds = torch.where(torch.isneginf(log_mass), 0.0, one - zero)

@@ -68,16 +68,16 @@ class Gaussian(VariableUpdate):
 
         of weights, of those not certain, of these times the log-odds, and times its square.
         """
-        rows = []
-        for weight, total, first, second in sums.view(2, 4, *sums.shape[1:]).to(torch.float64):
-            mean = first / total.clamp(min=1) / ODDS_ONE
-            square = second / total.clamp(min=1) / ODDS_ONE**2
-            rows += [mean, (square - mean.square()).clamp(min=0)]
-            if grid.hard_ends:
-                empty = total == 0
-                share = torch.log(total.clamp(min=1) / weight.clamp(min=1))
-                rows += [torch.where(empty, 0.0, share), empty.to(torch.float64)]
-        return on_survey_lattice(torch.stack(rows))[:, None]
+        parts = sums.view(2, 4, *sums.shape[1:]).to(torch.float64)
+        weight, total, first, second = parts.unbind(1)
+        some = total.clamp(min=1)
+        mean, square = first / some / ODDS_ONE, second / some / ODDS_ONE**2
+        rows = [mean, (square - mean.square()).clamp(min=0)]
+        if grid.hard_ends:
+            empty = total == 0
+            share = torch.log(some / weight.clamp(min=1))
+            rows += [torch.where(empty, 0.0, share), empty.to(torch.float64)]
+        return on_survey_lattice(torch.stack(rows, dim=1)).flatten(0, 1)[:, None]
 
     def tracks(
         self, address: Address, totals: Tensor, means: Tensor, prior: Tensor, grid: Grid
