@@ -40,6 +40,12 @@ class Dense:
         start = self.start[:1] if self.shared else self.start
         return start[:, None] + torch.arange(self.arity, device=start.device)
 
+    @cached_property
+    def _runs(self) -> tuple[Tensor, Tensor]:
+        """The different starts, and which of them each factor has."""
+        starts, group = torch.unique(self.start, return_inverse=True)
+        return starts, group
+
     def first(self) -> Tensor:
         """The first variable of each factor, (F,) int64."""
         return self.start
@@ -56,7 +62,7 @@ class Dense:
             return out
         if self.shared:
             return out.index_copy_(-1, self.index()[0], messages.sum(-2))
-        starts, group = torch.unique(self.start, return_inverse=True)
+        starts, group = self._runs
         sums = messages.new_zeros((*messages.shape[:-2], len(starts), self.arity))
         sums.index_add_(-2, group, messages)
         variables = starts[:, None] + torch.arange(self.arity, device=starts.device)
@@ -189,6 +195,11 @@ class FactorGraph:
         for block, message in zip(self.blocks, messages, strict=True):
             total += block.scope.total(message, self.num_variables)
         return total
+
+    def any_variable(self, flags: Tensor) -> Tensor:
+        """Problems with a flagged variable: (V,) bool → (P,) bool."""
+        count = torch.zeros(self.num_problems, dtype=torch.int64, device=self.device)
+        return count.index_add_(0, self.problem, flags.long()) > 0
 
     def per_problem(self, values: Sequence[Tensor]) -> Tensor:
         """Sum over the factors of each problem: (…, F) a block → (…, P) float64."""

@@ -27,14 +27,15 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no CUDA device, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
 
 # ruff: noqa: E402 (Triton reads the variable when kernels are imported)
-from vitrail.factors import network
-from vitrail.graph import Dense, factor_graph
+from vitrail.factors import Perceptron, network
+from vitrail.graph import Dense, factor_graph, join
 from vitrail.kernels import (
     cuda_counting,
     cuda_draws,
     cuda_flip,
     cuda_gaussian,
     cuda_network,
+    cuda_score,
     cuda_survey,
 )
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sequential, Sign, Threshold
@@ -82,6 +83,18 @@ def test_scores_of_a_pool_equal_the_definition(net):
     states = torch.rand(45, factors.arity, generator=generator(3)).to(DEVICE) < 0.5
     found = cuda_network.pool_scores(factors, states)
     assert torch.equal(found, factors.score(states[None]))
+
+
+@pytest.mark.parametrize("coding", ["bipolar", "binary"])
+@pytest.mark.parametrize("arity", ARITIES)
+def test_scores_of_perceptrons_equal_the_definition(arity, coding):
+    parts = [factor_graph(perceptrons(5, arity, coding, seed=seed)) for seed in (0, 1)]
+    graph = join(parts).to(DEVICE)
+    states = (torch.rand(3, 2 * arity, generator=generator(3)) < 0.5).to(DEVICE)
+    (factors,) = graph.blocks
+    assert isinstance(factors, Perceptron)
+    found = cuda_score.satisfied(factors, states)
+    assert torch.equal(found, factors.satisfied_at(states, 2**20).bool())
 
 
 def test_results_do_not_depend_on_how_thresholds_lie_in_memory():

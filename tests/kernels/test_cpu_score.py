@@ -5,7 +5,7 @@ import torch
 from cases_of_kernels import ARITIES, generator, perceptrons
 
 from vitrail.factors import table
-from vitrail.graph import factor_graph
+from vitrail.graph import factor_graph, join
 from vitrail.kernels import cpu_score, dispatch
 from vitrail.solvers import scoring
 
@@ -21,8 +21,8 @@ def test_scores_equal_the_definition(arity, coding):
 
 def test_the_loop_counts_the_same_with_and_without_kernels(monkeypatch):
     monkeypatch.setattr(dispatch, "PATIENCE", 0)
-    graph = factor_graph(perceptrons(50, 9))
-    states = torch.rand(3, 9, generator=generator(2)) < 0.5
+    graph = join([factor_graph(perceptrons(50, 9)), factor_graph(perceptrons(7, 9, seed=3))])
+    states = torch.rand(3, 18, generator=generator(2)) < 0.5
     assert torch.equal(scoring.satisfied(graph, states), graph.satisfied(states))
 
 

@@ -201,12 +201,11 @@ def test_an_epoch_updates_every_factor_once(sizes, size):
     graph = glass_graph(len(sizes), sizes)
     batches = Batches(size)
     order = batches.start(graph)
-    active = torch.ones(len(sizes), dtype=torch.bool)
     steps = batches.epoch_steps(graph)
     seen = torch.zeros(graph.num_factors, dtype=torch.int64)
     problem = graph.factor_problem(graph.blocks[0])
     for step in range(int(steps.max())):
-        (index,), order = batches.select(Key(5, step), graph, order, active)
+        (index,), order = batches.select(Key(5, step), graph, order, awake(graph))
         assert index is not None
         first_epoch = step < steps[problem[index]]
         seen[index[first_epoch]] += 1
@@ -215,9 +214,9 @@ def test_an_epoch_updates_every_factor_once(sizes, size):
 
 def test_batches_are_shuffled_anew_every_epoch():
     graph = glass_graph(1, [40])
-    batches, active = Batches(40), torch.ones(1, dtype=torch.bool)
-    _, first = batches.select(Key(5, 0), graph, batches.start(graph), active)
-    _, second = batches.select(Key(5, 1), graph, first, active)
+    batches = Batches(40)
+    _, first = batches.select(Key(5, 0), graph, batches.start(graph), awake(graph))
+    _, second = batches.select(Key(5, 1), graph, first, awake(graph))
     assert not torch.equal(first.rank, second.rank)
     assert first.rank.sort().values.tolist() == list(range(40))
 

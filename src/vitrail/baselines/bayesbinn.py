@@ -66,7 +66,7 @@ class BayesBiNN(Solver[BayesState]):
     def step(
         self, key: Key, graph: FactorGraph, state: BayesState, feedback: Feedback
     ) -> tuple[BayesState, Info]:
-        selected, order = self.batches.select(key, graph, state.order, feedback.active)
+        selected, order = self.batches.select(key, graph, state.order, feedback)
         signs = torch.tanh((state.natural + self._noise(key, graph)) / self.temperature)
         with torch.enable_grad():
             signs = signs.requires_grad_()

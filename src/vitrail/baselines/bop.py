@@ -57,7 +57,7 @@ class Bop(Solver[BopState]):
     def step(
         self, key: Key, graph: FactorGraph, state: BopState, feedback: Feedback
     ) -> tuple[BopState, Info]:
-        selected, order = self.batches.select(key, graph, state.order, feedback.active)
+        selected, order = self.batches.select(key, graph, state.order, feedback)
         with torch.enable_grad():
             signs = (2.0 * state.weights - 1.0).requires_grad_()
             loss, evaluations = batch_loss(graph, selected, (signs + 1) / 2, self.loss)

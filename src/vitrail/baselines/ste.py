@@ -69,7 +69,7 @@ class StraightThrough(Solver[STEState]):
     def step(
         self, key: Key, graph: FactorGraph, state: STEState, feedback: Feedback
     ) -> tuple[STEState, Info]:
-        selected, order = self.batches.select(key, graph, state.order, feedback.active)
+        selected, order = self.batches.select(key, graph, state.order, feedback)
         with torch.enable_grad():
             latent = state.latent.detach().requires_grad_()
             loss, evaluations = batch_loss(graph, selected, (sign(latent, -1) + 1) / 2, self.loss)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit
+from numba import njit, uint64
 from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
+from vitrail.graph import Dense
 from vitrail.kernels.cpu_flip import classifiers, perceptron_low
 from vitrail.kernels.threads import over_rows
 
 
 @njit(
-    "void(int64, int64, int8[:, ::1], int64[::1], int64, int16[:, ::1], boolean[:, ::1])",
+    "void(int64, int64, int8[:, ::1], int64[::1], int64[::1], int64, int16[:, ::1],"
+    " boolean[:, ::1])",
     cache=True,
     nogil=True,
     error_model="numpy",
 )
-def _score(begin, end, inputs, labels, low, masks, out):
-    """out (F, C): whether factor f is satisfied where bit a is one if masks[c, a] is −1, else 0."""
+def _score(begin, end, inputs, labels, start, low, masks, out):
+    """out (F, C): whether factor f, which sees the bits from start[f] on, is satisfied.
+
+    masks[c, v] is −1 where bit v of configuration c is one, else 0.
+    """
     for f in range(begin, end):
         x = inputs[f]
         total = np.int16(0)
@@ -28,23 +33,26 @@ def _score(begin, end, inputs, labels, low, masks, out):
                 total = np.int16(total + x[a])
         for c in range(masks.shape[0]):
             ones = np.int16(0)
-            for a in range(x.shape[0]):
-                ones = np.int16(ones + (np.int16(x[a]) & masks[c, a]))
+            at = uint64(start[f])  # unsigned: no index counts from the end
+            for a in range(uint64(x.shape[0])):
+                ones = np.int16(ones + (np.int16(x[a]) & masks[c, at + a]))
             positive = low * total + (1 - low) * np.int64(ones) > 0
             out[f, c] = positive == (labels[f] == 1)
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons that all see the same variables."""
-    return factors.scope.shared and perceptron_low(factors) is not None
+    """Perceptrons that see runs of variables."""
+    return isinstance(factors.scope, Dense) and perceptron_low(factors) is not None
 
 
 def satisfied(factors: Perceptron | Network, states: Tensor) -> Tensor:
     """Whether each factor is satisfied at configurations (C, V) bool: (C, F) bool."""
-    masks = -factors.scope.gather(states)[:, 0].to(torch.int16)
+    assert isinstance(factors.scope, Dense)
+    masks = -states.to(torch.int16)
     inputs, labels, _ = classifiers(factors)
     out = torch.empty(factors.num_factors, len(states), dtype=torch.bool)
-    arguments = inputs, labels, perceptron_low(factors), masks.numpy(), out.numpy()
+    start, low = factors.scope.start.numpy(), perceptron_low(factors)
+    arguments = inputs, labels, start, low, masks.numpy(), out.numpy()
     work = factors.arity * len(states) // 4
     over_rows(lambda begin, end: _score(begin, end, *arguments), factors.num_factors, work)
     return out.T

@@ -22,7 +22,7 @@ TWINS = {
         "triton": "vitrail.kernels.cuda_counting",
     },
     "survey": {"numba": "vitrail.kernels.cpu_survey", "triton": "vitrail.kernels.cuda_survey"},
-    "score": {"numba": "vitrail.kernels.cpu_score"},
+    "score": {"numba": "vitrail.kernels.cpu_score", "triton": "vitrail.kernels.cuda_score"},
     "pool": {"triton": "vitrail.kernels.cuda_network"},
     "draw": {"triton": "vitrail.kernels.cuda_draws"},
 }

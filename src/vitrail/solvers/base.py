@@ -22,18 +22,23 @@ class Feedback:
 
     accuracy: Tensor  # (P,) float64, of the last decoded configuration
     active: Tensor  # (P,) bool; problems that are done are left alone
+    everyone: bool | None = None  # whether all are active, where that is known
+
+    def all_active(self) -> bool:
+        """Asking the tensor makes the host wait for a GPU, so the loop says what it knows."""
+        return bool(self.active.all()) if self.everyone is None else self.everyone
 
 
 @dataclass(frozen=True)
 class Info:
-    """Diagnostics of one step."""
+    """Diagnostics of one step. Tensors stay on the device: nobody waits for a number to record."""
 
     residual: Tensor  # (P,) float64, largest change of a message as a probability
     evaluations: int
     contradiction: Tensor  # (P,) bool
-    starved: int = 0  # messages without any satisfying draw
+    starved: Tensor | int = 0  # messages without any satisfying draw
     min_hits: int | None = None
-    effective_samples: float | None = None
+    effective_samples: Tensor | float | None = None
     records: dict[str, Tensor] = field(default_factory=dict)  # anything else worth a history
 
 

@@ -60,12 +60,14 @@ class BeliefPropagation(Solver[BPState]):
     def step(
         self, key: Key, graph: FactorGraph, state: BPState, feedback: Feedback
     ) -> tuple[BPState, Info]:
-        selected, order = self.batches.select(key, graph, state.order, feedback.active)
+        selected, order = self.batches.select(key, graph, state.order, feedback)
         damping = self.damping.next(key.step, state.damping, feedback.accuracy)
         belief, messages = state.belief.clone(), list(state.messages)
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
-        forbidding = torch.zeros(2, graph.num_variables, dtype=torch.float64, device=graph.device)
-        evaluations, starved = 0, 0
+        contradiction = torch.zeros_like(residual, dtype=torch.bool)
+        starved = torch.zeros((), dtype=torch.int64, device=graph.device)
+        forbidding: list[Tensor] = []
+        evaluations = 0
         hits: list[int] = []
         effective: list[float] = []
         # blocks follow one another, so each sees the beliefs of the step's start
@@ -86,15 +88,16 @@ class BeliefPropagation(Solver[BPState]):
             )
             residual.scatter_reduce_(0, problem, result.change.double(), "amax")
             if result.forbidding is not None:
-                forbidding += result.forbidding
-            starved += int(result.starved.sum())
+                forbidding.append(result.forbidding)
+            starved += result.starved.sum()
             evaluations += result.evaluations
             if result.min_hits is not None:
                 hits.append(result.min_hits)
             if result.effective_samples is not None:
                 effective.append(result.effective_samples)
-        contradiction = torch.zeros_like(residual, dtype=torch.bool)
-        contradiction[graph.problem[(forbidding > 0).all(0)]] = True
+        if forbidding:
+            both = (torch.stack(forbidding).sum(0) > 0).all(0)
+            contradiction = graph.any_variable(both)
         state = replace(
             state, messages=tuple(messages), belief=belief, damping=damping, order=order
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import torch
 from torch import Tensor
@@ -16,24 +17,23 @@ class History:
     residual: largest message change (probability); entropy: mean of the marginals, bits;
     evaluations: factor evaluations so far, (steps,), by messages and searches; looks at decoded
     configurations and candidates are not counted. Solvers may add columns of their own.
+
+    Rows stay where they were made until somebody looks: a column is read on the CPU.
     """
 
     columns: dict[str, list[Tensor]] = field(default_factory=dict)
 
     def add(self, **values: Tensor | float) -> None:
         for name, value in values.items():
-            row = (
-                torch.as_tensor(value, dtype=torch.float64)
-                if not isinstance(value, Tensor)
-                else value
-            )
+            row = torch.as_tensor(value, dtype=None if isinstance(value, Tensor) else torch.float64)
             self.columns.setdefault(name, []).append(row.detach())
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self.columns:
             known = ", ".join(sorted(self.columns)) or "none: the run had no steps"
             raise KeyError(f"no column {name!r} in the history; columns are: {known}")
-        return torch.stack(self.columns[name])
+        rows = groupby(self.columns[name], key=lambda row: row.device)
+        return torch.cat([torch.stack(list(alike)).cpu() for _, alike in rows])
 
     def __contains__(self, name: str) -> bool:
         return name in self.columns

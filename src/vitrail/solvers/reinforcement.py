@@ -127,7 +127,7 @@ class Reinforced(Wrapper[ReinforcedState]):
         over |= (info.residual <= SETTLED) & (state.age > epoch) | info.contradiction
         again = over & active & (state.attempt + 1 < self.attempts)
         attempt = state.attempt + again.long()
-        if bool(again.any()):
+        if self.attempts > 1 and bool(again.any()):
             fresh = self.solver.init(_attempt_key(key, int(attempt.max())), graph)
             inner = self.solver.renewed(graph, inner, fresh, again)
             field = torch.where(again[graph.problem], 0.0, field)

@@ -119,7 +119,10 @@ def run(
     finish = Status.MAX_STEPS
     with bar as show:
         try:
-            while step < max_steps and not loop.done(track):
+            while step < max_steps:
+                running = [code == Status.RUNNING for code in track.status.tolist()]
+                if not any(running):
+                    break
                 spent = before + time.perf_counter() - begun
                 if (max_evaluations is not None and int(track.evaluations) >= max_evaluations) or (
                     max_seconds is not None and spent >= max_seconds
@@ -127,7 +130,8 @@ def run(
                     finish = Status.BUDGET
                     break
                 key = Key(seed).at(step)
-                feedback = Feedback(track.accuracy, track.status == Status.RUNNING)
+                active = track.status == Status.RUNNING
+                feedback = Feedback(track.accuracy, active, all(running))
                 # a step may write into its state: it is taken with all that follows, or not at all
                 with interrupts_wait():
                     now, info = solver.step(key, graph, now, feedback)
@@ -206,16 +210,15 @@ class _Loop(Generic[StateT]):
             track = self._scored(key, state, track, feedback.active)
         still = (info.residual <= self.tolerance) & feedback.active
         quiet = torch.where(still, track.quiet + 1, 0)
-        status = track.status.clone()
+        graph, status = self.graph, track.status
         running = status == Status.RUNNING
-        status[running & (quiet >= self.solver.epoch_steps(self.graph))] = Status.CONVERGED
-        status[running & info.contradiction] = Status.CONTRADICTION
-        if not bool(torch.isfinite(self.solver.log_odds(self.graph, state)).all()):
-            finite = torch.isfinite(self.solver.log_odds(self.graph, state)).double()
-            lost = (
-                torch.zeros_like(track.accuracy).index_add_(0, self.graph.problem, 1 - finite) > 0
-            )
-            status[running & lost] = Status.NON_FINITE
+        lost = graph.any_variable(~torch.isfinite(self.solver.log_odds(graph, state)))
+        for ended, how in (
+            (quiet >= self.solver.epoch_steps(graph), Status.CONVERGED),
+            (info.contradiction, Status.CONTRADICTION),
+            (lost, Status.NON_FINITE),
+        ):
+            status = torch.where(running & ended, int(how), status)
         evaluations = track.evaluations + info.evaluations
         return replace(track, quiet=quiet, status=status, evaluations=evaluations)
 
@@ -237,9 +240,6 @@ class _Loop(Generic[StateT]):
             best_accuracy=torch.where(better, value, track.best_accuracy),
             status=torch.where(complete, int(Status.SOLVED), track.status),
         )
-
-    def done(self, track: _Track) -> bool:
-        return not bool((track.status == Status.RUNNING).any())
 
 
 @dataclass(frozen=True)
@@ -290,13 +290,13 @@ def _record(
         residual=info.residual,
         entropy=total / sizes,
         evaluations=float(track.evaluations),
-        starved=float(info.starved),
+        starved=torch.as_tensor(info.starved).double(),
         **info.records,
     )
     if info.min_hits is not None:
-        history.add(min_hits=float(info.min_hits))
+        history.add(min_hits=info.min_hits)
     if info.effective_samples is not None:
-        history.add(effective_samples=float(info.effective_samples))
+        history.add(effective_samples=info.effective_samples)
 
 
 def _silent(step: int, accuracy: Tensor, best: Tensor) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, permutation_keys
+from vitrail.solvers.base import Feedback
 
 
 @dataclass(frozen=True)
@@ -45,21 +46,21 @@ class Batches:
         return (counts + self.size - 1) // self.size
 
     def select(
-        self, key: Key, graph: FactorGraph, order: Order, active: Tensor
+        self, key: Key, graph: FactorGraph, order: Order, feedback: Feedback
     ) -> tuple[list[Tensor | None], Order]:
         """Factors to update at step `key.step`: an index (F',) a block, None for a whole block.
 
-        Problems that are not `active` (P,) bool are left alone.
+        Problems that are not active are left alone.
         """
+        if self.size is None and feedback.all_active():
+            return [None] * len(graph.blocks), order
         problem = torch.cat([graph.factor_problem(block) for block in graph.blocks])
-        chosen = active[problem]
+        chosen = feedback.active[problem]
         if self.size is not None:
             steps = self.epoch_steps(graph).clamp(min=1)
             order = _shuffled(key, graph, order, problem, key.step // steps)
             first = (key.step % steps * self.size)[problem]
             chosen = chosen & (order.rank >= first) & (order.rank < first + self.size)
-        elif bool(active.all()):
-            return [None] * len(graph.blocks), order
         sizes = [block.num_factors for block in graph.blocks]
         return [part.nonzero()[:, 0] for part in chosen.split(sizes)], order
 

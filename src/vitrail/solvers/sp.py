@@ -224,7 +224,7 @@ class SurveyPropagation(Solver[SPState]):
     def step(
         self, key: Key, graph: FactorGraph, state: SPState, feedback: Feedback
     ) -> tuple[SPState, Info]:
-        chosen, order = self.settings.batches.select(key, graph, state.order, feedback.active)
+        chosen, order = self.settings.batches.select(key, graph, state.order, feedback)
         damping = self.settings.damping.next(key.step, state.damping, feedback.accuracy)
         prepared = self.prepare(graph, state)
         draws, means = state.draws.clone(), state.means.clone()
@@ -359,21 +359,21 @@ class SurveyPropagation(Solver[SPState]):
     ) -> Info:
         contradiction = torch.zeros(graph.num_problems, dtype=torch.bool, device=graph.device)
         if self.settings.update.exact:
-            both_zero = (state.means[1] > 0) & (state.means[3] > 0)
-            contradiction[graph.problem[both_zero]] = True
-        records = {}
+            contradiction = graph.any_variable((state.means[1] > 0) & (state.means[3] > 0))
+        records, least = {}, None
         if self.settings.watch:
             records["survey"] = self.belief_surveys(key, graph, state)
         if seen:
-            records["effective_draws"] = torch.cat([new.effective.flatten() for new in seen]).mean()
+            effective = torch.cat([new.effective.flatten() for new in seen])
+            records["effective_draws"], least = effective.mean(), effective.min()
         hits = [new.min_hits for new in seen if new.min_hits is not None]
         return Info(
             residual=residual,
             evaluations=sum(new.evaluations for new in seen),
             contradiction=contradiction,
-            starved=int(sum(new.starved for new in seen)),
+            starved=sum(new.starved for new in seen),
             min_hits=min(hits, default=None),
-            effective_samples=min((float(new.effective.min()) for new in seen), default=None),
+            effective_samples=least,
             records=records,
         )
 

@@ -196,12 +196,13 @@ def damped(old: Tensor, new: Tensor, damping: Tensor, on_probability: bool) -> T
     On probabilities as in the paper (appendix C.1, whose formula misses the second γ), or on
     log-odds. Only this direction is damped: the variable→factor side is not stored.
     """
-    if bool((damping >= 1).all()):
+    on_host = damping.device.type == "cpu"  # elsewhere to ask is to wait
+    if on_host and bool((damping >= 1).all()):
         return on_lattice(new).to(torch.float32)
     old = old.to(torch.float64)
     if on_probability:
         mixed = torch.logit(torch.sigmoid(old) * (1 - damping) + torch.sigmoid(new) * damping)
-        new = torch.where(damping >= 1, new, mixed.clamp(-EXACT_LIMIT, EXACT_LIMIT))
+        mixed = mixed.clamp(-EXACT_LIMIT, EXACT_LIMIT)
     else:
-        new = old + damping * (new - old)
-    return on_lattice(new).to(torch.float32)
+        mixed = old + damping * (new - old)
+    return on_lattice(torch.where(damping >= 1, new, mixed)).to(torch.float32)
