@@ -34,7 +34,7 @@ def growth(device: str, backend: Backend) -> Iterator[Growth]:
     A GPU gets more of everything, so that its work shows above what it takes to launch it.
     """
     wide = device == "cuda"
-    few, draws, tracks = (8000, 64, 8000) if wide else (500, SAMPLES, 2000)
+    few, draws, tracks = (8000, 64, 8000) if wide else (500, SAMPLES, 4000)
     surveys, wide_surveys = (16384, 4096) if wide else (256, 256)
     work = {
         "factors": (20 * few, lambda n: _flips(n, 196, draws, device, backend)),

@@ -181,6 +181,11 @@ class Classifiers(Factors):
     inputs: Tensor  # (F, …) int8
     labels: Tensor  # (F,) int64
 
+    @cached_property
+    def rows(self) -> Tensor:
+        """Inputs as a matrix (F, I) int8 without gaps, as kernels want them."""
+        return self.inputs.flatten(1).contiguous()
+
     @abstractmethod
     def outputs(self, states: Tensor) -> Tensor:
         """Margins of configurations (F or 1, S, A): (F, S, C) float32.

@@ -293,7 +293,7 @@ def counts(
     hits_one, hits_all = torch.empty_like(count_one), torch.empty(threshold.shape[:2]).int()
     arguments: tuple[Any, ...] = (
         threshold.contiguous().numpy(),
-        factors.inputs.flatten(1).contiguous().numpy(),
+        factors.rows.numpy(),
         factors.labels.numpy(),
         factors.ids.numpy(),
         net.num_inputs,

@@ -107,7 +107,7 @@ def _refused(factors: Factors) -> NoReturn:
 def classifiers(factors: Perceptron | Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Inputs (F, I) int8, labels and ids (F,) int64."""
     return (
-        factors.inputs.flatten(1).contiguous().numpy(),
+        factors.rows.numpy(),
         factors.labels.numpy(),
         factors.ids.numpy(),
     )

@@ -28,8 +28,8 @@ MAX_SLOTS = 2**13
 
 @triton.jit
 def _counted(
-    threshold, inputs, label, factor, first, step_number, k0, k1, sums, slots, used, part,
-    SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr, SUMMING: tl.constexpr,
+    threshold, inputs, label, factor, first, step_number, k0, k1, sums, slots, used, part, row,
+    arity, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr, SUMMING: tl.constexpr,
     INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
@@ -40,13 +40,13 @@ def _counted(
     address = factor.to(tl.uint32)
     number, k0, k1 = step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32)
     if HIDDEN > 0:
-        x = tl.load(inputs + slots % INPUTS, mask=used, other=0).to(tl.int32)
+        x = tl.load(inputs + row * INPUTS + slots % INPUTS, mask=used, other=0).to(tl.int32)
         one, zero, drawn = cuda_one_hidden.flips(
             threshold, x, label, address, first, number, k0, k1, SAMPLES, BLOCKS, INPUTS, HIDDEN,
             LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
         )  # fmt: skip
     else:
-        x = tl.load(inputs + slots, mask=used, other=0).to(tl.int32)
+        x = tl.load(inputs + row * arity + slots, mask=used, other=0).to(tl.int32)
         if PARTS == 1:
             one, zero, drawn = cuda_perceptron.flips(
                 threshold, x, label, address, first, number, k0, k1, SAMPLES, LOW_OUTPUT, BLOCKS
@@ -67,7 +67,7 @@ def _counted(
 
 @triton.jit(do_not_specialize=ADDRESS)
 def _hits(
-    threshold, inputs, labels, ids, one, zero, drawn, arity, width, tracks, step_number, k0, k1,
+    threshold, inputs, labels, ids, one, zero, drawn, arity, tracks, step_number, k0, k1,
     sums, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
     SUMMING: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
@@ -78,9 +78,9 @@ def _hits(
     used = slots < arity
     bounds = tl.load(threshold + row * arity + slots, mask=used, other=0)
     found_one, found_zero, met = _counted(
-        bounds, inputs + factor * width, tl.load(labels + factor), tl.load(ids + factor),
+        bounds, inputs, tl.load(labels + factor), tl.load(ids + factor),
         (row % tracks).to(tl.int32) * SAMPLES, step_number, k0, k1,
-        sums + row * (PARTS * SAMPLES), slots, used, part,
+        sums + row * (PARTS * SAMPLES), slots, used, part, factor, arity,
         SAMPLES, BLOCKS, PARTS, SUMMING, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
     )  # fmt: skip
     if not SUMMING:
@@ -92,7 +92,7 @@ def _hits(
 @triton.jit(do_not_specialize=ADDRESS)
 def _messages(
     belief, start, message, edges, inputs, labels, ids, logs, log_odds, starved, limit,
-    arity, width, log_stride, step_number, k0, k1,
+    arity, log_stride, step_number, k0, k1,
     sums, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
     SUMMING: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
@@ -104,8 +104,8 @@ def _messages(
     cavity = cavities(belief, tl.load(start + row), message + row * arity, slots, used, limit)
     bounds = tl.where(used, settled(cavity, edges), 0)
     one, zero, _ = _counted(
-        bounds, inputs + row * width, tl.load(labels + row), tl.load(ids + row), 0, step_number,
-        k0, k1, sums + row * (PARTS * SAMPLES), slots, used, part,
+        bounds, inputs, tl.load(labels + row), tl.load(ids + row), 0, step_number, k0, k1,
+        sums + row * (PARTS * SAMPLES), slots, used, part, row, arity,
         SAMPLES, BLOCKS, PARTS, SUMMING, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
     )  # fmt: skip
     if not SUMMING:
@@ -117,18 +117,24 @@ def _launch(
     kernel: Any, num_rows: int, factors: Perceptron | Network, samples: int, arguments: Sequence
 ) -> None:
     """A program for each row, or twice for each part of the long rows of perceptrons."""
-    shape, arity = _known_shape(factors), factors.arity
-    parts = pieces(arity, cuda_perceptron.PART) if shape[1] == 0 else 1
-    blocks = blocks_of(arity) if parts == 1 else cuda_perceptron.PART // 8
+    shape = _known_shape(factors)
+    parts, blocks, warps = _grid(factors.arity, hidden=shape[1])
     visits, sums = (False,), factors.ids  # whole rows leave no sums; any tensor stands for them
     if parts > 1:
         visits = True, False
         sums = torch.empty(num_rows, parts, samples, dtype=torch.int32, device=sums.device)
     for summing in visits:
         kernel[(num_rows, parts)](
-            *arguments, sums, samples, blocks, parts, summing, *shape,
-            num_warps=warps_of(8 * blocks),
-        )  # fmt: skip
+            *arguments, sums, samples, blocks, parts, summing, *shape, num_warps=warps
+        )
+
+
+@lru_cache(maxsize=256)
+def _grid(arity: int, hidden: int) -> tuple[int, int, int]:
+    """Parts of a row, calls of Philox in each, and warps."""
+    parts = 1 if hidden else pieces(arity, cuda_perceptron.PART)
+    blocks = blocks_of(arity) if parts == 1 else cuda_perceptron.PART // 8
+    return parts, blocks, warps_of(8 * blocks)
 
 
 @lru_cache(maxsize=16)
@@ -181,10 +187,9 @@ def hits(
     one, zero = torch.empty_like(threshold), torch.empty_like(threshold)
     drawn = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
     if threshold.numel():
-        inputs = factors.inputs.flatten(1).contiguous()
         arguments = (
-            threshold, inputs, factors.labels, factors.ids, one, zero, drawn, arity,
-            inputs.shape[1], tracks, key.step, *key.words(),
+            threshold, factors.rows, factors.labels, factors.ids, one, zero, drawn, arity,
+            tracks, key.step, *key.words(),
         )  # fmt: skip
         _launch(_hits, num_factors * tracks, factors, samples, arguments)
     return one, zero, drawn
@@ -205,11 +210,11 @@ def messages(
     else:
         belief = factors.scope.gather(belief).flatten()
         start = torch.arange(factors.num_factors, device=belief.device) * arity
-    logs, inputs = factors.log_means(samples), factors.inputs.flatten(1).contiguous()
+    logs = factors.log_means(samples)
     arguments = (
-        belief, start, message.contiguous(), threshold_edges(message.device), inputs,
+        belief, start, message.contiguous(), threshold_edges(message.device), factors.rows,
         factors.labels, factors.ids, logs, log_odds, starved, double(limit, message.device),
-        arity, inputs.shape[1], 0 if logs.shape[0] == 1 else samples + 1, key.step, *key.words(),
+        arity, 0 if logs.shape[0] == 1 else samples + 1, key.step, *key.words(),
     )  # fmt: skip
     _launch(_messages, factors.num_factors, factors, samples, arguments)
     return log_odds, starved

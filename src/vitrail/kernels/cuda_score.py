@@ -47,11 +47,11 @@ def satisfied(factors: Perceptron | Network, states: Tensor) -> Tensor:
     num_factors, arity = factors.num_factors, factors.arity
     out = torch.empty(len(states), num_factors, dtype=torch.bool, device=states.device)
     slots = min(MAX_SLOTS, power_of_two(arity))
-    inputs, states = factors.inputs.flatten(1).contiguous(), states.contiguous()
+    states = states.contiguous()
     for first in range(0, len(states) if num_factors else 0, MAX_CANDIDATES):
         some = states[first : first + MAX_CANDIDATES]
         _score[(num_factors, len(some))](
-            some, factors.scope.start, inputs, factors.labels, out[first:], arity,
+            some, factors.scope.start, factors.rows, factors.labels, out[first:], arity,
             states.shape[1], num_factors, perceptron_low(factors), slots, pieces(arity, slots),
             num_warps=warps_of(slots),
         )  # fmt: skip

@@ -249,7 +249,7 @@ def update(
         _pairs[(num,)](
             chances.contiguous(), centre.contiguous(), spread.contiguous(),
             normal_quantiles(device), threshold_edges(device),
-            factors.inputs.flatten(1).contiguous(), factors.labels, factors.ids,
+            factors.rows, factors.labels, factors.ids,
             pairs.view(torch.int32),
             double(limit, device), arity, key.step, *key.of(stream).words(),
             *key.of(Stream.BRANCH).words(), *key.of(Stream.CAVITY).words(), survey_samples,
