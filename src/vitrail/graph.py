@@ -124,7 +124,7 @@ def dense(num_factors: int, arity: int, start: int | Tensor = 0) -> Dense:
     """Factors that see variables start…start+arity−1; `start` is one number or one per factor."""
     if isinstance(start, Tensor):
         shared = bool(num_factors > 0 and (start == start[0]).all())
-        return Dense(start.to(torch.int64), arity, shared)
+        return Dense(start.to(torch.int64).contiguous(), arity, shared)
     return Dense(torch.full((num_factors,), start, dtype=torch.int64), arity, shared=True)
 
 

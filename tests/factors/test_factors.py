@@ -20,6 +20,8 @@ from vitrail.factors import Factors, blackbox, network, perceptron, table
 from vitrail.factors.table import decode, encode
 from vitrail.graph import dense, factor_graph, indexed, join
 from vitrail.nn import mlp, paper_conv
+from vitrail.random import Key
+from vitrail.updates import closed_form, flip
 
 KINDS = {
     "table": lambda beta: random_table(1, 4, 5, beta),
@@ -261,3 +263,27 @@ def test_bad_input_is_refused_with_the_remedy(case):
 
 def test_every_kind_is_a_factor():
     assert all(isinstance(make(1.0), Factors) for make in KINDS.values())
+
+
+def test_factors_that_kernels_have_seen_can_still_move():
+    factors = random_perceptron(0, 6, 5, 2.0, "bipolar")
+    assert factors.rows.shape == (6, 5)
+    assert factors.log_means(3).shape == (1, 4)
+    moved = factors.to("cpu")
+    assert torch.equal(moved.inputs, factors.inputs)
+    assert torch.equal(moved.rows, factors.rows)
+
+
+@pytest.mark.parametrize("update", [flip(5, backend="numba"), closed_form("gaussian")])
+def test_examples_may_lie_in_memory_any_way(update):
+    draw = torch.Generator().manual_seed(0)
+    inputs = torch.randint(0, 2, (7, 30), generator=draw) * 2 - 1
+    table = torch.randint(0, 2, (30, 3), generator=draw)
+    strided = perceptron(inputs.T, table[:, 0], 2.0)
+    plain = perceptron(inputs.T.contiguous(), table[:, 0].contiguous(), 2.0)
+    belief, message = torch.linspace(-1, 1, 7).double(), torch.zeros(30, 7)
+    found = [
+        update.sweep(Key(0), each, belief, message, torch.ones(30), True).messages
+        for each in (strided, plain)
+    ]
+    assert torch.equal(*found)

@@ -6,6 +6,7 @@ and asked for by TRITON_INTERPRET=1.
 
 import math
 import os
+from dataclasses import replace
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
 
 # ruff: noqa: E402 (Triton reads the variable when kernels are imported)
 from vitrail.factors import Perceptron, network
-from vitrail.graph import Dense, factor_graph, join
+from vitrail.graph import Dense, dense, factor_graph, join
 from vitrail.kernels import (
     cuda_counting,
     cuda_draws,
@@ -38,6 +39,7 @@ from vitrail.kernels import (
     cuda_score,
     cuda_survey,
 )
+from vitrail.kernels.cuda_philox import pieces
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sequential, Sign, Threshold
 from vitrail.numerics import LATTICE
 from vitrail.random import Key
@@ -97,6 +99,29 @@ def test_scores_of_perceptrons_equal_the_definition(arity, coding):
     assert torch.equal(found, factors.satisfied_at(states, 2**20).bool())
 
 
+@pytest.mark.parametrize(("candidates", "num_factors"), [(0, 5), (5, 0), (5, 4)])
+def test_scores_of_no_candidates_no_factors_and_more_than_a_grid_holds(
+    candidates, num_factors, monkeypatch
+):
+    monkeypatch.setattr(cuda_score, "MAX_CANDIDATES", 2)
+    factors = perceptrons(5, 7).select(torch.arange(num_factors)).to(DEVICE)
+    states = (torch.rand(candidates, 7, generator=generator(3)) < 0.5).to(DEVICE)
+    found = cuda_score.satisfied(factors, states)
+    assert torch.equal(found, factors.satisfied_at(states, 2**20).bool().view(found.shape))
+
+
+def test_messages_of_long_rows_with_starts_and_betas_of_their_own():
+    factors = perceptrons(3, 300, beta=torch.tensor([1.0, 2.0, 3.0]))
+    scope = dense(3, 300, torch.tensor([5, 0, 77]))
+    factors = renumbered(replace(factors, scope=scope)).to(DEVICE)
+    belief, message = beliefs(377).to(DEVICE), last_messages(3, 300).to(DEVICE)
+    defined = flip(5, backend="torch").messages(KEY, factors, belief, message)
+    limit = flip(5).limit
+    log_odds, starved = cuda_flip.messages(KEY, factors, belief, message, 5, limit)
+    assert torch.equal(log_odds, defined.log_odds)
+    assert torch.equal(starved, defined.starved)
+
+
 def test_results_do_not_depend_on_how_thresholds_lie_in_memory():
     factors = renumbered(perceptrons(4, 7)).to(DEVICE)
     threshold = extreme_thresholds((3, 4, 7)).to(DEVICE).transpose(0, 1)
@@ -131,10 +156,11 @@ def test_counts_of_an_empty_batch():
     assert hits_all.shape == (0, 1)
 
 
-@pytest.mark.parametrize("samples", [5, 40])
+@pytest.mark.parametrize("samples", [5, 33])
 @pytest.mark.parametrize("coding", ["bipolar", "binary"])
-@pytest.mark.parametrize("arity", ARITIES)
-def test_hits_equal_the_definition(arity, coding, samples):
+@pytest.mark.parametrize("arity", [*ARITIES, 256, 257])
+def test_hits_equal_the_definition(arity, coding, samples, monkeypatch):
+    monkeypatch.setattr(cuda_flip, "SUMS", 4 * samples * pieces(arity, 256))  # four rows at a time
     factors = renumbered(perceptrons(3, arity, coding)).to(DEVICE)
     threshold = extreme_thresholds((3, 2, arity)).to(DEVICE)
     expected = flip(samples, backend="torch")._hits(KEY, factors, threshold, samples)

@@ -19,6 +19,13 @@ def test_scores_equal_the_definition(arity, coding):
     assert torch.equal(cpu_score.satisfied(factors, states), expected)
 
 
+def test_states_may_lie_in_memory_any_way():
+    factors = perceptrons(40, 9)
+    states = (torch.rand(9, 5, generator=generator(1)) < 0.5).T
+    expected = factors.satisfied_at(states, 2**20).bool()
+    assert torch.equal(cpu_score.satisfied(factors, states), expected)
+
+
 def test_the_loop_counts_the_same_with_and_without_kernels(monkeypatch):
     monkeypatch.setattr(dispatch, "PATIENCE", 0)
     graph = join([factor_graph(perceptrons(50, 9)), factor_graph(perceptrons(7, 9, seed=3))])

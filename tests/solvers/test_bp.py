@@ -14,6 +14,7 @@ from oracles import (
     random_perceptron,
     random_table,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitrail.factors import perceptron, table
 from vitrail.graph import factor_graph, indexed, join
@@ -25,6 +26,7 @@ from vitrail.solvers import (
     adaptive,
     belief_propagation,
     constant,
+    reinforced,
     run,
     scheduled,
 )
@@ -297,3 +299,29 @@ def test_bad_settings_are_refused(case):
     make, message = BAD[case]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+class Asked(TorchDispatchMode):
+    """Counts the questions that would make a host wait for a GPU."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = str(func)
+        decides = "_local_scalar_dense" in name and args[0].dtype == torch.bool
+        self.count += decides or any(word in name for word in ("nonzero", "unique", "masked_sel"))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_step_asks_the_device_only_what_it_must_know():
+    """Whether a belief is exactly undecided, and whether an attempt has failed."""
+    graph = glass_graph(3, [40, 40, 40])
+    solver = reinforced(belief_propagation(closed_form("gaussian")), attempts=3)
+    counts = []
+    for steps in (5, 15):
+        with Asked() as asked:
+            assert run(solver, graph, max_steps=steps, tolerance=0.0).steps == steps
+        counts.append(asked.count)
+    assert (counts[1] - counts[0]) / 10 <= 2

@@ -35,13 +35,13 @@ def growth(device: str, backend: Backend) -> Iterator[Growth]:
     """
     wide = device == "cuda"
     few, draws, tracks = (8000, 64, 8000) if wide else (500, SAMPLES, 4000)
-    surveys, wide_surveys = (16384, 4096) if wide else (256, 256)
+    surveys, surveys_of_bins = (16384, 4096) if wide else (256, 256)
     work = {
         "factors": (20 * few, lambda n: _flips(n, 196, draws, device, backend)),
         "arity": (4000, lambda n: _flips(few, n, draws, device, backend)),
         "samples": (504, lambda n: _flips(4 * few if wide else few, 196, n, device, backend)),
         "survey_samples": (tracks, lambda n: _surveys(surveys, n, 101, device, backend)),
-        "bins": (800, lambda n: _surveys(wide_surveys, 10, n + 1, device, backend)),
+        "bins": (800, lambda n: _surveys(surveys_of_bins, 10, n + 1, device, backend)),
     }
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -94,10 +94,10 @@ def _watched(
     """All steps, whether solved or not, and the belief after each."""
     state = solver.init(Key(seed), graph)
     surveys, accuracies, best = [], [], 0.0
-    everyone = torch.ones(graph.num_problems, dtype=torch.bool)
+    active = torch.ones(graph.num_problems, dtype=torch.bool)
     accuracy = torch.zeros(graph.num_problems, dtype=torch.float64)
     for step in range(steps):
-        state, info = solver.step(Key(seed).at(step), graph, state, Feedback(accuracy, everyone))
+        state, info = solver.step(Key(seed).at(step), graph, state, Feedback(accuracy, active))
         found = graph.accuracy(solver.candidates(Key(seed).at(step), graph, state))
         accuracy, best = found[0], max(best, float(found.max()))
         surveys.append(_belief(info, solver.log_odds(graph, state)[variable], grid))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self, TypedDict
 
@@ -82,9 +82,10 @@ class Factors(ABC):
 
     def to(self, device: torch.device | str) -> Self:
         """All tensors on another device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         moved = {
             name: value.to(device)
-            for name, value in vars(self).items()
+            for name, value in values.items()
             if isinstance(value, Tensor | Dense | Indexed)
         }
         return replace(self, **moved)
@@ -131,7 +132,8 @@ class Factors(ABC):
     def log_means(self, count: int) -> Tensor:
         """`log_mean` of 0…count hits of `count` draws: (F, count + 1) float64.
 
-        One row where all factors share a beta; kept for as long as the tensor of betas lives.
+        One row where all factors share a beta; kept as long as the tensor of betas lives, or
+        these factors.
         """
         known = self._known_log_means
         if count not in known:
@@ -318,7 +320,7 @@ def checked_labels(labels: Tensor, num_factors: int, num_classes: int) -> Tensor
         raise ValueError(
             f"labels must be {names}, got {wrong:g}; recode them before building factors"
         )
-    return labels.to(torch.int64)
+    return labels.to(torch.int64).contiguous()
 
 
 def _range(part: slice, like: Tensor) -> Tensor:

@@ -48,10 +48,14 @@ def serves(factors: Factors, samples: int) -> bool:
 def satisfied(factors: Perceptron | Network, states: Tensor) -> Tensor:
     """Whether each factor is satisfied at configurations (C, V) bool: (C, F) bool."""
     assert isinstance(factors.scope, Dense)
-    masks = -states.to(torch.int16)
+    if not factors.num_factors:
+        return torch.empty(len(states), 0, dtype=torch.bool)
+    first, last = factors.scope.start.min(), factors.scope.start.max()
+    seen = states[:, first : last + factors.arity]
+    masks = seen.to(torch.int16).neg().contiguous()
     inputs, labels, _ = classifiers(factors)
     out = torch.empty(factors.num_factors, len(states), dtype=torch.bool)
-    start, low = factors.scope.start.numpy(), perceptron_low(factors)
+    start, low = (factors.scope.start - first).numpy(), perceptron_low(factors)
     arguments = inputs, labels, start, low, masks.numpy(), out.numpy()
     work = factors.arity * len(states) // 4
     over_rows(lambda begin, end: _score(begin, end, *arguments), factors.num_factors, work)

@@ -21,32 +21,33 @@ from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, pieces, warps_of
 from vitrail.kernels.cuda_rows import cavities, settled, write
 from vitrail.random import Key, threshold_edges
 
-MAX_SAMPLES = 2**16 - 1  # draws are counted in halves of a word
+MAX_SAMPLES = 2**16 - 1  # draws of perceptrons are counted in halves of a word
 MAX_HIDDEN = 32  # a draw takes a sum over the row for each hidden unit
 MAX_SLOTS = 2**13
+SUMS = 2**26  # of draws and parts that long rows hold between two visits: 256 MiB
 
 
 @triton.jit
 def _counted(
-    threshold, inputs, label, factor, first, step_number, k0, k1, sums, slots, used, part, row,
+    threshold, inputs, label, id_, first, step_number, k0, k1, sums, slots, used, part, example,
     arity, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr, SUMMING: tl.constexpr,
     INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
-    """Hits of a perceptron (HIDDEN 0) or of a net with a hidden layer, inputs from memory.
+    """Hits of a perceptron (HIDDEN 0) or of a net with a hidden layer; inputs[example] its inputs.
 
     A perceptron of several PARTS is visited twice: SUMMING, and then for its hits.
     """
-    address = factor.to(tl.uint32)
+    address = id_.to(tl.uint32)
     number, k0, k1 = step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32)
     if HIDDEN > 0:
-        x = tl.load(inputs + row * INPUTS + slots % INPUTS, mask=used, other=0).to(tl.int32)
+        x = tl.load(inputs + example * INPUTS + slots % INPUTS, mask=used, other=0).to(tl.int32)
         one, zero, drawn = cuda_one_hidden.flips(
             threshold, x, label, address, first, number, k0, k1, SAMPLES, BLOCKS, INPUTS, HIDDEN,
             LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
         )  # fmt: skip
     else:
-        x = tl.load(inputs + row * arity + slots, mask=used, other=0).to(tl.int32)
+        x = tl.load(inputs + example * arity + slots, mask=used, other=0).to(tl.int32)
         if PARTS == 1:
             one, zero, drawn = cuda_perceptron.flips(
                 threshold, x, label, address, first, number, k0, k1, SAMPLES, LOW_OUTPUT, BLOCKS
@@ -65,14 +66,14 @@ def _counted(
     return one, zero, drawn
 
 
-@triton.jit(do_not_specialize=ADDRESS)
+@triton.jit(do_not_specialize=(*ADDRESS, "first_row"))
 def _hits(
     threshold, inputs, labels, ids, one, zero, drawn, arity, tracks, step_number, k0, k1,
-    sums, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
+    sums, first_row, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
     SUMMING: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
-    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    part, row = tl.program_id(1), first_row + tl.program_id(0).to(tl.int64)
     factor = row // tracks
     slots = part * (8 * BLOCKS) + tl.arange(0, 8 * BLOCKS)
     used = slots < arity
@@ -80,7 +81,7 @@ def _hits(
     found_one, found_zero, met = _counted(
         bounds, inputs, tl.load(labels + factor), tl.load(ids + factor),
         (row % tracks).to(tl.int32) * SAMPLES, step_number, k0, k1,
-        sums + row * (PARTS * SAMPLES), slots, used, part, factor, arity,
+        sums + (row - first_row) * (PARTS * SAMPLES), slots, used, part, factor, arity,
         SAMPLES, BLOCKS, PARTS, SUMMING, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
     )  # fmt: skip
     if not SUMMING:
@@ -89,15 +90,15 @@ def _hits(
         tl.store(drawn + row, met)
 
 
-@triton.jit(do_not_specialize=ADDRESS)
+@triton.jit(do_not_specialize=(*ADDRESS, "first_row"))
 def _messages(
     belief, start, message, edges, inputs, labels, ids, logs, log_odds, starved, limit,
     arity, log_stride, step_number, k0, k1,
-    sums, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
+    sums, first_row, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
     SUMMING: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
-    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    part, row = tl.program_id(1), first_row + tl.program_id(0).to(tl.int64)
     slots = part * (8 * BLOCKS) + tl.arange(0, 8 * BLOCKS)
     used = slots < arity
     limit = tl.load(limit)
@@ -105,7 +106,7 @@ def _messages(
     bounds = tl.where(used, settled(cavity, edges), 0)
     one, zero, _ = _counted(
         bounds, inputs, tl.load(labels + row), tl.load(ids + row), 0, step_number, k0, k1,
-        sums + row * (PARTS * SAMPLES), slots, used, part, row, arity,
+        sums + (row - first_row) * (PARTS * SAMPLES), slots, used, part, row, arity,
         SAMPLES, BLOCKS, PARTS, SUMMING, INPUTS, HIDDEN, LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
     )  # fmt: skip
     if not SUMMING:
@@ -119,14 +120,17 @@ def _launch(
     """A program for each row, or twice for each part of the long rows of perceptrons."""
     shape = _known_shape(factors)
     parts, blocks, warps = _grid(factors.arity, hidden=shape[1])
-    visits, sums = (False,), factors.ids  # whole rows leave no sums; any tensor stands for them
-    if parts > 1:
-        visits = True, False
-        sums = torch.empty(num_rows, parts, samples, dtype=torch.int32, device=sums.device)
-    for summing in visits:
-        kernel[(num_rows, parts)](
-            *arguments, sums, samples, blocks, parts, summing, *shape, num_warps=warps
-        )
+    constants = samples, blocks, parts
+    if parts == 1:  # nothing is held between visits: any tensor stands for the sums
+        sums = factors.ids
+        kernel[(num_rows, 1)](*arguments, sums, 0, *constants, False, *shape, num_warps=warps)
+        return
+    together = min(num_rows, max(1, SUMS // (parts * samples)))
+    sums = torch.empty(together, parts, samples, dtype=torch.int32, device=factors.ids.device)
+    for first in range(0, num_rows, together):
+        grid = min(together, num_rows - first), parts
+        for summing in (True, False):
+            kernel[grid](*arguments, sums, first, *constants, summing, *shape, num_warps=warps)
 
 
 @lru_cache(maxsize=256)
@@ -145,7 +149,8 @@ def double(value: float, device: torch.device) -> Tensor:
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons, whichever way they are spelled, and one small hidden layer with one output."""
-    return samples <= MAX_SAMPLES and _shape(factors) is not None
+    shape = _shape(factors)
+    return shape is not None and (shape[1] > 0 or samples <= MAX_SAMPLES)
 
 
 def perceptron_low(factors: Factors) -> int | None:

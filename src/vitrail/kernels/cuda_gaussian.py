@@ -163,7 +163,7 @@ def gaussian_sweep(
     if message.numel():
         block = min(BLOCK, power_of_two(factors.arity))
         _sweep[(factors.num_factors,)](
-            belief, scope.start, message.contiguous(), factors.inputs.contiguous(), factors.labels,
+            belief, scope.start, message.contiguous(), factors.rows, factors.labels,
             factors.beta, damping.to(torch.float32), double(limit, message.device), out, moved,
             change, factors.arity, factors.low, on_probability, block,
             pieces(factors.arity, block),

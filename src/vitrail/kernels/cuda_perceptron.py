@@ -6,8 +6,9 @@
 As on the CPU, only draws whose margin lies within a step of zero look at their weights. There a
 set weight decides by the sign of its input alone, so it is enough to know how often each weight
 was one: among the draws that meet the label (lower half of a word) and among those that fail it
-(upper half). A row of one part is drawn, summed and counted in one go (`flips`). Longer rows take
-two visits, with every part a program of its own: sums of all draws, then counts of the near ones.
+(upper half). `flips` draws, sums and counts a row in one go. It takes rows of any length, but pads
+them to a power of two; `flip` therefore visits those beyond one part twice, every part a program of
+its own: sums of all draws (`part_sums`), then counts of the near ones (`part_flips`).
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ def gaussian_sweep(
     change = torch.empty(factors.num_factors)
     total, adding = moved.numpy(), Lock()
     given = (
-        factors.inputs.numpy(),
+        factors.rows.numpy(),
         factors.labels.numpy(),
         factors.low,
         factors.beta.numpy(),

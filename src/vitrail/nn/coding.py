@@ -32,4 +32,4 @@ def checked_inputs(inputs: Tensor) -> Tensor:
             f"inputs must be bits (-1/+1 or 0/1), got {wrong:g}; threshold images, "
             "and encode tables with vitrail.data.TableEncoder"
         )
-    return inputs.to(torch.int8)
+    return inputs.to(torch.int8).contiguous()

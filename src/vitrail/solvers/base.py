@@ -25,13 +25,13 @@ class Feedback:
     everyone: bool | None = None  # whether all are active, where that is known
 
     def all_active(self) -> bool:
-        """Asking the tensor makes the host wait for a GPU, so the loop says what it knows."""
+        """Whether every problem is active, without asking a GPU where the loop knows."""
         return bool(self.active.all()) if self.everyone is None else self.everyone
 
 
 @dataclass(frozen=True)
 class Info:
-    """Diagnostics of one step. Tensors stay on the device: nobody waits for a number to record."""
+    """Diagnostics of one step. Tensors stay on their device until somebody reads a history."""
 
     residual: Tensor  # (P,) float64, largest change of a message as a probability
     evaluations: int

@@ -43,7 +43,7 @@ from vitrail.surveys.variable import (
 from vitrail.updates import Update
 from vitrail.updates.flip import Flip
 
-SCRATCH = 1600  # bytes an edge holds for a moment around a compiled step, and one a track
+SCRATCH = 1600  # bytes an edge holds for a moment around a compiled step; a track takes one more
 GAUSSIAN_DEGREE = 200  # factors of a variable from which sums of draws are Gaussian enough
 _SHEETS = WeakTensorKeyDictionary()  # log means of a block's hits → {(twin, grid): sheets}
 

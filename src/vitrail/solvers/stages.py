@@ -149,7 +149,8 @@ class _SoFar:
             kept = torch.where(settled, self.solution.marginals, found.marginals)
             found = replace(found, marginals=kept)
         for row in found.history.columns.get("best", []):
-            self.best_stages.append(torch.where(row > before, number, self.best_stage))
+            better = row.to(before.device) > before  # rows of a resumed run are on the CPU
+            self.best_stages.append(torch.where(better, number, self.best_stage))
         self.best_stage = torch.where(found.best_accuracy > before, number, self.best_stage)
         self.histories.append(found.history)
         self.steps += found.steps
@@ -185,9 +186,7 @@ def _least(first: int | None, second: int | None) -> int | None:
 
 def _joined(parts: Sequence[History]) -> History:
     """Histories one after another; what a part lacks is NaN; evaluations go on counting."""
-    shapes = {
-        name: part[name][0] for part in parts for name in part.names() if len(part.columns[name])
-    }
+    shapes = {name: rows[0] for part in parts for name, rows in part.columns.items() if rows}
     joined, evaluations = History(), 0.0
     for number, part in enumerate(parts):
         for name, like in shapes.items():
