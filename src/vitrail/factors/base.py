@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Self, TypedDict
+from typing import Any, Self, TypedDict, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from vitrail.graph import Dense, Indexed, Scope, dense
 from vitrail.numerics import chunks
 
-_LOG_MEANS = WeakTensorKeyDictionary()  # betas → {count: table}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,23 +131,29 @@ class Factors(ABC):
     def log_means(self, count: int) -> Tensor:
         """`log_mean` of 0…count hits of `count` draws: (F, count + 1) float64.
 
-        One row where all factors share a beta; kept as long as the tensor of betas lives, or
-        these factors.
+        One row where all factors share a beta.
         """
-        known = self._known_log_means
-        if count not in known:
-            same = self.num_factors > 0 and bool((self.beta == self.beta[0]).all())
-            floor = self.floor[:1, None] if same else self.floor[:, None]
-            share = torch.arange(count + 1, device=floor.device).double() / count
-            known[count] = torch.log(floor + (1 - floor) * share)
-        return known[count]
+        return self.once(("log means", count), lambda: self._log_means(count))
+
+    def _log_means(self, count: int) -> Tensor:
+        same = self.num_factors > 0 and bool((self.beta == self.beta[0]).all())
+        floor = self.floor[:1, None] if same else self.floor[:, None]
+        share = torch.arange(count + 1, device=floor.device).double() / count
+        return torch.log(floor + (1 - floor) * share)
+
+    def once(self, name: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, worked out at the first call for this name.
+
+        For what every step asks again: tables, the kernels that serve, their arguments. It is no
+        part of what the factors are; factors made from these begin without.
+        """
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
 
     @cached_property
-    def _known_log_means(self) -> dict[int, Tensor]:
-        known: dict[int, Tensor] | None = _LOG_MEANS.get(self.beta)
-        if known is None:
-            known = _LOG_MEANS[self.beta] = {}
-        return known
+    def _kept(self) -> dict[Hashable, Any]:
+        return {}
 
     def log_potential_mean(self, log_score: Tensor) -> Tensor:
         """Log of the mean potential from the log of the mean score, (F, …) float64.
@@ -183,10 +188,10 @@ class Classifiers(Factors):
     inputs: Tensor  # (F, …) int8
     labels: Tensor  # (F,) int64
 
-    @cached_property
+    @property
     def rows(self) -> Tensor:
         """Inputs as a matrix (F, I) int8 without gaps, as kernels want them."""
-        return self.inputs.flatten(1).contiguous()
+        return self.once("rows", lambda: self.inputs.flatten(1).contiguous())
 
     @abstractmethod
     def outputs(self, states: Tensor) -> Tensor:

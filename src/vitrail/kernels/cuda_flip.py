@@ -92,8 +92,8 @@ def _hits(
 
 @triton.jit(do_not_specialize=(*ADDRESS, "first_row"))
 def _messages(
-    belief, start, message, edges, inputs, labels, ids, logs, log_odds, starved, limit,
-    arity, log_stride, step_number, k0, k1,
+    belief, message, log_odds, starved, start, edges, limit, inputs, labels, ids, logs,
+    log_stride, arity, step_number, k0, k1,
     sums, first_row, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
     SUMMING: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
@@ -118,8 +118,7 @@ def _launch(
     kernel: Any, num_rows: int, factors: Perceptron | Network, samples: int, arguments: Sequence
 ) -> None:
     """A program for each row, or twice for each part of the long rows of perceptrons."""
-    shape = _known_shape(factors)
-    parts, blocks, warps = _grid(factors.arity, hidden=shape[1])
+    shape, (parts, blocks, warps) = factors.once(_launch, lambda: _plan(factors))
     constants = samples, blocks, parts
     if parts == 1:  # nothing is held between visits: any tensor stands for the sums
         sums = factors.ids
@@ -133,12 +132,12 @@ def _launch(
             kernel[grid](*arguments, sums, first, *constants, summing, *shape, num_warps=warps)
 
 
-@lru_cache(maxsize=256)
-def _grid(arity: int, hidden: int) -> tuple[int, int, int]:
-    """Parts of a row, calls of Philox in each, and warps."""
-    parts = 1 if hidden else pieces(arity, cuda_perceptron.PART)
+def _plan(factors: Factors) -> tuple[tuple[int, ...], tuple[int, int, int]]:
+    """What kernels are told of the net; parts of a row, calls of Philox in each, and warps."""
+    shape, arity = _known_shape(factors), factors.arity
+    parts = 1 if shape[1] else pieces(arity, cuda_perceptron.PART)
     blocks = blocks_of(arity) if parts == 1 else cuda_perceptron.PART // 8
-    return parts, blocks, warps_of(8 * blocks)
+    return shape, (parts, blocks, warps_of(8 * blocks))
 
 
 @lru_cache(maxsize=16)
@@ -205,21 +204,27 @@ def messages(
     limit: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Log-odds (F, A) float64 and starved (F, A) bool from beliefs and last messages."""
-    log_odds = torch.empty(message.shape, dtype=torch.float64, device=message.device)
-    starved = torch.empty(message.shape, dtype=torch.bool, device=message.device)
+    message = message.contiguous()  # and so are the results like it
+    log_odds = torch.empty_like(message, dtype=torch.float64)
+    starved = torch.empty_like(message, dtype=torch.bool)
     if not message.numel():
         return log_odds, starved
-    arity = message.shape[1]
+    if not isinstance(factors.scope, Dense):
+        belief = factors.scope.gather(belief).flatten()
+    fixed = factors.once((__name__, samples, limit), lambda: _fixed(factors, samples, limit))
+    arguments = belief, message, log_odds, starved, *fixed, key.step, *key.words()
+    _launch(_messages, factors.num_factors, factors, samples, arguments)
+    return log_odds, starved
+
+
+def _fixed(factors: Perceptron | Network, samples: int, limit: float) -> tuple[Tensor | int, ...]:
+    """What messages are made from whatever the beliefs."""
+    device, logs = factors.ids.device, factors.log_means(samples)
     if isinstance(factors.scope, Dense):
         start = factors.scope.start
     else:
-        belief = factors.scope.gather(belief).flatten()
-        start = torch.arange(factors.num_factors, device=belief.device) * arity
-    logs = factors.log_means(samples)
-    arguments = (
-        belief, start, message.contiguous(), threshold_edges(message.device), factors.rows,
-        factors.labels, factors.ids, logs, log_odds, starved, double(limit, message.device),
-        arity, 0 if logs.shape[0] == 1 else samples + 1, key.step, *key.words(),
+        start = torch.arange(factors.num_factors, device=device) * factors.arity
+    return (
+        start, threshold_edges(device), double(limit, device), factors.rows, factors.labels,
+        factors.ids, logs, 0 if logs.shape[0] == 1 else samples + 1, factors.arity,
     )  # fmt: skip
-    _launch(_messages, factors.num_factors, factors, samples, arguments)
-    return log_odds, starved

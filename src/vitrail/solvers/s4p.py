@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from vitrail.decode import threshold
 from vitrail.factors import Factors
@@ -45,7 +44,6 @@ from vitrail.updates.flip import Flip
 
 SCRATCH = 1600  # bytes an edge holds for a moment around a compiled step; a track takes one more
 GAUSSIAN_DEGREE = 200  # factors of a variable from which sums of draws are Gaussian enough
-_SHEETS = WeakTensorKeyDictionary()  # log means of a block's hits → {(twin, grid): sheets}
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,8 @@ class S4P(SurveyPropagation):
         settings, survey = self.settings, state.surveys[number]
         inner, samples = settings.update, settings.survey_samples
         assert isinstance(inner, Flip)
-        sheets = _sheets(twin, block, inner.samples, settings.grid)
+        name = "sheets", twin, inner.samples, settings.grid
+        sheets = block.once(name, lambda: _sheets(twin, block, inner.samples, settings.grid))
 
         def contributions(sums: Tensor) -> tuple[Tensor, Tensor]:
             means = log_means_of(sums[0], sums[1:3], settings.grid)
@@ -185,15 +184,10 @@ class S4P(SurveyPropagation):
 
 
 def _sheets(twin: Any, block: Factors, samples: int, grid: Grid) -> Any:
-    """The tables a compiled step works from; made once for a block's betas."""
+    """The tables that a compiled step works from."""
     logs = block.log_means(samples)
-    known: dict[Any, Any] | None = _SHEETS.get(logs)
-    if known is None:
-        known = _SHEETS[logs] = {}
-    if (twin, grid) not in known:
-        tables, units = pair_tables(logs[0], grid), moment_units(grid, logs.device)
-        known[twin, grid] = twin.Sheets(units, tables.bins, tables.rank, tables.mass)
-    return known[twin, grid]
+    tables, units = pair_tables(logs[0], grid), moment_units(grid, logs.device)
+    return twin.Sheets(units, tables.bins, tables.rank, tables.mass)
 
 
 def s4p(
