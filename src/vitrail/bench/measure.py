@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+LEAST = 0.3  # seconds that short calls are repeated for, to find the least
 LONG = 2.0  # seconds; a call this long is its own warm-up
 QUEUED = 0.02  # seconds; shorter calls wait for one another on a GPU, not for us
 CLEAR_PEAK = "5"  # what Linux wants in clear_refs to forget the high-water mark
@@ -53,8 +54,8 @@ def cost(work: Callable[[], object], device: str, repeats: int = 9) -> float:
     if device == "cuda":
         queued = _queued(work, device)
         return min(seconds(work, device, queued) for _ in range(repeats if queued > 1 else 3))
-    spent = []
-    for _ in range(repeats):
+    spent: list[float] = []
+    while len(spent) < repeats or sum(spent) < LEAST:
         begun = time.process_time()
         work()
         spent.append(time.process_time() - begun)

@@ -289,8 +289,9 @@ def counts(
     net = _program(factors)
     if net is None:
         raise TypeError(f"there is no compiled counting for {type(factors).__name__} of this shape")
-    count_one = torch.empty(threshold.shape, dtype=torch.int32)
-    hits_one, hits_all = torch.empty_like(count_one), torch.empty(threshold.shape[:2]).int()
+    # numpy's memory, as in `cpu_flip`
+    count_one, hits_one = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
+    hits_all = np.empty(threshold.shape[:2], np.int32)
     arguments: tuple[Any, ...] = (
         threshold.contiguous().numpy(),
         factors.rows.numpy(),
@@ -306,11 +307,11 @@ def counts(
         net.planes,
         samples,
         *addressed(key, factors.arity, min(samples, WORD)),
-        count_one.numpy(),
-        hits_one.numpy(),
-        hits_all.numpy(),
+        count_one,
+        hits_one,
+        hits_all,
     )
     groups = -(-factors.num_factors // LANES)
     work = LANES * samples * (factors.arity + len(net.value)) * threshold.shape[1]
     over_rows(lambda begin, end: _counts(begin, end, *arguments), groups, work)
-    return count_one, hits_one, hits_all
+    return torch.from_numpy(count_one), torch.from_numpy(hits_one), torch.from_numpy(hits_all)

@@ -1,4 +1,8 @@
-"""`flip` on the CPU: tensors in and out of the compiled kernels."""
+"""`flip` on the CPU: tensors in and out of the compiled kernels.
+
+Results are numpy's memory: it is asked for in huge pages. Beyond 32 MiB no allocator keeps what
+was freed, and torch's small pages would cost as much as the draws.
+"""
 
 from __future__ import annotations
 
@@ -51,24 +55,24 @@ def hits(
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
     kernels, shape = _kind(factors) or _refused(factors)
-    one = torch.empty(threshold.shape, dtype=torch.int32)
-    zero, drawn = torch.empty_like(one), torch.empty(threshold.shape[:2], dtype=torch.int32)
+    one, zero = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
+    drawn = np.empty(threshold.shape[:2], np.int32)
     arguments: tuple[Any, ...] = (
         threshold.contiguous().numpy(),
         *classifiers(factors),
         shape,
         samples,
         *addressed(key, factors.arity, threshold.shape[1] * samples),
-        one.numpy(),
-        zero.numpy(),
-        drawn.numpy(),
+        one,
+        zero,
+        drawn,
     )
     over_rows(
         lambda begin, end: kernels.hits(begin, end, *arguments),
         factors.num_factors,
         threshold[0].numel() * samples if factors.num_factors else 0,
     )
-    return one, zero, drawn
+    return torch.from_numpy(one), torch.from_numpy(zero), torch.from_numpy(drawn)
 
 
 def messages(
@@ -77,8 +81,7 @@ def messages(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Log-odds (F, A) float64 and starved (F, A) bool from beliefs and last messages."""
     kernels, shape = _kind(factors) or _refused(factors)
-    log_odds = torch.empty(message.shape, dtype=torch.float64)
-    starved = torch.empty(message.shape, dtype=torch.bool)
+    log_odds, starved = np.empty(message.shape), np.empty(message.shape, np.bool_)
     arguments: tuple[Any, ...] = (
         *_beliefs(factors, belief),
         message.contiguous().numpy(),
@@ -89,15 +92,15 @@ def messages(
         samples,
         factors.log_means(samples).numpy(),
         *addressed(key, factors.arity, samples),
-        log_odds.numpy(),
-        starved.numpy(),
+        log_odds,
+        starved,
     )
     over_rows(
         lambda begin, end: kernels.messages(begin, end, *arguments),
         factors.num_factors,
         factors.arity * (samples + 4),  # thresholds and logs weigh about four draws
     )
-    return log_odds, starved
+    return torch.from_numpy(log_odds), torch.from_numpy(starved)
 
 
 def _refused(factors: Factors) -> NoReturn:

@@ -226,7 +226,8 @@ def gaussian_sweep(
     Returns messages (F, A) on the lattice, their sum less the old ones' (V,), and the largest
     change of each factor's messages as probabilities (F,).
     """
-    out, moved = torch.empty_like(message), torch.zeros_like(belief)
+    # numpy's memory, as in `cpu_flip`
+    out, moved = np.empty(message.shape, np.float32), torch.zeros_like(belief)
     change = torch.empty(factors.num_factors)
     total, adding = moved.numpy(), Lock()
     given = (
@@ -240,7 +241,7 @@ def gaussian_sweep(
         limit,
         damping.to(torch.float32).numpy(),
         on_probability,
-        out.numpy(),
+        out,
     )
 
     def part(first: int, last: int) -> None:
@@ -250,4 +251,4 @@ def gaussian_sweep(
             np.add(total, mine, out=total)
 
     over_rows(part, factors.num_factors, factors.arity)
-    return out, moved, change
+    return torch.from_numpy(out), moved, change
