@@ -65,7 +65,7 @@ def _switch(
 def _flips(threshold, row, label, shape, samples, first, tile, address):
     """Count the draws numbered first… of one factor: those that meet the label as drawn, and
     whether weights change any; one[a] and zero[a] are what setting weight a adds."""
-    below, always, inputs, one, zero, words, bases, sums, active = row
+    below, always, inputs, one, zero, words, bases, sums, active, weights = row
     num_inputs, num_hidden, low_hidden, low_output, low_active = shape
     together, blocks, numbers = tile
     factor, number, k0, k1 = address
@@ -78,7 +78,7 @@ def _flips(threshold, row, label, shape, samples, first, tile, address):
     lanes = words.view(np.uint16)
     width = 8 * ((threshold.shape[0] + 7) // 8)
     sign, tie = (1, 0) if label == 1 else (-1, 1)
-    step, output_step = 1 - low_hidden, 1 - low_output
+    step = 1 - low_hidden
     split = num_hidden * num_inputs
     for start in range(0, samples, together):
         fill(words[: 4 * blocks.shape[0]], blocks, numbers, first + start, factor, number, k0, k1)
@@ -90,23 +90,22 @@ def _flips(threshold, row, label, shape, samples, first, tile, address):
                 active[j] = 1 if sums[j] > 0 else low_active
                 w = split + j
                 bit = (lanes[at + w] < below[w]) | (always[w] != 0)
-                output += active[j] if bit else low_output * active[j]
+                weights[j] = 1 if bit else low_output
+                output += weights[j] * active[j]
             now = sign * output + tie > 0
             met += now
             for j in range(num_hidden):
-                w = split + j
-                bit = (lanes[at + w] < below[w]) | (always[w] != 0)
-                value = active[j]
-                with_zero = output - (output_step * value if bit else 0)
-                met_one = sign * (with_zero + output_step * value) + tie > 0
-                met_zero = sign * with_zero + tie > 0
+                w, value = split + j, active[j]
+                without = output - weights[j] * value
+                met_one = sign * (without + value) + tie > 0
+                met_zero = sign * (without + low_output * value) + tie > 0
                 one[w] += np.int16(met_one) - np.int16(now)
                 zero[w] += np.int16(met_zero) - np.int16(now)
                 apart |= (met_one != now) | (met_zero != now)
                 if abs(2 * sums[j] - 1) >= 2 * step:
                     continue
                 other = low_active if value == 1 else 1
-                switched = output + (1 if bit else low_output) * (other - value)
+                switched = without + weights[j] * other
                 if (sign * switched + tie > 0) != now:
                     apart = True
                     _switch(
@@ -127,6 +126,7 @@ def _buffers(arity, num_inputs, num_hidden, calls):
         np.zeros(room, np.int16),
         np.zeros(room, np.int16),
         np.zeros(4 * calls + PAD // 2, np.uint32),
+        np.zeros(num_hidden, np.int64),
         np.zeros(num_hidden, np.int64),
         np.zeros(num_hidden, np.int64),
         np.zeros(num_hidden, np.int64),
