@@ -97,6 +97,13 @@ def write(table, shared, one, zero, apart, limit, log_odds, starved):
         log_odds[:] = 0.0
         starved[:] = table[shared] == -np.inf
         return
+    if table[0] > -np.inf:  # soft factors never forbid
+        for a in range(log_odds.shape[0]):
+            x = table[uint32(shared + one[a])] - table[uint32(shared + zero[a])]
+            x = x if x > -limit else -limit
+            log_odds[a] = x if x < limit else limit
+        starved[:] = False
+        return
     for a in range(log_odds.shape[0]):
         log_one = table[uint32(shared + one[a])]
         log_zero = table[uint32(shared + zero[a])]
