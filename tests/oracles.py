@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Perceptron, Table, blackbox, network, perceptron, table
 from vitrail.graph import FactorGraph, Scope
-from vitrail.nn import mlp
+from vitrail.nn import Coding, mlp
 from vitrail.random import thresholds
 
 
@@ -92,9 +92,9 @@ def random_cavity(seed: int, num: int, arity: int) -> Tensor:
     return torch.logit(probability)
 
 
-def random_perceptron(seed: int, num: int, arity: int, beta: float, coding: str) -> Perceptron:
+def random_perceptron(seed: int, num: int, arity: int, beta: float, coding: Coding) -> Perceptron:
     inputs = random_inputs(seed, num, arity, zeros=True)
-    return perceptron(inputs, random_labels(seed, num), beta, coding=coding)  # pyright: ignore[reportArgumentType]
+    return perceptron(inputs, random_labels(seed, num), beta, coding=coding)
 
 
 def random_table(seed: int, num: int, arity: int, beta: float, scope: Scope | None = None) -> Table:

@@ -196,10 +196,10 @@ class FactorGraph:
             total += block.scope.total(message, self.num_variables)
         return total
 
-    def any_variable(self, flags: Tensor) -> Tensor:
-        """Problems with a flagged variable: (V,) bool → (P,) bool."""
-        count = torch.zeros(self.num_problems, dtype=torch.int64, device=self.device)
-        return count.index_add_(0, self.problem, flags.long()) > 0
+    def over_variables(self, values: Tensor) -> Tensor:
+        """Sum over the variables of each problem: (V,) → (P,) float64."""
+        out = torch.zeros(self.num_problems, dtype=torch.float64, device=self.device)
+        return out.index_add_(0, self.problem, values.to(torch.float64))
 
     def per_problem(self, values: Sequence[Tensor]) -> Tensor:
         """Sum over the factors of each problem: (…, F) a block → (…, P) float64."""

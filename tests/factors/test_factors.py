@@ -190,7 +190,7 @@ BAD = {
         "flatten",
     ),
     "unknown coding": (
-        lambda: perceptron(random_inputs(0, 2, 3), random_labels(0, 2), coding="ternary"),  # pyright: ignore[reportArgumentType]
+        lambda: perceptron(random_inputs(0, 2, 3), random_labels(0, 2), coding="ternary"),  # pyright: ignore[reportArgumentType] (meant)
         "unknown coding 'ternary'",
     ),
     "table too wide": (lambda: table(torch.ones(1, 2**21)), "limit is 20"),

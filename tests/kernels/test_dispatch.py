@@ -39,7 +39,7 @@ def test_a_named_backend_on_the_wrong_device_says_where_it_runs(cavity):
 
 def test_an_unknown_backend_is_refused_with_the_list():
     with pytest.raises(ValueError, match="unknown backend 'fpga'; choose one of 'auto'"):
-        flip(5, backend="fpga")  # pyright: ignore[reportArgumentType]
+        flip(5, backend="fpga")  # pyright: ignore[reportArgumentType] (meant)
 
 
 def test_a_missing_package_stops_only_the_named_backend(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,21 +29,42 @@ class Growth:
     exponent: float  # slope of log seconds on log size over the larger half
 
 
-def growth(device: str, backend: Backend) -> Iterator[Growth]:
-    """Time against F, A and samples of `flip`, and survey_samples and bins of S4P; one thread.
+class Sizes(NamedTuple):
+    """What is held while one size grows, and how far those grow that depend on the device."""
 
-    A GPU gets more of everything, so that its work shows above what it takes to launch it; on a
-    CPU rows of growing arity are so many that none of the larger half fit its caches.
-    """
-    wide = device == "cuda"
-    few, draws, tracks = (8000, 64, 8000) if wide else (500, SAMPLES, 4000)
-    surveys, surveys_of_bins = (16384, 4096) if wide else (256, 256)
+    most_factors: int
+    rows_of_arity: int
+    rows_of_samples: int
+    draws: int
+    surveys_of_tracks: int
+    most_tracks: int
+    surveys_of_bins: int
+
+
+# A GPU gets more of everything, so that its work shows above what it takes to launch it; on a CPU
+# rows of growing arity are so many that none of the larger half fit its caches.
+SIZES = {
+    "cpu": Sizes(10_000, 3000, 500, SAMPLES, 256, 4000, 256),
+    "cuda": Sizes(160_000, 8000, 32_000, 64, 16_384, 8000, 4096),
+}
+
+
+def growth(device: str, backend: Backend) -> Iterator[Growth]:
+    """Time against F, A and samples of `flip`, and survey_samples and bins of S4P; one thread."""
+    held = SIZES[device]
+
+    def flips(num_factors: int, arity: int, samples: int) -> Callable[[], object]:
+        return _flips(num_factors, arity, samples, device, backend)
+
+    def surveys(num_factors: int, survey_samples: int, bins: int) -> Callable[[], object]:
+        return _surveys(num_factors, survey_samples, bins, device, backend)
+
     work = {
-        "factors": (20 * few, lambda n: _flips(n, 196, draws, device, backend)),
-        "arity": (4000, lambda n: _flips(few if wide else 6 * few, n, draws, device, backend)),
-        "samples": (504, lambda n: _flips(4 * few if wide else few, 196, n, device, backend)),
-        "survey_samples": (tracks, lambda n: _surveys(surveys, n, 101, device, backend)),
-        "bins": (800, lambda n: _surveys(surveys_of_bins, 10, n + 1, device, backend)),
+        "factors": (held.most_factors, lambda n: flips(n, 196, held.draws)),
+        "arity": (4000, lambda n: flips(held.rows_of_arity, n, held.draws)),
+        "samples": (504, lambda n: flips(held.rows_of_samples, 196, n)),
+        "survey_samples": (held.most_tracks, lambda n: surveys(held.surveys_of_tracks, n, 101)),
+        "bins": (800, lambda n: surveys(held.surveys_of_bins, 10, n + 1)),
     }
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -27,7 +27,7 @@ Hidden = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
-BatchT = TypeVar("BatchT")
+BatchT = TypeVar("BatchT", bound=Sized)
 
 
 def hidden_units(text: str) -> tuple[int, ...] | Literal["auto"]:
@@ -84,4 +84,4 @@ def counted_rows(batches: Iterable[BatchT], what: str) -> Iterator[BatchT]:
         task = bar.add_task(what, total=None)
         for batch in batches:
             yield batch
-            bar.update(task, advance=len(batch))  # pyright: ignore[reportArgumentType]
+            bar.update(task, advance=len(batch))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from numbers import Integral
+from dataclasses import asdict, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,22 +14,19 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import (
     check_array,
     check_is_fitted,
-    check_random_state,
     validate_data,
 )
 from torch import nn
 
 from vitrail import __version__
-from vitrail.data.bits import BitColumns
 from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding
-from vitrail.data.encoders import TableEncoder
 from vitrail.data.errors import DataError
 from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
 from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, fitted_encoder
+from vitrail.estimator.settled import Front, Net, device_for, seed_of, shape_of, unless_auto
 from vitrail.model import Model, Shape, as_inputs
-from vitrail.nn import evaluate, num_weights
 from vitrail.posterior import equal_shares, fitted_scale, posterior_networks
 from vitrail.random import MAX_SEED
 from vitrail.selection import Choosing, choose
@@ -47,7 +43,6 @@ from vitrail.training import Examples, nets_of, train
 
 Auto = Literal["auto"]
 SIGNS = (-1.0, 1.0)
-GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 
 
@@ -244,7 +239,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self.model_ = self._model(nets, len(y), begun)
         return self
 
-    def _settle_front(self, table: Any, y: np.ndarray, weight: np.ndarray, classes: Any) -> _Front:
+    def _settle_front(self, table: Any, y: np.ndarray, weight: np.ndarray, classes: Any) -> Front:
         """What a first training fixes before it sees bits: classes, encoder, coding."""
         self._check_choices()
         if len(y) < 2:
@@ -253,15 +248,15 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             )
         coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
         encoder, range_ = fitted_encoder(table, weight)
-        coding = _unless_auto(self.inputs, "bipolar" if range_ == SIGNS else "binary")
+        coding = unless_auto(self.inputs, "bipolar" if range_ == SIGNS else "binary")
         usual = 0 if self.module is not None else auto_bias(coding)
-        bias = checked_count("bias", _unless_auto(self.bias, usual), 0)
+        bias = checked_count("bias", unless_auto(self.bias, usual), 0)
         num_classes = len(coder.classes)
         few = self.module is None and num_classes <= MAX_PAIR_CLASSES
         pairs = num_classes > 2 and (self.multiclass == "ovo" or (self.multiclass == AUTO and few))
-        return _Front(encoder, coder, coding, bias, pairs, _seed(self.random_state))
+        return Front(encoder, coder, coding, bias, pairs, seed_of(self.random_state))
 
-    def _settle_net(self, front: _Front, examples: Examples) -> _Net:
+    def _settle_net(self, front: Front, examples: Examples) -> Net:
         """The net and its plan: as asked for, or what does best on rows held out."""
         nets = nets_of(examples, front.num_classes, front.pairs)
         num_factors = max(len(net.labels) for net in nets)
@@ -270,11 +265,11 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             return self._plan(Problem(num_factors, shape.hidden, shape.num_weights))
 
         def device_of(shape: Shape) -> str:
-            return _device(self.device, sum(len(net.labels) for net in nets), shape.num_weights)
+            return device_for(self.device, sum(len(net.labels) for net in nets), shape.num_weights)
 
         if self.module is not None:
-            shape = _shape_of(self.module, front.num_inputs, front.num_outputs)
-            return _Net(shape, self.module, plan_of(shape), device_of(shape), False)
+            shape = shape_of(self.module, front.num_inputs, front.num_outputs)
+            return Net(shape, self.module, plan_of(shape), device_of(shape), False)
         sizes = HIDDEN_SIZES if isinstance(self.hidden, str) else (tuple(self.hidden),)
         for units in (units for hidden in sizes for units in hidden):
             checked_count("a hidden layer", units, 1)
@@ -283,9 +278,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         searches = self.polish == AUTO and any(plan.polish for plan in plans)
         shape, plan = shapes[-1], plans[-1]
         if len(shapes) == 1 and self.predictor == "posterior":
-            return _Net(shape, shape.build(), plan, device_of(shape), False)
+            return Net(shape, shape.build(), plan, device_of(shape), False)
         if len(shapes) == 1 and not searches:
-            return _Net(shape, shape.build(), plan, device_of(shape), False)
+            return Net(shape, shape.build(), plan, device_of(shape), False)
         choosing = Choosing(
             examples,
             front.num_classes,
@@ -300,7 +295,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             plan = replace(plan_of(shape), polish=choice.polish)
         if interrupted:
             plan = replace(plan, epochs=1, polish=0)  # the user wants an end
-        return _Net(shape, shape.build(), plan, device_of(shape), interrupted)
+        return Net(shape, shape.build(), plan, device_of(shape), interrupted)
 
     def _model(self, nets: list[Examples], num_rows: int, begun: float) -> Model:
         front, net, trained, plan = self._front, self._net, self._trained, self.plan_
@@ -376,71 +371,3 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 )
         if self.module is not None and self.hidden not in ((), AUTO):
             raise ValueError("give hidden layers or a module, not both")
-
-
-@dataclass(frozen=True)
-class _Front:
-    """What the first training fixes: how rows and labels become bits and numbers."""
-
-    encoder: TableEncoder | BitColumns
-    coder: LabelCoder
-    coding: Coding
-    bias: int
-    pairs: bool
-    seed: int
-
-    @property
-    def num_classes(self) -> int:
-        return len(self.coder.classes)
-
-    @property
-    def num_inputs(self) -> int:
-        return len(self.encoder.bit_names) + self.bias
-
-    @property
-    def num_outputs(self) -> int:
-        return 1 if self.pairs or self.num_classes == 2 else self.num_classes
-
-
-@dataclass(frozen=True)
-class _Net:
-    """What the first training fixes: the net and how it is trained."""
-
-    shape: Shape
-    module: nn.Module
-    plan: Plan
-    device: str
-    interrupted: bool  # Ctrl-C came while the net was being chosen
-
-
-def _shape_of(module: nn.Module, num_inputs: int, num_outputs: int) -> Shape:
-    """The shape of a net of the user's own, if it has the outputs it must have."""
-    zeros = torch.zeros(1, 1, num_weights(module), dtype=torch.bool)
-    outputs = evaluate(module, zeros, torch.zeros(1, 1, num_inputs)).numel()
-    if outputs != num_outputs:
-        raise ValueError(
-            f"the module has {outputs} outputs, expected {num_outputs} for these classes; "
-            "change its last layer or the setting of multiclass"
-        )
-    return Shape(num_inputs, None, num_outputs, zeros.numel())
-
-
-def _unless_auto(value: Any, usual: Any) -> Any:
-    """What the user chose, or what is usual."""
-    return usual if isinstance(value, str) and value == AUTO else value
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))
-
-
-def _device(name: str, num_factors: int, num_weights: int) -> str:
-    """The device asked for; "auto" is a GPU where there is one and enough messages to fill it."""
-    if name == AUTO:
-        large = num_factors * num_weights >= GPU_MESSAGES
-        return "cuda" if large and torch.cuda.is_available() else "cpu"
-    if name != "cpu" and not (name.startswith("cuda") and torch.cuda.is_available()):
-        raise ValueError(f"device {name!r} is not here; choose 'cpu', 'auto', or 'cuda' with a GPU")
-    return name

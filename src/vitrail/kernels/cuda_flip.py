@@ -118,7 +118,7 @@ def _launch(
     kernel: Any, num_rows: int, factors: Perceptron | Network, samples: int, arguments: Sequence
 ) -> None:
     """A program for each row, or twice for each part of the long rows of perceptrons."""
-    shape, (parts, blocks, warps) = factors.once(_launch, lambda: _plan(factors))
+    shape, (parts, blocks, warps) = factors.once("plan", lambda: _plan(factors))
     constants = samples, blocks, parts
     if parts == 1:  # nothing is held between visits: any tensor stands for the sums
         sums = factors.ids
@@ -211,7 +211,7 @@ def messages(
         return log_odds, starved
     if not isinstance(factors.scope, Dense):
         belief = factors.scope.gather(belief).flatten()
-    fixed = factors.once((__name__, samples, limit), lambda: _fixed(factors, samples, limit))
+    fixed = factors.once(("fixed", samples, limit), lambda: _fixed(factors, samples, limit))
     arguments = belief, message, log_odds, starved, *fixed, key.step, *key.words()
     _launch(_messages, factors.num_factors, factors, samples, arguments)
     return log_odds, starved

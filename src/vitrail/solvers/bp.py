@@ -64,9 +64,8 @@ class BeliefPropagation(Solver[BPState]):
         damping = self.damping.next(key.step, state.damping, feedback.accuracy)
         belief, messages = state.belief.clone(), list(state.messages)
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
-        contradiction = torch.zeros_like(residual, dtype=torch.bool)
-        starved = torch.zeros((), dtype=torch.int64, device=graph.device)
         forbidding: list[Tensor] = []
+        starved = torch.zeros((), dtype=torch.int64, device=graph.device)
         evaluations = 0
         hits: list[int] = []
         effective: list[float] = []
@@ -95,9 +94,10 @@ class BeliefPropagation(Solver[BPState]):
                 hits.append(result.min_hits)
             if result.effective_samples is not None:
                 effective.append(result.effective_samples)
+        contradiction = torch.zeros_like(residual, dtype=torch.bool)
         if forbidding:
-            both = (torch.stack(forbidding).sum(0) > 0).all(0)
-            contradiction = graph.any_variable(both)
+            both_values = (torch.stack(forbidding).sum(0) > 0).all(0)
+            contradiction = graph.over_variables(both_values) > 0
         state = replace(
             state, messages=tuple(messages), belief=belief, damping=damping, order=order
         )

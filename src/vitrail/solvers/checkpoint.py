@@ -109,6 +109,7 @@ def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> 
     if isinstance(like, tuple):
         parts = (unflatten(part, tensors, f"{name}.{i}") for i, part in enumerate(like))
         return tuple(parts)  # pyright: ignore[reportReturnType] (so is this)
+    # states are made of tensors, tuples and dataclasses, which no type variable says
     fields = dataclasses.fields(like)  # pyright: ignore[reportArgumentType]
     parts = {f.name: unflatten(getattr(like, f.name), tensors, f"{name}.{f.name}") for f in fields}
     return dataclasses.replace(like, **parts)  # pyright: ignore[reportArgumentType]

@@ -66,7 +66,7 @@ class Decimated(Wrapper[DecimatedState]):
             fixed = self._more(graph, fixed, free, outvoted, feedback.active)
             rounds = rounds + feedback.active.long()
         inner = self.solver.shifted(inner, FIXED * (fixed - state.fixed).double())
-        share = _per_problem(graph, (fixed != 0).double()) / _sizes(graph)
+        share = graph.over_variables((fixed != 0).double()) / graph.variables_per_problem
         info = replace(
             info,
             # what has settled is fixed further until everything is
@@ -84,7 +84,7 @@ class Decimated(Wrapper[DecimatedState]):
         sureness = torch.where(open_, free.abs(), -1.0)
         order = sureness.argsort(descending=True)
         order = order[torch.sort(graph.problem[order], stable=True).indices]
-        sizes = _sizes(graph).long()
+        sizes = graph.variables_per_problem
         first = (sizes.cumsum(0) - sizes)[graph.problem[order]]
         rank = torch.empty_like(order)
         rank[order] = torch.arange(len(order), device=order.device) - first
@@ -108,13 +108,3 @@ def decimated(solver: Solver, *, fraction: float = 0.05, rest: int = 5) -> Decim
 def decimation_steps(solver: Decimated) -> int:
     """Steps in which everything is fixed once if nothing is taken back, and half as many again."""
     return math.ceil(1.5 * solver.rest / solver.fraction)
-
-
-def _per_problem(graph: FactorGraph, values: Tensor) -> Tensor:
-    zero = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
-    return zero.index_add_(0, graph.problem, values)
-
-
-def _sizes(graph: FactorGraph) -> Tensor:
-    """Variables of each problem, (P,) float64."""
-    return _per_problem(graph, torch.ones_like(graph.log_prior))

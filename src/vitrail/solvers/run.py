@@ -212,7 +212,7 @@ class _Loop(Generic[StateT]):
         quiet = torch.where(still, track.quiet + 1, 0)
         graph, status = self.graph, track.status
         running = status == Status.RUNNING
-        lost = graph.any_variable(~torch.isfinite(self.solver.log_odds(graph, state)))
+        lost = graph.over_variables(~torch.isfinite(self.solver.log_odds(graph, state))) > 0
         for ended, how in (
             (quiet >= self.solver.epoch_steps(graph), Status.CONVERGED),
             (info.contradiction, Status.CONTRADICTION),
@@ -281,8 +281,7 @@ class _Saver:
 def _record(
     history: History, graph: FactorGraph, solver: Solver, state: Any, track: _Track, info: Info
 ) -> None:
-    entropy = bernoulli_entropy(solver.marginals(graph, state))
-    total = torch.zeros_like(track.accuracy).index_add_(0, graph.problem, entropy)
+    total = graph.over_variables(bernoulli_entropy(solver.marginals(graph, state)))
     sizes = graph.variables_per_problem.clamp(min=1)
     history.add(
         accuracy=track.accuracy,

@@ -359,7 +359,8 @@ class SurveyPropagation(Solver[SPState]):
     ) -> Info:
         contradiction = torch.zeros(graph.num_problems, dtype=torch.bool, device=graph.device)
         if self.settings.update.exact:
-            contradiction = graph.any_variable((state.means[1] > 0) & (state.means[3] > 0))
+            both_zero = (state.means[1] > 0) & (state.means[3] > 0)
+            contradiction = graph.over_variables(both_zero) > 0
         records, least = {}, None
         if self.settings.watch:
             records["survey"] = self.belief_surveys(key, graph, state)

@@ -84,10 +84,6 @@ def steady(
 
 def _cosine(graph: FactorGraph, one: Tensor, other: Tensor) -> Tensor:
     """Cosine of two (V,) vectors within each problem, (P,); 0 where one of them is zero."""
-
-    def total(values: Tensor) -> Tensor:
-        zero = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
-        return zero.index_add_(0, graph.problem, values)
-
+    total = graph.over_variables
     size = (total(one * one) * total(other * other)).sqrt()
     return torch.where(size > 0, total(one * other) / size.clamp(min=1e-300), 0.0)

@@ -19,7 +19,7 @@ def checked_inner(update: Update) -> CavityUpdate:
             "belief and survey tracks share none; use flip, counting, pinned, closed_form or exact"
         )
     if getattr(update, "smoothing", 0.0):
-        return replace(update, smoothing=0.0)  # pyright: ignore[reportCallIssue]
+        return replace(update, smoothing=0.0)  # pyright: ignore[reportCallIssue] (not all have it)
     return update
 
 
