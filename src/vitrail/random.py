@@ -8,7 +8,7 @@ resuming needs only (seed, step).
     counter = (slot div lanes, sample, factor, step)
 
 One call yields eight 16-bit lanes (weights: `bit = lane < threshold`) or four 32-bit lanes.
-This module is the reference; `kernels.philox` is its compiled twin with the same bits.
+This module is the reference; `kernels.cpu.philox` is its compiled twin with the same bits.
 """
 
 from __future__ import annotations

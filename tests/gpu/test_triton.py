@@ -30,16 +30,14 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
 # ruff: noqa: E402 (Triton reads the variable when kernels are imported)
 from vitrail.factors import Perceptron, network
 from vitrail.graph import Dense, dense, factor_graph, join
-from vitrail.kernels import (
-    cuda_counting,
-    cuda_draws,
-    cuda_flip,
-    cuda_gaussian,
-    cuda_network,
-    cuda_score,
-    cuda_survey,
-)
-from vitrail.kernels.cuda_philox import pieces
+from vitrail.kernels.cuda import counting as cuda_counting
+from vitrail.kernels.cuda import draws as cuda_draws
+from vitrail.kernels.cuda import flip as cuda_flip
+from vitrail.kernels.cuda import gaussian as cuda_gaussian
+from vitrail.kernels.cuda import network as cuda_network
+from vitrail.kernels.cuda import score as cuda_score
+from vitrail.kernels.cuda import survey as cuda_survey
+from vitrail.kernels.cuda.philox import pieces
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sequential, Sign, Threshold
 from vitrail.numerics import LATTICE
 from vitrail.random import Key

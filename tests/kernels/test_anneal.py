@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from thread_count import num_threads
 
-from vitrail.kernels.anneal import Schedule, anneal, columns
-from vitrail.kernels.enumerate import enumerate_weights
+from vitrail.kernels.cpu.anneal import Schedule, anneal, columns
+from vitrail.kernels.cpu.enumerate import enumerate_weights
 from vitrail.random import Key, Stream, lanes32
 
 KEY = Key(11).of(Stream.SEARCH)

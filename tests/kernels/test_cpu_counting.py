@@ -12,7 +12,7 @@ from cases_of_kernels import (
 )
 
 from vitrail.factors import network
-from vitrail.kernels import cpu_counting
+from vitrail.kernels.cpu import counting as kernels
 from vitrail.nn import (
     BinaryConv2d,
     BinaryLinear,
@@ -29,7 +29,7 @@ KEY = Key(seed=99, step=5)
 
 def check(factors, threshold, samples):
     expected = counting(samples, backend="torch")._counts(KEY, factors, threshold, samples)
-    found = cpu_counting.counts(KEY, factors, threshold, samples)
+    found = kernels.counts(KEY, factors, threshold, samples)
     for mine, theirs in zip(found, expected, strict=True):
         assert torch.equal(mine.long(), theirs.long())
 
@@ -39,8 +39,8 @@ def test_outputs_that_read_different_values_are_left_to_torch():
     inputs = torch.randint(-1, 2, (6, 1, 3, 3), generator=draw)
     labels = torch.randint(0, 4, (6,), generator=draw)
     factors = network(BinaryConv2d(1, 1, 2), inputs, labels, beta=2.0)
-    assert not cpu_counting.serves(factors, 8)
-    assert cpu_counting.serves(network(BinaryLinear(9, 4), inputs.flatten(1), labels), 8)
+    assert not kernels.serves(factors, 8)
+    assert kernels.serves(network(BinaryLinear(9, 4), inputs.flatten(1), labels), 8)
 
 
 @pytest.mark.parametrize("samples", [1, 64, 130])
@@ -73,11 +73,11 @@ def test_estimates_equal_the_definition(least_hits):
 
 def test_an_empty_batch_has_no_counts():
     factors = networks("classes", 3).select(torch.empty(0, dtype=torch.int64))
-    found = cpu_counting.counts(KEY, factors, torch.empty(0, 1, 65, dtype=torch.int32), 8)
+    found = kernels.counts(KEY, factors, torch.empty(0, 1, 65, dtype=torch.int32), 8)
     assert [tuple(part.shape) for part in found] == [(0, 1, 65), (0, 1, 65), (0, 1)]
 
 
 def test_other_layers_are_left_to_torch():
     net = Sequential(BinaryConv2d(1, 1, 3), Sign(), MaxPool2d(2), Flatten(), BinaryLinear(36, 1))
     factors = network(net, torch.ones(1, 1, 14, 14), torch.ones(1))
-    assert not cpu_counting.serves(factors, 64)
+    assert not kernels.serves(factors, 64)

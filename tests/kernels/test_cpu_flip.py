@@ -17,8 +17,8 @@ from cases_of_kernels import (
 )
 
 from vitrail.factors import network
-from vitrail.kernels import cpu_flip
-from vitrail.kernels.cpu_rows import settle
+from vitrail.kernels.cpu import flip as kernels
+from vitrail.kernels.cpu.rows import settle
 from vitrail.nn import BinaryLinear, Sequential, Sign, Threshold, mlp
 from vitrail.random import Key, Stream, threshold_edges, thresholds
 from vitrail.updates import flip
@@ -37,7 +37,7 @@ def test_hits_equal_the_definition_on_extreme_thresholds(arity, samples, coding)
     factors = renumbered(perceptrons(3, arity, coding))
     threshold = extreme_thresholds((3, 2, arity))
     expected = definition(samples)._hits(KEY, factors, threshold, samples)
-    for mine, theirs in zip(cpu_flip.hits(KEY, factors, threshold, samples), expected, strict=True):
+    for mine, theirs in zip(kernels.hits(KEY, factors, threshold, samples), expected, strict=True):
         assert torch.equal(mine.long(), theirs)
 
 
@@ -116,7 +116,7 @@ def test_hits_of_one_hidden_layer_equal_the_definition(net, codings, activation)
     factors = one_hidden(*NETS[net], codings, activation)
     threshold = extreme_thresholds((6, 2, factors.arity))
     expected = definition(9)._hits(KEY, factors, threshold, 9)
-    for mine, theirs in zip(cpu_flip.hits(KEY, factors, threshold, 9), expected, strict=True):
+    for mine, theirs in zip(kernels.hits(KEY, factors, threshold, 9), expected, strict=True):
         assert torch.equal(mine.long(), theirs)
 
 

@@ -6,7 +6,8 @@ from cases_of_kernels import ARITIES, generator, perceptrons
 
 from vitrail.factors import table
 from vitrail.graph import factor_graph, join
-from vitrail.kernels import cpu_score, dispatch
+from vitrail.kernels import dispatch
+from vitrail.kernels.cpu import score
 from vitrail.solvers import scoring
 
 
@@ -16,14 +17,14 @@ def test_scores_equal_the_definition(arity, coding):
     factors = perceptrons(40, arity, coding)
     states = torch.rand(5, arity, generator=generator(1)) < 0.5
     expected = factors.satisfied_at(states, 2**20).bool()
-    assert torch.equal(cpu_score.satisfied(factors, states), expected)
+    assert torch.equal(score.satisfied(factors, states), expected)
 
 
 def test_states_may_lie_in_memory_any_way():
     factors = perceptrons(40, 9)
     states = (torch.rand(9, 5, generator=generator(1)) < 0.5).T
     expected = factors.satisfied_at(states, 2**20).bool()
-    assert torch.equal(cpu_score.satisfied(factors, states), expected)
+    assert torch.equal(score.satisfied(factors, states), expected)
 
 
 def test_the_loop_counts_the_same_with_and_without_kernels(monkeypatch):

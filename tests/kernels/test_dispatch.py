@@ -51,7 +51,7 @@ def test_a_missing_package_stops_only_the_named_backend(monkeypatch):
 
 
 def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
-    monkeypatch.delitem(sys.modules, "vitrail.kernels.cpu_flip", raising=False)
+    monkeypatch.delitem(sys.modules, "vitrail.kernels.cpu.flip", raising=False)
     monkeypatch.setattr(dispatch, "_drawn", 0)
     asked = []
     monkeypatch.setattr(dispatch, "load", asked.append)

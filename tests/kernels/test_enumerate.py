@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from thread_count import num_threads
 
-from vitrail.kernels.enumerate import enumerate_weights
+from vitrail.kernels.cpu.enumerate import enumerate_weights
 
 
 def plain_satisfied(inputs, labels, low):

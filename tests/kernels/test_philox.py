@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from vitrail import random
-from vitrail.kernels.philox import VECTOR, fill, philox, tile
+from vitrail.kernels.cpu.philox import VECTOR, fill, philox, tile
 
 words = st.integers(0, 2**32 - 1)
 

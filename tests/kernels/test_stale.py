@@ -2,7 +2,7 @@
 
 import os
 
-from vitrail.kernels import forget_stale
+from vitrail.kernels.cpu import forget_stale
 
 
 def test_kernels_older_than_any_source_are_forgotten(tmp_path):

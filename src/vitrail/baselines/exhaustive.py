@@ -35,7 +35,7 @@ class Optimum:
 def optima(graph: FactorGraph, histogram: bool = False) -> list[Optimum]:
     """The optimum of each problem of a graph of linear threshold units.
 
-    Cost: 2^N·⌈M/64⌉ times a nanosecond or less on each core (`vitrail.kernels.enumerate`).
+    Cost: 2^N·⌈M/64⌉ times a nanosecond or less on each core (`vitrail.kernels.cpu.enumerate`).
     """
     return [_optimum(problem, histogram) for problem in _small_problems(graph)]
 
@@ -59,8 +59,8 @@ def _small_problems(graph: FactorGraph) -> list[LinearProblem]:
 def _optimum(problem: LinearProblem, histogram: bool) -> Optimum:
     from vitrail.kernels.dispatch import load
 
-    load("vitrail.kernels.enumerate")
-    from vitrail.kernels.enumerate import enumerate_weights
+    load("vitrail.kernels.cpu.enumerate")
+    from vitrail.kernels.cpu.enumerate import enumerate_weights
 
     copies = problem.counts()
     if int(copies.sum()) > MAX_EXAMPLES:

@@ -16,15 +16,15 @@ from vitrail.factors import Factors
 
 # task → backend → the module that serves it, each with serves(factors, samples) -> bool
 TWINS = {
-    "flip": {"numba": "vitrail.kernels.cpu_flip", "triton": "vitrail.kernels.cuda_flip"},
+    "flip": {"numba": "vitrail.kernels.cpu.flip", "triton": "vitrail.kernels.cuda.flip"},
     "counting": {
-        "numba": "vitrail.kernels.cpu_counting",
-        "triton": "vitrail.kernels.cuda_counting",
+        "numba": "vitrail.kernels.cpu.counting",
+        "triton": "vitrail.kernels.cuda.counting",
     },
-    "survey": {"numba": "vitrail.kernels.cpu_survey", "triton": "vitrail.kernels.cuda_survey"},
-    "score": {"numba": "vitrail.kernels.cpu_score", "triton": "vitrail.kernels.cuda_score"},
-    "pool": {"triton": "vitrail.kernels.cuda_network"},
-    "draw": {"triton": "vitrail.kernels.cuda_draws"},
+    "survey": {"numba": "vitrail.kernels.cpu.survey", "triton": "vitrail.kernels.cuda.survey"},
+    "score": {"numba": "vitrail.kernels.cpu.score", "triton": "vitrail.kernels.cuda.score"},
+    "pool": {"triton": "vitrail.kernels.cuda.network"},
+    "draw": {"triton": "vitrail.kernels.cuda.draws"},
 }
 DEVICE_OF = {"numba": "cpu", "triton": "cuda"}
 REMEDY = {

@@ -187,8 +187,8 @@ class _LinearSearch(FlipSearch):
     def __init__(self, problem: LinearProblem, number: int) -> None:
         from vitrail.kernels.dispatch import load
 
-        load("vitrail.kernels.anneal")
-        from vitrail.kernels.anneal import columns
+        load("vitrail.kernels.cpu.anneal")
+        from vitrail.kernels.cpu.anneal import columns
 
         self.variables, self.number = problem.variables, number
         self._counts = _counts(problem.weight)
@@ -207,7 +207,7 @@ class _LinearSearch(FlipSearch):
         stretch: Stretch,
         free: Tensor | None = None,
     ) -> Found:
-        from vitrail.kernels.anneal import Schedule, anneal
+        from vitrail.kernels.cpu.anneal import Schedule, anneal
 
         num_weights, num_factors = self._columns.signed.shape
         search = anneal(
@@ -227,8 +227,8 @@ class _NetworkSearch(FlipSearch):
     def __init__(self, block: Network, wiring: Wiring, variables: Tensor, number: int) -> None:
         from vitrail.kernels.dispatch import load
 
-        load("vitrail.kernels.anneal_network")
-        from vitrail.kernels.anneal_network import Examples
+        load("vitrail.kernels.cpu.anneal_network")
+        from vitrail.kernels.cpu.anneal_network import Examples
 
         self.variables, self.number = variables, number
         self._counts = _counts(block.weight)
@@ -250,8 +250,8 @@ class _NetworkSearch(FlipSearch):
         stretch: Stretch,
         free: Tensor | None = None,
     ) -> Found:
-        from vitrail.kernels.anneal import Schedule
-        from vitrail.kernels.anneal_network import anneal_network
+        from vitrail.kernels.cpu.anneal import Schedule
+        from vitrail.kernels.cpu.anneal_network import anneal_network
 
         search = anneal_network(
             self._wiring,

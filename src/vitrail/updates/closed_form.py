@@ -75,9 +75,9 @@ class ClosedForm(CavityUpdate):
         from vitrail.kernels.dispatch import load
 
         if device == "cpu":
-            return load("vitrail.kernels.gaussian")
+            return load("vitrail.kernels.cpu.gaussian")
         try:
-            return load("vitrail.kernels.cuda_gaussian")
+            return load("vitrail.kernels.cuda.gaussian")
         except ImportError:  # a CUDA build without Triton
             return None
 

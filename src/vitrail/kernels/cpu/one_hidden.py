@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint32, uint64
 
-from vitrail.kernels.cpu_rows import PAD, bounds, cavities, padded, settle, write
-from vitrail.kernels.philox import fill
+from vitrail.kernels.cpu.philox import fill
+from vitrail.kernels.cpu.rows import PAD, bounds, cavities, padded, settle, write
 
 _SHAPE = "UniTuple(int64, 5)"  # inputs, hidden units, and the low values of both and of activations
 

@@ -19,10 +19,10 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
-from vitrail.kernels.cuda_flip import double, perceptron_low
-from vitrail.kernels.cuda_perceptron import flips
-from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
-from vitrail.kernels.cuda_rows import settled
+from vitrail.kernels.cuda.flip import double, perceptron_low
+from vitrail.kernels.cuda.perceptron import flips
+from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
+from vitrail.kernels.cuda.rows import settled
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # (S+1)² pairs fit a byte
@@ -237,7 +237,7 @@ def update(
     survey_samples: int,
     sheets: Sheets,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """New surveys of the factors at rows (f,), in place; see the twin in `cpu_survey`."""
+    """New surveys of the factors at rows (f,), in place; see the twin in `kernels.cpu.survey`."""
     num, arity = chances.shape
     device, tiles = survey.device, pieces(arity, EDGES)
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=device)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.graph import Dense
-from vitrail.kernels.cpu_flip import classifiers, perceptron_low
-from vitrail.kernels.threads import over_rows
+from vitrail.kernels.cpu.flip import classifiers, perceptron_low
+from vitrail.kernels.cpu.threads import over_rows
 
 
 @njit(

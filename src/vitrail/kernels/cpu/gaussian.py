@@ -23,8 +23,8 @@ from torch import Tensor
 
 from vitrail.factors import Perceptron
 from vitrail.graph import Dense
+from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.mills import MILLS
-from vitrail.kernels.threads import over_rows
 
 LATTICE = float32(2.0**19)  # as in `vitrail.numerics`
 LARGEST = float32(1e9)  # bounds a, b, so that their squares stay finite in float32
@@ -226,7 +226,7 @@ def gaussian_sweep(
     Returns messages (F, A) on the lattice, their sum less the old ones' (V,), and the largest
     change of each factor's messages as probabilities (F,).
     """
-    # numpy's memory, as in `cpu_flip`
+    # numpy's memory, as in `kernels.cpu.flip`
     out, moved = np.empty(message.shape, np.float32), torch.zeros_like(belief)
     change = torch.empty(factors.num_factors)
     total, adding = moved.numpy(), Lock()

@@ -16,11 +16,11 @@ from numba import njit, uint32
 from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
-from vitrail.kernels.cpu_flip import classifiers, perceptron_low
-from vitrail.kernels.cpu_perceptron import buffers, flips, signed_inputs
-from vitrail.kernels.cpu_rows import settle
-from vitrail.kernels.philox import addressed, fill, tile
-from vitrail.kernels.threads import over_rows
+from vitrail.kernels.cpu.flip import classifiers, perceptron_low
+from vitrail.kernels.cpu.perceptron import buffers, flips, signed_inputs
+from vitrail.kernels.cpu.philox import addressed, fill, tile
+from vitrail.kernels.cpu.rows import settle
+from vitrail.kernels.cpu.threads import over_rows
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # tallies of (S+1)² pairs an edge

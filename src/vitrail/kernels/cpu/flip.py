@@ -14,9 +14,9 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.graph import Dense
-from vitrail.kernels import cpu_one_hidden, cpu_perceptron
-from vitrail.kernels.philox import addressed
-from vitrail.kernels.threads import over_rows
+from vitrail.kernels.cpu import one_hidden, perceptron
+from vitrail.kernels.cpu.philox import addressed
+from vitrail.kernels.cpu.threads import over_rows
 from vitrail.random import Key, threshold_edges
 
 MAX_SAMPLES = 2**15 - 1  # hits are counted in 16-bit lanes
@@ -31,20 +31,20 @@ def serves(factors: Factors, samples: int) -> bool:
 def perceptron_low(factors: Factors) -> int | None:
     """What a zero bit stands for, where the factors are perceptrons."""
     kind = _kind(factors)
-    return kind[1] if kind is not None and kind[0] is cpu_perceptron else None
+    return kind[1] if kind is not None and kind[0] is perceptron else None
 
 
 def _kind(factors: Factors) -> tuple[Any, Any] | None:
     """The kernels for the factors, and the shape that they are told."""
     if isinstance(factors, Perceptron):
-        return cpu_perceptron, factors.low
+        return perceptron, factors.low
     net = factors.layers if isinstance(factors, Network) else None
     if net is None or net.num_outputs > 1 or net.num_inputs > MAX_FAN_IN:
         return None
     if net.num_hidden == 0:
-        return cpu_perceptron, net.low_output
+        return perceptron, net.low_output
     lows = (net.low_hidden, net.low_output, net.low_activation)
-    return cpu_one_hidden, (net.num_inputs, net.num_hidden, *lows)
+    return one_hidden, (net.num_inputs, net.num_hidden, *lows)
 
 
 def hits(

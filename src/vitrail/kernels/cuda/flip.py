@@ -16,9 +16,9 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.graph import Dense
-from vitrail.kernels import cuda_one_hidden, cuda_perceptron
-from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, pieces, warps_of
-from vitrail.kernels.cuda_rows import cavities, settled, write
+from vitrail.kernels.cuda import one_hidden, perceptron
+from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, pieces, warps_of
+from vitrail.kernels.cuda.rows import cavities, settled, write
 from vitrail.random import Key, threshold_edges
 
 MAX_SAMPLES = 2**16 - 1  # draws of perceptrons are counted in halves of a word
@@ -42,24 +42,24 @@ def _counted(
     number, k0, k1 = step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32)
     if HIDDEN > 0:
         x = tl.load(inputs + example * INPUTS + slots % INPUTS, mask=used, other=0).to(tl.int32)
-        one, zero, drawn = cuda_one_hidden.flips(
+        one, zero, drawn = one_hidden.flips(
             threshold, x, label, address, first, number, k0, k1, SAMPLES, BLOCKS, INPUTS, HIDDEN,
             LOW_HIDDEN, LOW_OUTPUT, LOW_ACTIVE,
         )  # fmt: skip
     else:
         x = tl.load(inputs + example * arity + slots, mask=used, other=0).to(tl.int32)
         if PARTS == 1:
-            one, zero, drawn = cuda_perceptron.flips(
+            one, zero, drawn = perceptron.flips(
                 threshold, x, label, address, first, number, k0, k1, SAMPLES, LOW_OUTPUT, BLOCKS
             )
         elif SUMMING:
-            cuda_perceptron.part_sums(
+            perceptron.part_sums(
                 threshold, x, label, address, first, number, k0, k1, part,
                 sums + part * SAMPLES, SAMPLES, LOW_OUTPUT, BLOCKS,
             )  # fmt: skip
             one, zero, drawn = x, x, 0  # nobody asks
         else:
-            one, zero, drawn = cuda_perceptron.part_flips(
+            one, zero, drawn = perceptron.part_flips(
                 threshold, x, label, address, first, number, k0, k1, part, sums,
                 SAMPLES, LOW_OUTPUT, BLOCKS, PARTS,
             )  # fmt: skip
@@ -135,8 +135,8 @@ def _launch(
 def _plan(factors: Factors) -> tuple[tuple[int, ...], tuple[int, int, int]]:
     """What kernels are told of the net; parts of a row, calls of Philox in each, and warps."""
     shape, arity = _known_shape(factors), factors.arity
-    parts = 1 if shape[1] else pieces(arity, cuda_perceptron.PART)
-    blocks = blocks_of(arity) if parts == 1 else cuda_perceptron.PART // 8
+    parts = 1 if shape[1] else pieces(arity, perceptron.PART)
+    blocks = blocks_of(arity) if parts == 1 else perceptron.PART // 8
     return shape, (parts, blocks, warps_of(8 * blocks))
 
 

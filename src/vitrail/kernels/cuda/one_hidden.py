@@ -13,7 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from vitrail.kernels.cuda_philox import lanes16
+from vitrail.kernels.cuda.philox import lanes16
 
 
 @triton.jit

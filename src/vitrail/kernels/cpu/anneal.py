@@ -30,8 +30,8 @@ import numpy as np
 from numba import int16, njit, uint32
 from numpy.typing import NDArray
 
-from vitrail.kernels.philox import philox
-from vitrail.kernels.threads import over_rows
+from vitrail.kernels.cpu.philox import philox
+from vitrail.kernels.cpu.threads import over_rows
 
 MAX_ARITY = 2**14  # margins and their flips fit 16 bits
 _SUM_LIMIT = 2**15 - 1  # a 16-bit lane adds up this much energy before it is emptied

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint32
 
-from vitrail.kernels.philox import TILE, fill
-from vitrail.kernels.threads import over_rows
+from vitrail.kernels.cpu.philox import TILE, fill
+from vitrail.kernels.cpu.threads import over_rows
 
 
 @njit("void(int64, int64, uint32[::1], uint32[::1])", cache=True, nogil=True, error_model="numpy")

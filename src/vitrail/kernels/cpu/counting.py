@@ -22,9 +22,9 @@ from torch import Tensor, nn
 
 from vitrail.factors import Factors, Network, Perceptron
 from vitrail.factors.wiring import alike, layered, wire
-from vitrail.kernels.cpu_rows import PAD, bounds, padded
-from vitrail.kernels.philox import addressed, fill
-from vitrail.kernels.threads import over_rows
+from vitrail.kernels.cpu.philox import addressed, fill
+from vitrail.kernels.cpu.rows import PAD, bounds, padded
+from vitrail.kernels.cpu.threads import over_rows
 from vitrail.random import Key
 
 LANES = 32  # factors side by side: four vectors of 64-bit words
@@ -289,7 +289,7 @@ def counts(
     net = _program(factors)
     if net is None:
         raise TypeError(f"there is no compiled counting for {type(factors).__name__} of this shape")
-    # numpy's memory, as in `cpu_flip`
+    # numpy's memory, as in `kernels.cpu.flip`
     count_one, hits_one = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
     hits_all = np.empty(threshold.shape[:2], np.int32)
     arguments: tuple[Any, ...] = (

@@ -11,7 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors
-from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, warps_of
+from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes16, warps_of
 from vitrail.random import Key
 
 MAX_ARITY = 2**14

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from vitrail.kernels.cuda_philox import philox
+from vitrail.kernels.cuda.philox import philox
 
 _CALLS = 256  # side by side in a program
 _LOOPS = 64

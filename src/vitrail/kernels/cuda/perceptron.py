@@ -16,7 +16,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from vitrail.kernels.cuda_philox import columns, in_order, lane_columns16
+from vitrail.kernels.cuda.philox import columns, in_order, lane_columns16
 
 PART = 256  # weights: a warp's calls of Philox, eight weights each
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from vitrail.factors import Classifiers, Factors
 from vitrail.factors.wiring import alike, layered, wire
-from vitrail.kernels.cuda_philox import ADDRESS, blocks_of, lanes16, pieces, warps_of
+from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes16, pieces, warps_of
 from vitrail.random import Key
 
 WORD = 32

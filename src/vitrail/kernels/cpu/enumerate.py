@@ -28,7 +28,7 @@ from numba import njit, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from vitrail.kernels.threads import over_rows
+from vitrail.kernels.cpu.threads import over_rows
 
 LOW_BITS = 10  # 2¹⁰ settings · 4 planes · 8 bytes fill the first-level cache
 TABLE_PLANES = 4  # counters of 0…10 agreements; 15 stands for "out of reach"

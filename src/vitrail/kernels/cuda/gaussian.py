@@ -3,7 +3,7 @@
 # (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """Gaussian messages of perceptron factors on the GPU: one program a factor, one launch a step.
 
-The formulas are those of `kernels.gaussian`. A row is read twice, for its sums and for its
+The formulas are those of `kernels.cpu.gaussian`. A row is read twice, for its sums and for its
 messages, in blocks that fit registers; the second time it comes from the cache.
 """
 
@@ -16,8 +16,8 @@ from torch import Tensor
 
 from vitrail.factors import Perceptron
 from vitrail.graph import Dense
-from vitrail.kernels.cuda_flip import double
-from vitrail.kernels.cuda_philox import pieces, power_of_two
+from vitrail.kernels.cuda.flip import double
+from vitrail.kernels.cuda.philox import pieces, power_of_two
 from vitrail.kernels.mills import MILLS
 from vitrail.numerics import LATTICE as _LATTICE
 

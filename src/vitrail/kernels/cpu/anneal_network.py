@@ -11,7 +11,7 @@ Outputs are judged by a signed margin m that is positive exactly where the examp
     one output:   m = s·h + [label zero],  s = +1 for label one and −1 for label zero
     C outputs:    m = h_y + 1 − max_{c≠y} (h_c + [c < y])
 
-and by the energy, acceptance and draws of `kernels.anneal`; on a one-layer net the two take the
+and by the energy, acceptance and draws of `kernels.cpu.anneal`; on a one-layer net the two take the
 same steps. Cost of a proposal: F times the edges it touches: one for an output weight, 1 + C for
 a hidden one of a two-layer net.
 """
@@ -26,8 +26,8 @@ from numba import int16, int32, njit, uint32
 from numpy.typing import NDArray
 
 from vitrail.factors.wiring import Wiring
-from vitrail.kernels.anneal import Schedule, Search, accepted, searched
-from vitrail.kernels.philox import philox
+from vitrail.kernels.cpu.anneal import Schedule, Search, accepted, searched
+from vitrail.kernels.cpu.philox import philox
 
 STRETCH = 2048  # examples at a time: the scratch of a few dozen units stays in a near cache
 

@@ -15,9 +15,9 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Classifiers, Factors
-from vitrail.kernels import cuda_network
-from vitrail.kernels.cuda_draws import MAX_ARITY, configurations
-from vitrail.kernels.cuda_philox import pieces, power_of_two, warps_of
+from vitrail.kernels.cuda import network
+from vitrail.kernels.cuda.draws import MAX_ARITY, configurations
+from vitrail.kernels.cuda.philox import pieces, power_of_two, warps_of
 from vitrail.numerics import chunks
 from vitrail.random import Key
 
@@ -96,10 +96,10 @@ def counts(
     num_factors, tracks, arity = threshold.shape
     count_one, hits_one = torch.empty_like(threshold), torch.empty_like(threshold)
     hits_all = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
-    own = cuda_network.layers_of(factors) is not None
+    own = network.layers_of(factors) is not None
     of_track = samples * (arity + factors.row_bytes)
     if own:
-        of_track = cuda_network.scratch_bytes(factors, samples)
+        of_track = network.scratch_bytes(factors, samples)
     fill = _from_words if own else _from_bytes
     for rows in chunks(num_factors, tracks * of_track, MEMORY):
         whole = rows == slice(0, num_factors)
@@ -115,8 +115,8 @@ def _from_words(
 ) -> None:  # fmt: skip
     """Fill the three counts of these factors, 32 draws in a word."""
     tracks, arity = threshold.shape[1:]
-    words = cuda_network.packed(key, factors, threshold, samples)
-    met = cuda_network.met(factors, words, tracks, samples)
+    words = network.packed(key, factors, threshold, samples)
+    met = network.met(factors, words, tracks, samples)
     rows = words.shape[1]
     if rows:
         _tally_words[(pieces(rows, TILE), pieces(arity, TILE))](
