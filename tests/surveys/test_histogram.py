@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from vitrail.random import Key, lanes32
 from vitrail.surveys.histogram import (
+    LATTICE,
     MASS_ONE,
     Grid,
     draw,
@@ -51,6 +52,15 @@ def test_a_grid_that_cannot_be_is_refused(bins, split):
 def test_zero_half_and_one_are_grid_points(bins, p):
     survey = point_mass(Grid(bins), torch.logit(torch.tensor(p, dtype=torch.float64)))
     assert survey[round(p * (bins - 1))] == 1
+
+
+@pytest.mark.parametrize("bins", [5, 31, 201, 1025])
+def test_logs_of_bins_are_the_nearest_points_of_the_lattice(bins):
+    grid = Grid(bins, hard_ends=False)
+    tables = grid.tables()
+    exact = [[math.log(tilt / grid.tilt_unit) for tilt in row] for row in tables.tilt.tolist()]
+    error = (tables.log - torch.tensor(exact, dtype=torch.float64)).abs()
+    assert error.max() <= 0.5001 / LATTICE
 
 
 def test_a_tie_goes_to_the_even_bin_even_when_rounding_blurs_it():
