@@ -85,7 +85,7 @@ def _tables(grid: Grid, device: str) -> Tables:
         one = (points * SOFT_PARTS).clamp(grid.bins - 1, (SOFT_PARTS - 1) * (grid.bins - 1))
     tilt = torch.stack([one, one.flip(0)])
     zero = tilt == 0
-    # in double: a float32 logarithm is coarser than the lattice, and machines differ in its last bit
+    # in double: float32 is coarser than the lattice, and machines differ in the last bit of its log
     log = on_survey_lattice(torch.log(tilt.clamp(min=1).double() / grid.tilt_unit))
     log = torch.where(zero, 0.0, log)
     log_odds = torch.where(zero.any(0), 0.0, log[0] - log[1])
