@@ -1,0 +1,580 @@
+"""Belief propagation: every update, schedule, damping and wrapper."""
+
+import math
+
+from golden import problems
+from golden.record import Rows, found
+
+from vitrail.solvers import (
+    adaptive,
+    annealed,
+    belief_propagation,
+    constant,
+    decimated,
+    exponential,
+    geometric,
+    held,
+    linear,
+    reinforced,
+    scheduled,
+    steady,
+)
+from vitrail.updates import closed_form, counting, exact, flip, pinned, pooled
+
+HARD = math.inf
+MEMORY = 2**28
+
+UPDATES: Rows = {
+    "exact tables": lambda: found(
+        belief_propagation(
+            exact(memory=MEMORY),
+            damping=constant(0.5, on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.tables(11, beta=HARD),
+        seed=1,
+        steps=12,
+    ),
+    "exact one hidden": lambda: found(
+        belief_propagation(
+            exact(memory=MEMORY),
+            damping=constant(0.2, on="log_odds"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.tiny_hidden(21, 16, beta=1.5),
+        seed=2,
+        steps=6,
+    ),
+    "convolution linear hard": lambda: found(
+        belief_propagation(
+            closed_form("convolution", memory=MEMORY),
+            damping=constant(0.8, on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.linear(31, 19, 21, beta=HARD),
+        seed=3,
+        steps=20,
+    ),
+    "convolution weighted soft batches": lambda: found(
+        belief_propagation(
+            closed_form("convolution", memory=MEMORY),
+            damping=constant(0.3, on="probability"),
+            batch=5,
+            prior_scale=0.2,
+        ),
+        problems.weighted_linear(41, 24, 13, beta=0.7),
+        seed=4,
+        steps=20,
+    ),
+    "gaussian linear": lambda: found(
+        belief_propagation(
+            closed_form("gaussian", memory=MEMORY),
+            damping=constant(0.5, on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.linear(51, 40, 51, beta=3.0),
+        seed=5,
+        steps=20,
+        marginals=False,
+    ),
+    "gaussian unequal batches log-odds": lambda: found(
+        belief_propagation(
+            closed_form("gaussian", memory=MEMORY),
+            damping=constant(0.25, on="log_odds"),
+            batch=4,
+            prior_scale=0.1,
+        ),
+        problems.unequal(61, beta=2.0),
+        seed=6,
+        steps=15,
+        marginals=False,
+    ),
+    "pinned linear 0/1 weights": lambda: found(
+        belief_propagation(
+            pinned(5, memory=MEMORY),
+            damping=constant(0.2, on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.linear(71, 15, 11, 2.0, "binary"),
+        seed=7,
+        steps=8,
+    ),
+    "pinned two hidden hard": lambda: found(
+        belief_propagation(
+            pinned(2, memory=MEMORY),
+            damping=constant(0.2, on="log_odds"),
+            batch=4,
+            prior_scale=0.1,
+        ),
+        problems.two_hidden(81, 12, beta=HARD),
+        seed=8,
+        steps=5,
+    ),
+    "flip linear numba": lambda: found(
+        belief_propagation(
+            flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
+            damping=constant(0.2, on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.linear(91, 40, 31, beta=3.0),
+        seed=9,
+        steps=20,
+    ),
+    "flip linear torch smoothed": lambda: found(
+        belief_propagation(
+            flip(5, smoothing=0.5, memory=MEMORY, backend="torch"),
+            damping=constant(0.1, on="probability"),
+            batch=8,
+            prior_scale=0.1,
+        ),
+        problems.linear(101, 30, 15, beta=HARD),
+        seed=10,
+        steps=16,
+    ),
+    "flip spelled linear": lambda: found(
+        belief_propagation(
+            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            damping=constant(0.2, on="probability"),
+            batch=6,
+            prior_scale=0.1,
+        ),
+        problems.spelled_linear(111, 20, beta=3.0),
+        seed=11,
+        steps=12,
+    ),
+    "flip unequal numba": lambda: found(
+        belief_propagation(
+            flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+            damping=constant(0.2, on="probability"),
+            batch=4,
+            prior_scale=0.1,
+        ),
+        problems.unequal(121, beta=5.0),
+        seed=12,
+        steps=15,
+    ),
+    "flip one hidden numba": lambda: found(
+        belief_propagation(
+            flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+            damping=constant(0.2, on="probability"),
+            batch=8,
+            prior_scale=0.1,
+        ),
+        problems.one_hidden(131, 32, beta=5.0),
+        seed=13,
+        steps=16,
+    ),
+    "flip one hidden 0/1 weights torch": lambda: found(
+        belief_propagation(
+            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            damping=constant(0.2, on="log_odds"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.one_hidden(141, 20, HARD, "binary"),
+        seed=14,
+        steps=10,
+    ),
+    "flip one hidden classes": lambda: found(
+        belief_propagation(
+            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            damping=constant(0.2, on="probability"),
+            batch=6,
+            prior_scale=0.1,
+        ),
+        problems.one_hidden_classes(151, 24, beta=4.0),
+        seed=15,
+        steps=12,
+    ),
+    "flip linear classes": lambda: found(
+        belief_propagation(
+            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            damping=constant(0.2, on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.linear_classes(161, 20, beta=4.0),
+        seed=16,
+        steps=10,
+    ),
+    "flip conv": lambda: found(
+        belief_propagation(
+            flip(2, smoothing=0.0, memory=MEMORY, backend="torch"),
+            damping=constant(0.2, on="probability"),
+            batch=4,
+            prior_scale=0.1,
+        ),
+        problems.conv(171, 12, beta=3.0),
+        seed=17,
+        steps=4,
+    ),
+    "flip black box": lambda: found(
+        belief_propagation(
+            flip(16, smoothing=0.0, memory=MEMORY, backend="torch"),
+            damping=constant(0.2, on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.parities(beta=1.0),
+        seed=18,
+        steps=10,
+    ),
+    "counting linear numba": lambda: found(
+        belief_propagation(
+            counting(
+                64,
+                smoothing=1.0,
+                least_hits=0,
+                fallback="flip",
+                fallback_samples=5,
+                memory=MEMORY,
+                backend="numba",
+            ),
+            damping=constant(0.1, on="probability"),
+            batch=8,
+            prior_scale=0.1,
+        ),
+        problems.linear(181, 40, 21, beta=3.0),
+        seed=19,
+        steps=20,
+    ),
+    "counting two hidden numba fallback flip": lambda: found(
+        belief_propagation(
+            counting(
+                64,
+                smoothing=1.0,
+                least_hits=8,
+                fallback="flip",
+                fallback_samples=5,
+                memory=MEMORY,
+                backend="numba",
+            ),
+            damping=constant(0.3, on="probability"),
+            batch=6,
+            prior_scale=1.0,
+        ),
+        problems.two_hidden(191, 24, beta=4.0),
+        seed=20,
+        steps=12,
+    ),
+    "counting two hidden classes torch fallback pinned": lambda: found(
+        belief_propagation(
+            counting(
+                32,
+                smoothing=0.5,
+                least_hits=6,
+                fallback="pinned",
+                fallback_samples=3,
+                memory=MEMORY,
+                backend="torch",
+            ),
+            damping=constant(0.2, on="probability"),
+            batch=6,
+            prior_scale=1.0,
+        ),
+        problems.two_hidden_classes(201, 18, beta=HARD),
+        seed=21,
+        steps=9,
+    ),
+    "counting conv numba": lambda: found(
+        belief_propagation(
+            counting(
+                64,
+                smoothing=1.0,
+                least_hits=4,
+                fallback="flip",
+                fallback_samples=2,
+                memory=MEMORY,
+                backend="numba",
+            ),
+            damping=constant(0.1, on="probability"),
+            batch=8,
+            prior_scale=0.1,
+        ),
+        problems.conv(211, 24, beta=5.0),
+        seed=22,
+        steps=9,
+    ),
+    "counting small conv classes torch": lambda: found(
+        belief_propagation(
+            counting(
+                32,
+                smoothing=1.0,
+                least_hits=0,
+                fallback="flip",
+                fallback_samples=5,
+                memory=MEMORY,
+                backend="torch",
+            ),
+            damping=constant(0.1, on="log_odds"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.small_conv(221, 16, beta=5.0),
+        seed=23,
+        steps=6,
+    ),
+    "counting plain torch net": lambda: found(
+        belief_propagation(
+            counting(
+                48,
+                smoothing=1.0,
+                least_hits=4,
+                fallback="flip",
+                fallback_samples=4,
+                memory=MEMORY,
+                backend="torch",
+            ),
+            damping=constant(0.2, on="probability"),
+            batch=6,
+            prior_scale=0.1,
+        ),
+        problems.torch_tanh(231, 18, beta=3.0),
+        seed=24,
+        steps=9,
+    ),
+    "flip own module": lambda: found(
+        belief_propagation(
+            flip(3, smoothing=0.0, memory=MEMORY, backend="torch"),
+            damping=constant(0.2, on="probability"),
+            batch=5,
+            prior_scale=0.1,
+        ),
+        problems.own_module(241, 15, beta=4.0),
+        seed=25,
+        steps=9,
+    ),
+    "pooled linear": lambda: found(
+        belief_propagation(
+            pooled(256, smoothing=1.0, memory=MEMORY, backend="torch"),
+            damping=constant(0.2, on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.linear(251, 24, 11, beta=2.0),
+        seed=26,
+        steps=8,
+        marginals=False,
+    ),
+    "pooled two hidden batches": lambda: found(
+        belief_propagation(
+            pooled(128, smoothing=1.0, memory=MEMORY, backend="torch"),
+            damping=constant(0.1, on="probability"),
+            batch=8,
+            prior_scale=0.1,
+        ),
+        problems.two_hidden(261, 24, beta=3.0),
+        seed=27,
+        steps=9,
+        marginals=False,
+    ),
+}
+
+DAMPINGS: Rows = {
+    "adaptive damping on probability": lambda: found(
+        belief_propagation(
+            flip(8, smoothing=0.0, memory=MEMORY, backend="torch"),
+            damping=adaptive(4, low=0.01, first=0.5, on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.unequal(271, beta=HARD),
+        seed=28,
+        steps=14,
+    ),
+    "adaptive damping on log-odds": lambda: found(
+        belief_propagation(
+            flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
+            damping=adaptive(3, low=0.05, first=0.25, on="log_odds"),
+            batch=8,
+            prior_scale=0.1,
+        ),
+        problems.linear(281, 32, 15, beta=3.0),
+        seed=29,
+        steps=16,
+    ),
+    "scheduled damping on probability": lambda: found(
+        belief_propagation(
+            closed_form("convolution", memory=MEMORY),
+            damping=scheduled(lambda step: 2.0 ** -(1 + step % 3), on="probability"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.linear(291, 24, 15, beta=2.0),
+        seed=30,
+        steps=12,
+    ),
+    "scheduled damping on log-odds": lambda: found(
+        belief_propagation(
+            counting(
+                64,
+                smoothing=1.0,
+                least_hits=0,
+                fallback="flip",
+                fallback_samples=5,
+                memory=MEMORY,
+                backend="numba",
+            ),
+            damping=scheduled(lambda step: 0.5 if step < 4 else 0.125, on="log_odds"),
+            batch=None,
+            prior_scale=0.1,
+        ),
+        problems.one_hidden(301, 24, beta=3.0),
+        seed=31,
+        steps=10,
+    ),
+}
+
+WRAPPERS: Rows = {
+    "reinforced linear": lambda: found(
+        reinforced(
+            belief_propagation(
+                closed_form("convolution", memory=MEMORY),
+                damping=constant(0.5, on="probability"),
+                batch=None,
+                prior_scale=0.1,
+            ),
+            linear(0.05, most=0.999),
+            attempts=2,
+            slower=2.0,
+            patience=3,
+        ),
+        problems.linear(311, 20, 21, beta=HARD),
+        seed=32,
+        steps=40,
+    ),
+    "reinforced one hidden batches": lambda: found(
+        reinforced(
+            belief_propagation(
+                flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+                damping=constant(0.3, on="probability"),
+                batch=10,
+                prior_scale=0.1,
+            ),
+            exponential(0.1, most=0.99),
+            attempts=2,
+            slower=1.5,
+            patience=2,
+        ),
+        problems.one_hidden(321, 30, beta=HARD),
+        seed=33,
+        steps=40,
+    ),
+    "annealed linear": lambda: found(
+        annealed(
+            belief_propagation(
+                flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
+                damping=constant(0.2, on="probability"),
+                batch=8,
+                prior_scale=0.1,
+            ),
+            geometric(0.5, 6.0, 12),
+        ),
+        problems.linear(331, 32, 21, beta=HARD),
+        seed=34,
+        steps=16,
+    ),
+    "annealed two hidden": lambda: found(
+        annealed(
+            belief_propagation(
+                counting(
+                    64,
+                    smoothing=1.0,
+                    least_hits=0,
+                    fallback="flip",
+                    fallback_samples=5,
+                    memory=MEMORY,
+                    backend="numba",
+                ),
+                damping=constant(0.2, on="probability"),
+                batch=None,
+                prior_scale=0.1,
+            ),
+            geometric(1.0, 5.0, 6),
+        ),
+        problems.two_hidden(341, 20, beta=HARD),
+        seed=35,
+        steps=8,
+    ),
+    "decimated linear": lambda: found(
+        decimated(
+            belief_propagation(
+                closed_form("convolution", memory=MEMORY),
+                damping=constant(0.7, on="probability"),
+                batch=None,
+                prior_scale=0.1,
+            ),
+            fraction=0.1,
+            rest=2,
+        ),
+        problems.linear(351, 20, 21, beta=HARD),
+        seed=36,
+        steps=24,
+    ),
+    "decimated tables": lambda: found(
+        decimated(
+            belief_propagation(
+                exact(memory=MEMORY),
+                damping=constant(0.5, on="log_odds"),
+                batch=None,
+                prior_scale=0.1,
+            ),
+            fraction=0.2,
+            rest=3,
+        ),
+        problems.tables(11, beta=3.0),
+        seed=37,
+        steps=15,
+    ),
+    "steady linear": lambda: found(
+        steady(
+            belief_propagation(
+                closed_form("convolution", memory=MEMORY),
+                damping=held(1.0, on="probability"),
+                batch=None,
+                prior_scale=0.1,
+            ),
+            low=0.01,  # damping
+            high=1.0,  # damping
+            cut=0.5,
+            grow=1.02,
+        ),
+        problems.unequal(371, beta=2.0),
+        seed=38,
+        steps=15,
+    ),
+    "reinforced steady annealed one hidden": lambda: found(
+        reinforced(
+            annealed(
+                steady(
+                    belief_propagation(
+                        flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
+                        damping=held(0.3, on="log_odds"),
+                        batch=None,
+                        prior_scale=0.1,
+                    ),
+                    low=0.05,  # damping
+                    high=0.8,  # damping
+                    cut=0.6,
+                    grow=1.1,
+                ),
+                geometric(1.0, 4.0, 15),
+            ),
+            linear(0.06, most=0.99),
+            attempts=1,
+            slower=2.0,
+            patience=4,
+        ),
+        problems.one_hidden(381, 30, beta=HARD),
+        seed=39,
+        steps=20,
+    ),
+}
+
+ROWS: Rows = {**UPDATES, **DAMPINGS, **WRAPPERS}
