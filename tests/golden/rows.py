@@ -1,6 +1,6 @@
 """The golden table: fixed data, settings and seeds, each row naming every setting it rests on."""
 
-from golden import classifiers, messages, searches, surveys
+from golden import classifiers, searches, surveys, updates, wrappers
 from golden.record import Rows
 
-ROWS: Rows = {**messages.ROWS, **surveys.ROWS, **searches.ROWS, **classifiers.ROWS}
+ROWS: Rows = {**updates.ROWS, **wrappers.ROWS, **surveys.ROWS, **searches.ROWS, **classifiers.ROWS}
