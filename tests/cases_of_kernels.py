@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import torch
 
-from vitrail.factors import Factors, Network, Perceptron, network, perceptron
+from vitrail.factors import Factors, Network, network, perceptron
 from vitrail.graph import indexed
 from vitrail.nn import (
     BinaryConv2d,
@@ -70,7 +70,7 @@ def perceptrons(
     coding: Coding = "bipolar",
     beta: float | torch.Tensor = 2.0,
     seed: int = 0,
-) -> Perceptron:
+) -> Network:
     draw = generator(seed)
     inputs = torch.randint(-1, 2, (num_factors, arity), generator=draw)
     labels = torch.randint(0, 2, (num_factors,), generator=draw)
@@ -83,7 +83,7 @@ def renumbered(factors: FactorsT, seed: int = 1) -> FactorsT:
     return replace(factors, ids=ids)
 
 
-def scattered(factors: Perceptron, num_variables: int, seed: int = 2) -> Perceptron:
+def scattered(factors: Network, num_variables: int, seed: int = 2) -> Network:
     """The factors on variables in no order."""
     rows = [
         torch.randperm(num_variables, generator=generator(seed + row))[: factors.arity]

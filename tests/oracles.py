@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors, Perceptron, Table, blackbox, network, perceptron, table
+from vitrail.factors import Factors, Network, Table, blackbox, network, perceptron, table
 from vitrail.graph import FactorGraph, Scope
 from vitrail.nn import Coding, mlp
 from vitrail.random import thresholds
@@ -92,7 +92,7 @@ def random_cavity(seed: int, num: int, arity: int) -> Tensor:
     return torch.logit(probability)
 
 
-def random_perceptron(seed: int, num: int, arity: int, beta: float, coding: Coding) -> Perceptron:
+def random_perceptron(seed: int, num: int, arity: int, beta: float, coding: Coding) -> Network:
     inputs = random_inputs(seed, num, arity, zeros=True)
     return perceptron(inputs, random_labels(seed, num), beta, coding=coding)
 

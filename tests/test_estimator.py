@@ -146,11 +146,11 @@ def test_predict_is_the_argmax_of_the_probabilities(predictor, labels):
 def test_the_best_predictor_answers_as_the_saved_bits_do():
     fitted = net(hidden=(3,), epochs=3).fit(BITS, XOR)
     model = fitted.model_
-    module = model.shape.build()
-    from vitrail.nn import set_bits
+    from vitrail.nn import mlp, set_bits
 
+    module = set_bits(mlp(model.program.num_inputs, (3,)), model.best[0])
     with torch.no_grad():
-        margin = set_bits(module, model.best[0])(model.inputs(BITS).float())[:, 0]
+        margin = module(model.inputs(BITS).float())[:, 0]
     assert np.array_equal(fitted.predict(BITS), (margin > 0).int().numpy())
 
 

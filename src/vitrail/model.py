@@ -26,7 +26,7 @@ from vitrail.data.errors import DataError
 from vitrail.data.labels import LabelCoder
 from vitrail.data.output import atomic_output
 from vitrail.data.plain import PlainReader
-from vitrail.nn import evaluate, mlp, num_weights, scratch_floats
+from vitrail.nn import Program, mlp, program_of
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 
 FORMAT = "vitrail-model"
@@ -64,14 +64,14 @@ class Shape:
         sizes = (num_inputs, *hidden, num_outputs)
         return Shape(num_inputs, hidden, num_outputs, sum(a * b for a, b in pairwise(sizes)))
 
-    def build(self) -> nn.Module:
+    def build(self) -> Program:
         """The network that the shape describes."""
         if self.hidden is None:
             raise ModelError(
                 "this model holds the bits of a network of your own, not its layers; "
                 "pass the module again: load_model(path, module=…)"
             )
-        return mlp(self.num_inputs, self.hidden, self.num_outputs)
+        return program_of(mlp(self.num_inputs, self.hidden, self.num_outputs), (self.num_inputs,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Model:
     coding: Coding  # of the inputs
     bias: int  # constant inputs after the encoder's bits
     shape: Shape  # of one net
-    module: nn.Module
+    program: Program
     pairs: bool
     best: Tensor  # (N, A) bool
     marginals: Tensor  # (N, A) float32, P(w = 1)
@@ -120,7 +120,7 @@ class Model:
             class_chances(
                 net_chances(margins, self.scale), self.shares, self.num_classes, self.pairs
             )
-            for margins in iter_margins(self.module, self.networks, inputs)
+            for margins in iter_margins(self.program, self.networks, inputs)
         ]
         return torch.cat(parts).numpy() if parts else np.empty((0, self.num_classes))
 
@@ -227,12 +227,14 @@ def _parsed(
         read.require(shape.num_weights == expected, "has another number of weights than its layers")
     parts = _tensors(tensors, nets, shape.num_weights)
     if module is None:
-        module = shape.build()
+        program = shape.build()
     elif hidden is not None:
         raise ModelError("this model knows its layers; load it without a module")
-    if num_weights(module) != shape.num_weights:
+    else:
+        program = program_of(module, (shape.num_inputs,))
+    if program.num_bits != shape.num_weights:
         raise ModelError(
-            f"the model has {shape.num_weights} weights and the module {num_weights(module)}; "
+            f"the model has {shape.num_weights} weights and the module {program.num_bits}; "
             "pass the module it was trained with"
         )
     notes = json.loads(record) if record else {}
@@ -243,7 +245,7 @@ def _parsed(
         coding="binary" if coding == "binary" else "bipolar",
         bias=bias,
         shape=shape,
-        module=module,
+        program=program,
         pairs=pairs,
         scale=scale,
         record=notes,
@@ -307,15 +309,15 @@ def as_inputs(bits: np.ndarray, coding: Coding, bias: int) -> Tensor:
     return torch.cat([inputs, torch.ones(len(inputs), bias, dtype=torch.int8)], dim=1)
 
 
-def iter_margins(module: nn.Module, networks: Tensor, inputs: Tensor):
+def iter_margins(program: Program, networks: Tensor, inputs: Tensor):
     """Outputs (rows, K, N, O) float32 of networks (K, N, A), a chunk of rows at a time."""
     num, nets, weights = networks.shape
     states = networks.reshape(1, num * nets, weights)
-    per_row = 4 * num * nets * max(1, scratch_floats(module, inputs.shape[1:]) - 2 * weights)
+    per_row = 4 * num * nets * max(1, program.scratch_floats - 2 * weights)
     with torch.no_grad():
         for rows in chunks(len(inputs), per_row, DEFAULT_MEMORY):
             x = inputs[rows, None].to(torch.float32)
-            yield evaluate(module, states, x).reshape(rows.stop - rows.start, num, nets, -1)
+            yield program.evaluate(states, x).reshape(rows.stop - rows.start, num, nets, -1)
 
 
 def net_chances(margins: Tensor, scale: float) -> Tensor:

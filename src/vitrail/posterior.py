@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitrail.decode import samples
 from vitrail.model import SHARE_LATTICE, class_chances, iter_margins, net_chances
+from vitrail.nn import Program
 from vitrail.random import MAX_SEED, Key
 from vitrail.solvers.sampling import posterior_samples
 from vitrail.training import Examples, graph_of
@@ -17,7 +18,7 @@ CALIBRATION_ROWS = 4096  # enough to place one number
 
 
 def posterior_networks(
-    module: nn.Module,
+    program: Program,
     nets: list[Examples],
     log_odds: Tensor,
     best: Tensor,
@@ -32,7 +33,7 @@ def posterior_networks(
     of its mass is. A net without examples is drawn from its marginals alone.
     """
     present = [number for number, examples in enumerate(nets) if len(examples.labels)]
-    graph = graph_of(module, [nets[number] for number in present], beta, restarts=1)
+    graph = graph_of(program, [nets[number] for number in present], beta, restarts=1)
     networks = samples(Key(seed), log_odds.flatten(), num).reshape(num, *log_odds.shape)
     near_best = torch.where(best, NEAR, -NEAR).double()
     for first, start in enumerate((log_odds, near_best)):
@@ -52,9 +53,7 @@ def equal_shares(num: int, nets: int) -> Tensor:
     return shares / SHARE_LATTICE
 
 
-def fitted_scale(
-    module: nn.Module, nets: list[Examples], networks: Tensor, shares: Tensor
-) -> float:
+def fitted_scale(program: Program, nets: list[Examples], networks: Tensor, shares: Tensor) -> float:
     """The scale of margins under which the training labels are likeliest, of a grid.
 
     With a net per pair the chances of the pairs are fitted, each on its own examples.
@@ -66,7 +65,7 @@ def fitted_scale(
         every = -(-len(examples.labels) // CALIBRATION_ROWS)
         labels, weight = examples.labels[::every], examples.weight[::every]
         mine, share, first = networks[:, net : net + 1], shares[:, net : net + 1], 0
-        for margins in iter_margins(module, mine, examples.inputs[::every]):
+        for margins in iter_margins(program, mine, examples.inputs[::every]):
             rows = slice(first, first + len(margins))
             for number, scale in enumerate(SCALES):
                 chances = class_chances(net_chances(margins, scale), share, 2, pairs=False)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitrail.data.draws import random_order
 from vitrail.model import Shape, class_chances, iter_margins, net_chances
+from vitrail.nn import Program
 from vitrail.settings import Plan
 from vitrail.solvers import Status
 from vitrail.training import Examples, nets_of, train
@@ -66,14 +67,14 @@ class Choosing:
         return parts
 
     def hits(
-        self, module: nn.Module, best: Tensor, parts: Sequence[tuple[Examples, Examples]]
+        self, program: Program, best: Tensor, parts: Sequence[tuple[Examples, Examples]]
     ) -> Tensor:
         """Which held-out rows, fold by fold, nets (folds·N, A) classify rightly: (rows,) bool."""
         found = []
         folds = best.reshape(len(parts), 1, -1, best.shape[1])
         for nets, (_, held) in zip(folds, parts, strict=True):
             shares = torch.ones(nets.shape[:2], dtype=torch.float64)
-            for margins in iter_margins(module, nets, held.inputs):
+            for margins in iter_margins(program, nets, held.inputs):
                 chances = net_chances(margins, 1.0)
                 found.append(class_chances(chances, shares, self.num_classes, self.pairs).argmax(1))
         return torch.cat(found) == torch.cat([held.labels for _, held in parts])
@@ -96,9 +97,9 @@ def choose(
     weight = torch.cat([held.weight for _, held in parts])
     nets = [net for seen, _ in parts for net in nets_of(seen, choosing.num_classes, choosing.pairs)]
     for shape in shapes:
-        module, plan = shape.build(), replace(plan_of(shape), restarts=1)
+        program, plan = shape.build(), replace(plan_of(shape), restarts=1)
         found = train(
-            module,
+            program,
             nets,
             plan,
             seed=choosing.seed,
@@ -106,7 +107,7 @@ def choose(
             progress=choosing.progress,
         )
         for polish, bits in ((plan.polish, found.best), (0, found.unpolished)):
-            candidate = Choice(shape.hidden or (), polish, choosing.hits(module, bits, parts))
+            candidate = Choice(shape.hidden or (), polish, choosing.hits(program, bits, parts))
             if best is None or clearly_better(candidate.hits, best.hits, weight):
                 best = candidate
         if Status.INTERRUPTED in found.status:

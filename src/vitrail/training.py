@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitrail.data.errors import TableTooLargeError
 from vitrail.data.memory import available_memory, in_gigabytes
-from vitrail.factors import Factors, network, perceptron
+from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph, join
-from vitrail.nn import BinaryLinear, num_weights
+from vitrail.nn import Program
 from vitrail.settings import Plan, stages
 from vitrail.solvers import Solution, Stage, StagedSolution, Status, run_stages
 
@@ -118,26 +118,17 @@ def nets_of(examples: Examples, num_classes: int, pairs: bool) -> list[Examples]
     return [examples.pair(low, high) for low, high in combinations(range(num_classes), 2)]
 
 
-def graph_of(module: nn.Module, nets: list[Examples], beta: float, restarts: int) -> FactorGraph:
-    """R·N problems as one graph; an example of weight k counts as k of them: its beta is k·beta.
-
-    A module of one binary layer with one output makes perceptron factors, any other network ones.
-    """
-    layers = list(module) if isinstance(module, nn.Sequential) else [module]
-    alone = len(layers) == 1 and isinstance(layers[0], BinaryLinear) and layers[0].out_features == 1
-
-    def block(examples: Examples) -> Factors:
-        strength = beta * examples.weight
-        if alone:
-            return perceptron(examples.inputs, examples.labels, strength, weight=examples.weight)
-        return network(module, examples.inputs, examples.labels, strength, weight=examples.weight)
-
-    graphs = [factor_graph(block(examples)) for examples in nets] * restarts
+def graph_of(program: Program, nets: list[Examples], beta: float, restarts: int) -> FactorGraph:
+    """R·N problems as one graph; an example of weight k counts as k of them: its beta is k·beta."""
+    graphs = [
+        factor_graph(network(program, one.inputs, one.labels, beta * one.weight, weight=one.weight))
+        for one in nets
+    ] * restarts
     return join(graphs) if len(graphs) > 1 else graphs[0]
 
 
 def train(
-    module: nn.Module,
+    program: Program,
     nets: list[Examples],
     plan: Plan,
     *,
@@ -152,8 +143,8 @@ def train(
     log_prior (R, N, A): log-odds to start from. A net without examples keeps what `earlier` has.
     """
     present = [number for number, examples in enumerate(nets) if len(examples.labels)]
-    _check_memory(sum(len(examples.labels) for examples in nets), num_weights(module), plan)
-    graph = graph_of(module, [nets[number] for number in present], plan.beta, plan.restarts)
+    _check_memory(sum(len(examples.labels) for examples in nets), program.num_bits, plan)
+    graph = graph_of(program, [nets[number] for number in present], plan.beta, plan.restarts)
     if log_prior is not None:
         graph = graph.with_prior(log_prior[:, present].flatten())
     largest = max(len(nets[number].labels) for number in present)
@@ -170,7 +161,7 @@ def train(
     )
 
     lead, everywhere = (plan.restarts, len(present)), (plan.restarts, len(nets))
-    bits = torch.zeros(*everywhere, num_weights(module), dtype=torch.bool)
+    bits = torch.zeros(*everywhere, program.num_bits, dtype=torch.bool)
     starts, before, log_odds = bits.clone(), bits.clone(), bits.double()
     accuracy = torch.full(everywhere, NAN, dtype=torch.float64)
     stage = [[""] * len(nets) for _ in range(plan.restarts)]

@@ -203,7 +203,7 @@ BAD = {
     ),
     "wrong number of inputs": (
         lambda: network(mlp(4), random_inputs(0, 2, 3), random_labels(0, 2)),
-        "expects 4 inputs",
+        "of 4 inputs",
     ),
     "class out of range": (
         lambda: network(mlp(3, (), 3), random_inputs(0, 2, 3), torch.tensor([0, 3])),

@@ -28,7 +28,7 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no CUDA device, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
 
 # ruff: noqa: E402 (Triton reads the variable when kernels are imported)
-from vitrail.factors import Perceptron, network
+from vitrail.factors import Network, network
 from vitrail.graph import Dense, dense, factor_graph, join
 from vitrail.kernels.cuda import counting as cuda_counting
 from vitrail.kernels.cuda import draws as cuda_draws
@@ -92,7 +92,7 @@ def test_scores_of_perceptrons_equal_the_definition(arity, coding):
     graph = join(parts).to(DEVICE)
     states = (torch.rand(3, 2 * arity, generator=generator(3)) < 0.5).to(DEVICE)
     (factors,) = graph.blocks
-    assert isinstance(factors, Perceptron)
+    assert isinstance(factors, Network)
     found = cuda_score.satisfied(factors, states)
     assert torch.equal(found, factors.satisfied_at(states, 2**20).bool())
 

@@ -36,7 +36,7 @@ def test_many_configurations_equal_one_after_another(name, layout):
     bits = torch.rand(rows, 3, nn.num_weights(net), generator=generator) < 0.5
     depth = 3 if layout == "one input each" else 1
     x = (torch.rand(4, depth, *shape, generator=generator) < 0.5).float() * 2 - 1
-    out = nn.evaluate(net, bits, x)
+    out = nn.program_of(net, shape).evaluate(bits, x)
     assert out.shape[:2] == (4, 3)
     for f in range(4):
         for s in range(3):
@@ -70,8 +70,9 @@ def test_gradients_pass_straight_through_and_stop_outside_one():
 
 
 def test_scratch_grows_with_the_net():
-    small, large = nn.mlp(10), nn.mlp(10, (50,))
-    assert nn.scratch_floats(large, (10,)) > nn.scratch_floats(small, (10,))
+    nets = nn.mlp(10), nn.mlp(10, (50,))
+    floats = [nn.program_of(net, (10,)).scratch_floats for net in nets]
+    assert floats[1] > floats[0]
 
 
 def test_wrong_number_of_bits_is_refused():

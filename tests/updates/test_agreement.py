@@ -282,7 +282,7 @@ BAD = {
     ),
     "closed form of a table": (
         lambda: closed_form().estimate(Key(0), random_table(0, 2, 3, 1.0), random_cavity(0, 2, 3)),
-        "perceptron factors only",
+        "linear threshold units only",
     ),
     "seed out of range": (lambda: Key(-1), "seed must be"),
 }

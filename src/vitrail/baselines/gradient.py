@@ -22,7 +22,6 @@ from torch import Tensor
 
 from vitrail.factors import Classifiers, Factors, Network
 from vitrail.graph import FactorGraph
-from vitrail.nn import num_weights
 from vitrail.solvers.damping import Schedule
 
 Loss = Literal["logistic", "hinge"]
@@ -99,15 +98,7 @@ def _losses(margins: Tensor, labels: Tensor, loss: Loss) -> Tensor:
 
 
 def _fan_in(factors: Factors) -> int:
-    """Inputs of the layer that gives the margin: its weights per output unit."""
-    if not isinstance(factors, Network):
-        return factors.arity
-    shapes = [
-        next(layer.parameters()).shape
-        for layer in factors.module.modules()
-        if not list(layer.children()) and num_weights(layer)
-    ]
-    return shapes[-1][1:].numel()
+    return factors.program.fan_in if isinstance(factors, Network) else factors.arity
 
 
 @dataclass(frozen=True)

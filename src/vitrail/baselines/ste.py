@@ -22,7 +22,7 @@ from vitrail.baselines.gradient import (
     sgd,
 )
 from vitrail.graph import FactorGraph
-from vitrail.nn.layers import step as sign
+from vitrail.nn.nodes import step as sign
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.damping import Schedule

@@ -11,7 +11,7 @@ from torch import Tensor
 from vitrail.bench import paper
 from vitrail.bench.measure import Ceilings, measured, peak_bytes
 from vitrail.data import mnist
-from vitrail.factors import Network, Perceptron, network, perceptron
+from vitrail.factors import Network, network, perceptron
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.nn import paper_conv, paper_mlp
 from vitrail.numerics import DEFAULT_MEMORY, SAMPLED_LIMIT
@@ -59,7 +59,7 @@ class Net:
     """A net on the 0/1 pair of MNIST with beliefs and last messages as in the midst of a run."""
 
     name: str
-    factors: Perceptron | Network
+    factors: Network
     belief: Tensor  # (A,) float64
     message: Tensor  # (F, A) float32
 
@@ -205,7 +205,7 @@ def survey_rows(net: Net, device: str, backends: tuple[Backend, ...]) -> Iterato
     """S4P on the linear net: the paper's 5-D draw on a slice, then our step on all factors."""
     total, arity = net.message.shape
     one = net.part(1).factors
-    assert isinstance(one, Perceptron)
+    assert isinstance(one, Network)
     surveys = torch.rand(1, arity, BINS, device=device)
     theirs = measured(
         lambda: paper.survey_messages(one, surveys, SURVEY_SAMPLES, SAMPLES),

@@ -11,7 +11,7 @@ import torch
 
 from vitrail.bench.cases import KEY, SAMPLES, survey_step
 from vitrail.bench.measure import cost
-from vitrail.factors import Perceptron, perceptron
+from vitrail.factors import Network, perceptron
 from vitrail.graph import factor_graph
 from vitrail.updates import flip
 from vitrail.updates.base import Backend
@@ -84,7 +84,7 @@ def _grown(
     return Growth(size, values, seconds, float(slope))
 
 
-def _perceptrons(num_factors: int, arity: int) -> Perceptron:
+def _perceptrons(num_factors: int, arity: int) -> Network:
     draw = torch.Generator().manual_seed(0)
     inputs = torch.randint(0, 2, (num_factors, arity), generator=draw) * 2 - 1
     return perceptron(inputs, torch.randint(0, 2, (num_factors,), generator=draw), 3.0)

@@ -13,17 +13,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitrail.factors import Network, Perceptron
+from vitrail.factors import Network
 
 
-def messages(factors: Perceptron | Network, cavity: Tensor, samples: int) -> Tensor:
+def messages(factors: Network, cavity: Tensor, samples: int) -> Tensor:
     """Log-odds (m, N) from cavities (m, N), log-odds, by Algorithm 1."""
     return _log_odds(factors, torch.sigmoid(cavity.float())[:, None], samples)[:, 0]
 
 
-def survey_messages(
-    factors: Perceptron, surveys: Tensor, survey_samples: int, samples: int
-) -> Tensor:
+def survey_messages(factors: Network, surveys: Tensor, survey_samples: int, samples: int) -> Tensor:
     """New surveys (m, N, K) of factors from their incoming ones (m, N, K), by Algorithm 2."""
     m, n, bins = surveys.shape
     grid = torch.linspace(0, 1, bins, device=surveys.device)
@@ -37,14 +35,12 @@ def survey_messages(
     return out / out.sum(-1, keepdim=True).clamp(min=1e-12)
 
 
-def _log_odds(factors: Perceptron | Network, probability: Tensor, samples: int) -> Tensor:
+def _log_odds(factors: Network, probability: Tensor, samples: int) -> Tensor:
     one, zero = _means(factors, probability, samples)
     return torch.logit((one / (one + zero)).clamp(0.001, 0.999).nan_to_num(0.5))
 
 
-def _means(
-    factors: Perceptron | Network, probability: Tensor, samples: int
-) -> tuple[Tensor, Tensor]:
+def _means(factors: Network, probability: Tensor, samples: int) -> tuple[Tensor, Tensor]:
     """p̃(1) and p̃(0), (m, R, N), from R sets of cavities (m, R, N)."""
     m, tracks, n = probability.shape
     draws = torch.rand(m, tracks, samples, 2 * n, n, device=probability.device)
@@ -58,7 +54,7 @@ def _means(
     return mean[..., :n], mean[..., n:]
 
 
-def _satisfied(factors: Perceptron | Network, bits: Tensor) -> Tensor:
+def _satisfied(factors: Network, bits: Tensor) -> Tensor:
     """Whether configurations (m, S, N) meet the label, (m, S)."""
     weights = bits.float() * 2 - 1
     x = factors.inputs.float()

@@ -222,7 +222,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self.plan_ = net.plan
         earlier = None if fresh else self._trained
         self._trained = train(
-            net.module,
+            net.program,
             nets,
             net.plan,
             seed=(front.seed + self._calls) % MAX_SEED,
@@ -268,8 +268,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             return device_for(self.device, sum(len(net.labels) for net in nets), shape.num_weights)
 
         if self.module is not None:
-            shape = shape_of(self.module, front.num_inputs, front.num_outputs)
-            return Net(shape, self.module, plan_of(shape), device_of(shape), False)
+            shape, program = shape_of(self.module, front.num_inputs, front.num_outputs)
+            return Net(shape, program, plan_of(shape), device_of(shape), False)
         sizes = HIDDEN_SIZES if isinstance(self.hidden, str) else (tuple(self.hidden),)
         for units in (units for hidden in sizes for units in hidden):
             checked_count("a hidden layer", units, 1)
@@ -304,10 +304,10 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         if self.predictor == "posterior":
             marginals = trained.log_odds[trained.chosen, torch.arange(len(nets))]
             networks = posterior_networks(
-                net.module, nets, marginals, trained.best, self.networks, plan.beta, front.seed
+                net.program, nets, marginals, trained.best, self.networks, plan.beta, front.seed
             )
             shares = equal_shares(self.networks, len(nets))
-        scale = fitted_scale(net.module, nets, networks, shares)
+        scale = fitted_scale(net.program, nets, networks, shares)
         known = trained.accuracy.amax(0).nan_to_num(0.0)
         record = {
             "vitrail": __version__,
@@ -327,7 +327,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             coding=front.coding,
             bias=front.bias,
             shape=net.shape,
-            module=net.module,
+            program=net.program,
             pairs=front.pairs,
             best=trained.best,
             marginals=trained.marginals,

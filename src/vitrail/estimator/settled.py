@@ -15,7 +15,7 @@ from vitrail.data.dataset import Coding
 from vitrail.data.encoders import TableEncoder
 from vitrail.data.labels import LabelCoder
 from vitrail.model import Shape
-from vitrail.nn import evaluate, num_weights
+from vitrail.nn import Program, program_of
 from vitrail.settings import AUTO, Plan
 
 GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
@@ -50,22 +50,21 @@ class Net:
     """What the first training fixes: the net and how it is trained."""
 
     shape: Shape
-    module: nn.Module
+    program: Program
     plan: Plan
     device: str
     interrupted: bool  # Ctrl-C came while the net was being chosen
 
 
-def shape_of(module: nn.Module, num_inputs: int, num_outputs: int) -> Shape:
-    """The shape of a net of the user's own, if it has the outputs it must have."""
-    zeros = torch.zeros(1, 1, num_weights(module), dtype=torch.bool)
-    outputs = evaluate(module, zeros, torch.zeros(1, 1, num_inputs)).numel()
-    if outputs != num_outputs:
+def shape_of(module: nn.Module, num_inputs: int, num_outputs: int) -> tuple[Shape, Program]:
+    """A net of the user's own and its shape, if it has the outputs it must have."""
+    program = program_of(module, (num_inputs,))
+    if program.num_outputs != num_outputs:
         raise ValueError(
-            f"the module has {outputs} outputs, expected {num_outputs} for these classes; "
-            "change its last layer or the setting of multiclass"
+            f"the module has {program.num_outputs} outputs, expected {num_outputs} for these "
+            "classes; change its last layer or the setting of multiclass"
         )
-    return Shape(num_inputs, None, num_outputs, zeros.numel())
+    return Shape(num_inputs, None, num_outputs, program.num_bits), program
 
 
 def unless_auto(value: Any, usual: Any) -> Any:

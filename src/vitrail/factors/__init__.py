@@ -1,8 +1,7 @@
 """Kinds of factors: tables, perceptrons, networks and any function."""
 
 from vitrail.factors.base import HARD, Classifiers, Factors
-from vitrail.factors.network import BlackBox, Network, blackbox, network
-from vitrail.factors.perceptron import Perceptron, perceptron
+from vitrail.factors.network import BlackBox, Network, blackbox, network, perceptron
 from vitrail.factors.table import MAX_TABLE_ARITY, Table, table
 
 __all__ = [
@@ -12,7 +11,6 @@ __all__ = [
     "Classifiers",
     "Factors",
     "Network",
-    "Perceptron",
     "Table",
     "blackbox",
     "network",

@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self, TypedDict, TypeVar
+from typing import Self, TypedDict
 
 import torch
 from torch import Tensor
 
 from vitrail.graph import Dense, Indexed, Scope, dense
 from vitrail.numerics import chunks
-
-T = TypeVar("T")
+from vitrail.prepared import Prepared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +89,9 @@ class Factors(ABC):
         return replace(self, **moved)
 
     def with_beta(self, beta: float | Tensor) -> Self:
-        return replace(self, beta=checked_beta(beta, self.num_factors).to(self.beta.device))
+        made = replace(self, beta=checked_beta(beta, self.num_factors).to(self.beta.device))
+        object.__setattr__(made, "prepared", self.prepared)  # nothing in it looks at beta
+        return made
 
     def shifted(self, offset: int) -> Self:
         """The same factors on variables `offset` further on."""
@@ -133,27 +134,20 @@ class Factors(ABC):
 
         One row where all factors share a beta.
         """
-        return self.once(("log means", count), lambda: self._log_means(count))
-
-    def _log_means(self, count: int) -> Tensor:
-        same = self.num_factors > 0 and bool((self.beta == self.beta[0]).all())
-        floor = self.floor[:1, None] if same else self.floor[:, None]
-        share = torch.arange(count + 1, device=floor.device).double() / count
-        return torch.log(floor + (1 - floor) * share)
-
-    def once(self, name: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, worked out at the first call for this name.
-
-        For what every step asks again: tables, the kernels that serve, their arguments. It is no
-        part of what the factors are; factors made from these begin without.
-        """
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
+        return self.tables.get(_log_means, count)
 
     @cached_property
-    def _kept(self) -> dict[Hashable, Any]:
-        return {}
+    def prepared(self) -> Prepared[Self]:
+        """What is derived from the factors whatever their beta; factors made of these begin anew.
+
+        The same factors at another beta share it.
+        """
+        return Prepared(self)
+
+    @cached_property
+    def tables(self) -> Prepared[Self]:
+        """What is derived from beta."""
+        return Prepared(self)
 
     def log_potential_mean(self, log_score: Tensor) -> Tensor:
         """Log of the mean potential from the log of the mean score, (F, …) float64.
@@ -191,7 +185,7 @@ class Classifiers(Factors):
     @property
     def rows(self) -> Tensor:
         """Inputs as a matrix (F, I) int8 without gaps, as kernels want them."""
-        return self.once("rows", lambda: self.inputs.flatten(1).contiguous())
+        return self.prepared.get(_rows)
 
     @abstractmethod
     def outputs(self, states: Tensor) -> Tensor:
@@ -326,6 +320,17 @@ def checked_labels(labels: Tensor, num_factors: int, num_classes: int) -> Tensor
             f"labels must be {names}, got {wrong:g}; recode them before building factors"
         )
     return labels.to(torch.int64).contiguous()
+
+
+def _log_means(factors: Factors, count: int) -> Tensor:
+    same = factors.num_factors > 0 and bool((factors.beta == factors.beta[0]).all())
+    floor = factors.floor[:1, None] if same else factors.floor[:, None]
+    share = torch.arange(count + 1, device=floor.device).double() / count
+    return torch.log(floor + (1 - floor) * share)
+
+
+def _rows(factors: Classifiers) -> Tensor:
+    return factors.inputs.flatten(1).contiguous()
 
 
 def _range(part: slice, like: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from vitrail.factors.base import Factors
 from vitrail.factors.network import Network
-from vitrail.factors.perceptron import Perceptron
 from vitrail.factors.split import split
 from vitrail.graph import FactorGraph
 
@@ -70,14 +69,8 @@ def linear_problem(graph: FactorGraph, variables: Tensor) -> LinearProblem | Non
 
 def _table(block: Factors, num_variables: int) -> tuple[Tensor, Tensor, int] | None:
     """Inputs (F, N) int8 and labels (F,) bool of linear threshold units, and their low value."""
-    if isinstance(block, Perceptron):
-        low = block.low
-    elif isinstance(block, Network) and block.layers is not None:
-        layers = block.layers
-        if layers.num_hidden > 0 or layers.num_outputs > 1:
-            return None
-        low = layers.low_output
-    else:
+    low = block.program.perceptron_low if isinstance(block, Network) else None
+    if low is None or not isinstance(block, Network):
         return None
     inputs, labels = block.inputs.flatten(1).cpu(), block.labels.cpu() == 1
     columns = block.scope.index().cpu()

@@ -16,44 +16,53 @@ from vitrail.factors.base import (
     common_parts,
     selected_parts,
 )
-from vitrail.factors.one_hidden import OneHidden, one_hidden
+from vitrail.factors.flips import shallow_flips
 from vitrail.graph import Scope
-from vitrail.nn import checked_inputs, evaluate, num_weights, scratch_floats
+from vitrail.nn import Coding, Program, checked_inputs, linear_program, low_value, program_of
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]
+MAX_KEPT = 2**24  # inputs whose float32 form is kept: 64 MiB
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network(Classifiers):
-    """g_w(x_I) = y_I for a torch module g: one output is a binary label, C outputs are classes."""
+    """g_w(x_I) = y_I for a net g: one output is a binary label, C outputs are classes."""
 
-    module: nn.Module
-    floats_per_state: int
-    layers: OneHidden | None  # set when the module is a one-hidden-layer net, whose flips are cheap
+    program: Program
 
     def outputs(self, states: Tensor) -> Tensor:
-        x = self.inputs[:, None].to(torch.float32)
-        return evaluate(self.module, states, x).flatten(2)
+        return self.program.evaluate(states, self._floats).flatten(2)
 
     def flips(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        if self.layers is None:
+        net = self.program.shallow
+        if net is None:
             return super().flips(states)
-        return self.layers.flips(states, self.inputs.flatten(1), self.labels)
+        return shallow_flips(net, states, self.rows, self.labels)
 
     @property
     def cheap_flips(self) -> bool:
-        return self.layers is not None
+        return self.program.shallow is not None
 
     @property
     def row_bytes(self) -> int:
-        return 4 * self.floats_per_state
+        return 4 * self.program.scratch_floats
+
+    @property
+    def _floats(self) -> Tensor:
+        """Inputs as float32, (F, 1, …); kept where they are few: the loop scores them all."""
+        small = self.inputs.numel() <= MAX_KEPT
+        return self.prepared.get(_as_floats) if small else _as_floats(self)
 
     def merge_key(self) -> Hashable:
-        return Network, id(self.module), self.inputs.shape[1:]
+        return Network, self.program
+
+
+def _as_floats(factors: Network) -> Tensor:
+    return factors.inputs[:, None].to(torch.float32)
 
 
 def network(
-    module: nn.Module,
+    module: nn.Module | Program,
     inputs: Tensor,
     labels: Tensor,
     beta: float | Tensor = HARD,
@@ -62,25 +71,45 @@ def network(
 ) -> Network:
     """One factor per example: satisfied when `module` with the factor's bits gives the label.
 
-    Any torch module serves; its parameters, in order, are the bits (±1 unless the layer says
-    0/1). Layers of `vitrail.nn` evaluate fastest.
+    Any torch module serves. Layers of `vitrail.nn` anywhere inside own the bits; where there are
+    none, weights and biases of `nn.Linear` and `nn.Conv` layers do, read as ±1. Everything else
+    is constant, and the module is taken in eval mode. Nets of `vitrail.nn` layers one after
+    another are compiled.
     """
     inputs = checked_inputs(inputs)
-    arity = num_weights(module)
-    if arity == 0:
-        raise ValueError("the network has no weights; give it at least one layer with parameters")
-    with torch.no_grad():
-        floats = scratch_floats(module, inputs.shape[1:])
-        one = torch.zeros(1, 1, arity, dtype=torch.bool)
-        num_outputs = evaluate(module, one, inputs[:1, None].to(torch.float32)).flatten(2).shape[2]
+    program = program_of(module, inputs.shape[1:])
     return Network(
-        **common_parts(inputs.shape[0], arity, scope, beta, weight),
-        module=module,
+        **common_parts(inputs.shape[0], program.num_bits, scope, beta, weight),
+        program=program,
         inputs=inputs,
-        labels=checked_labels(labels, inputs.shape[0], max(2, num_outputs)),
-        floats_per_state=floats,
-        layers=one_hidden(module, inputs.shape[1:]),
+        labels=checked_labels(labels, inputs.shape[0], max(2, program.num_outputs)),
     )
+
+
+def perceptron(
+    inputs: Tensor,
+    labels: Tensor,
+    beta: float | Tensor = HARD,
+    coding: Coding = "bipolar",
+    scope: Scope | None = None,
+    weight: Tensor | None = None,
+) -> Network:
+    """One linear threshold factor per row of inputs (F, A) in {−1, 0, 1}, labels (F,) in {0, 1}.
+
+    h = Σ_i x_i·w_i, satisfied when [h > 0] is the label: a net of one layer.
+
+    >>> factors = perceptron(torch.tensor([[1, -1, 1]]), torch.tensor([1]))
+    >>> factors.score(torch.tensor([[[True, False, True]]]))
+    tensor([[True]])
+    """
+    inputs = checked_inputs(inputs)
+    if inputs.ndim != 2:
+        raise ValueError(
+            f"inputs must be a table (examples, weights), got shape {tuple(inputs.shape)}; "
+            "flatten images first"
+        )
+    program = linear_program(inputs.shape[1], low_value(coding))
+    return network(program, inputs, labels, beta, scope, weight)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,7 +65,7 @@ def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) ->
         twin = load(name)
     except ImportError as error:
         return _absent(named, f"backend {wanted!r} is not here ({error}); {REMEDY[wanted]}")
-    if not factors.once(("serves", name, samples), lambda: twin.serves(factors, samples)):
+    if not factors.tables.get(twin.serves, samples):
         kind = type(factors).__name__
         return _absent(
             named,

@@ -1,12 +1,13 @@
-"""Networks whose weights are bits, as torch modules."""
+"""Networks whose weights are bits, as torch modules and as programs."""
 
 from torch.nn import Flatten, MaxPool2d, Sequential
 
 from vitrail.data.dataset import Coding
 from vitrail.nn.coding import checked_inputs, low_value, values
-from vitrail.nn.evaluate import evaluate, get_bits, num_weights, scratch_floats, set_bits
 from vitrail.nn.layers import BinaryConv2d, BinaryLayer, BinaryLinear, Sign, Threshold
 from vitrail.nn.nets import mlp, paper_conv, paper_linear, paper_mlp
+from vitrail.nn.parameters import get_bits, num_weights, set_bits
+from vitrail.nn.program import Program, Shallow, linear_program, program_of
 
 __all__ = [
     "BinaryConv2d",
@@ -15,19 +16,21 @@ __all__ = [
     "Coding",
     "Flatten",
     "MaxPool2d",
+    "Program",
     "Sequential",
+    "Shallow",
     "Sign",
     "Threshold",
     "checked_inputs",
-    "evaluate",
     "get_bits",
+    "linear_program",
     "low_value",
     "mlp",
     "num_weights",
     "paper_conv",
     "paper_linear",
     "paper_mlp",
-    "scratch_floats",
+    "program_of",
     "set_bits",
     "values",
 ]

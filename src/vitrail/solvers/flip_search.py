@@ -20,8 +20,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 from vitrail.factors import Network
 from vitrail.factors.linear import LinearProblem, linear_problem
 from vitrail.factors.split import split
-from vitrail.factors.wiring import Wiring, wire
 from vitrail.graph import Dense, FactorGraph
+from vitrail.nn.wiring import Wiring
 from vitrail.random import Key, Stream, lanes32
 
 MAX_COUNT = 2**12  # of one example, where weights become whole numbers; rounding is 1e-4 of it
@@ -143,7 +143,7 @@ def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSear
         and isinstance(block.scope, Dense)
         and block.arity == graph.num_variables
     ):
-        wiring = wire(block.module, tuple(block.inputs.shape[1:]))
+        wiring = block.program.wiring
         if wiring is not None:
             return _NetworkSearch(block, wiring, variables, number)
     return _AnySearch(graph, variables, number)

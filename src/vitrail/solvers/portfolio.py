@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from vitrail.decode import best_of, decoded
-from vitrail.factors import Perceptron
+from vitrail.factors import Network
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.annealed import annealed, geometric
@@ -136,7 +136,10 @@ class Shape:
         self.variables = int(graph.variables_per_problem.max())
         self.edges = sum(block.num_factors * block.arity for block in graph.blocks)
         self.arity = max(block.arity for block in graph.blocks)
-        self.linear = all(isinstance(block, Perceptron) for block in graph.blocks)
+        self.linear = all(
+            isinstance(block, Network) and block.program.perceptron_low is not None
+            for block in graph.blocks
+        )
         self.cheap_flips = all(block.cheap_flips for block in graph.blocks)
         self.hard = all(bool(torch.isinf(block.beta).all()) for block in graph.blocks)
 

@@ -93,8 +93,7 @@ class S4P(SurveyPropagation):
         settings, survey = self.settings, state.surveys[number]
         inner, samples = settings.update, settings.survey_samples
         assert isinstance(inner, Flip)
-        name = "sheets", twin, inner.samples, settings.grid
-        sheets = block.once(name, lambda: _sheets(twin, block, inner.samples, settings.grid))
+        sheets = block.tables.get(_sheets, twin, inner.samples, settings.grid)
 
         def contributions(sums: Tensor) -> tuple[Tensor, Tensor]:
             means = log_means_of(sums[0], sums[1:3], settings.grid)
@@ -183,7 +182,7 @@ class S4P(SurveyPropagation):
         )
 
 
-def _sheets(twin: Any, block: Factors, samples: int, grid: Grid) -> Any:
+def _sheets(block: Factors, twin: Any, samples: int, grid: Grid) -> Any:
     """The tables that a compiled step works from."""
     logs = block.log_means(samples)
     tables, units = pair_tables(logs[0], grid), moment_units(grid, logs.device)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors, Perceptron
+from vitrail.factors import Factors, Network
 from vitrail.graph import Dense
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key
@@ -37,10 +37,10 @@ class ClosedForm(CavityUpdate):
         return True
 
     def check(self, factors: Factors) -> None:
-        if not isinstance(factors, Perceptron):
+        if not isinstance(factors, Network) or factors.program.perceptron_low is None:
             raise TypeError(
-                f"closed_form knows perceptron factors only, got {type(factors).__name__}; "
-                "use flip, counting or pooled"
+                f"closed_form knows linear threshold units only, got {type(factors).__name__} "
+                "factors of another kind; use flip, counting or pooled"
             )
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
@@ -58,7 +58,7 @@ class ClosedForm(CavityUpdate):
     ) -> Sweep:
         self.check(factors)
         twin = self._twin(factors, belief.device.type)
-        if twin is None or not isinstance(factors, Perceptron):
+        if twin is None:
             return super().sweep(key, factors, belief, message, damping, on_probability)
         # the same messages to within 1e-5 (absolute, or relative to those above 1)
         messages, moved, change = twin.gaussian_sweep(
@@ -82,29 +82,31 @@ class ClosedForm(CavityUpdate):
             return None
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        assert isinstance(factors, Perceptron)
+        assert isinstance(factors, Network)
         agree_if_one, threshold = _agreement(factors)
         agrees = torch.sigmoid(torch.where(agree_if_one[:, None], cavity, -cavity))
-        agrees = torch.where(factors.inputs[:, None] != 0, agrees, 0.0)
+        agrees = torch.where(factors.rows[:, None] != 0, agrees, 0.0)
         tails = _convolved if self.method == "convolution" else _gaussian
         log_with, log_without = tails(agrees, threshold[:, None])
         # an input of zero changes nothing whatever its weight
-        log_with = torch.where(factors.inputs[:, None] != 0, log_with, log_without)
+        log_with = torch.where(factors.rows[:, None] != 0, log_with, log_without)
         one = torch.where(agree_if_one[:, None], log_with, log_without)
         zero = torch.where(agree_if_one[:, None], log_without, log_with)
         return Estimate(factors.log_potential_mean(one), factors.log_potential_mean(zero), 0)
 
 
-def _agreement(factors: Perceptron) -> tuple[Tensor, Tensor]:
+def _agreement(factors: Network) -> tuple[Tensor, Tensor]:
     """Whether weight 1 agrees with the label, (F, A) bool; and T, (F,) int64.
 
     Label 1 needs h > 0. With ±1 weights h = 2K − n over the n nonzero inputs, so T = ⌊n/2⌋ + 1;
     with 0/1 weights h = K − n₋, n₋ the inputs of −1, so T = n₋ + 1. Label 0 is the complement:
     count the disagreeing ones, n − K ≥ n − T + 1.
     """
-    inputs = factors.inputs.to(torch.int64)
+    inputs = factors.rows.to(torch.int64)
     nonzero = (inputs != 0).sum(1)
-    positive = nonzero // 2 + 1 if factors.low == -1 else (inputs == -1).sum(1) + 1
+    positive = (
+        nonzero // 2 + 1 if factors.program.perceptron_low == -1 else (inputs == -1).sum(1) + 1
+    )
     wanted = factors.labels == 1
     threshold = torch.where(wanted, positive, nonzero - positive + 1)
     return (inputs > 0) == wanted[:, None], threshold

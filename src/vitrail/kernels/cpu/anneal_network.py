@@ -25,9 +25,9 @@ import numpy as np
 from numba import int16, int32, njit, uint32
 from numpy.typing import NDArray
 
-from vitrail.factors.wiring import Wiring
 from vitrail.kernels.cpu.anneal import Schedule, Search, accepted, searched
 from vitrail.kernels.cpu.philox import philox
+from vitrail.nn.wiring import Wiring
 
 STRETCH = 2048  # examples at a time: the scratch of a few dozen units stays in a near cache
 
@@ -279,7 +279,7 @@ def anneal_network(
         values = np.zeros((num_inputs + num_units, num_examples), np.int8)
         values[:num_inputs] = examples.inputs
         return _chain(
-            tuple(wiring),
+            tuple(wiring)[1:],
             values,
             np.zeros((num_units, num_examples), np.int16),
             examples.labels,

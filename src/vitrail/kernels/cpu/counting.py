@@ -10,7 +10,6 @@ operations together, in vector registers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,9 @@ import torch
 from numba import njit, uint32, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from vitrail.factors import Factors, Network, Perceptron
-from vitrail.factors.wiring import alike, layered, wire
+from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.philox import addressed, fill
 from vitrail.kernels.cpu.rows import PAD, bounds, padded
 from vitrail.kernels.cpu.threads import over_rows
@@ -35,7 +33,7 @@ FROM_INPUTS, SIGN_BIPOLAR, SIGN_BINARY, THRESHOLD_BIPOLAR, THRESHOLD_BINARY = ra
 
 
 @dataclass(frozen=True)
-class Program:
+class Units:
     """A net in the order of evaluation: unit u adds up entries first[u]…first[u + 1]."""
 
     num_inputs: int
@@ -60,13 +58,12 @@ def _popcount(typing_context, word):
 popcount: Any = intrinsic(_popcount)
 
 
-@lru_cache(maxsize=64)
-def program(module: nn.Module, input_shape: tuple[int, ...]) -> Program | None:
-    """The module's program, or None for a module of other layers."""
-    wiring = wire(module, input_shape)
-    if wiring is None or not alike(wiring):
+def _units(factors: Factors) -> Units | None:
+    """The net of the factors unit by unit, or None for factors without a wiring."""
+    wiring = factors.program.wiring if isinstance(factors, Network) else None
+    if wiring is None or not wiring.alike:
         return None
-    num_inputs, num_units = int(np.prod(input_shape)), int(wiring.layers[-1])
+    num_units = int(wiring.layers[-1])
     owner = np.repeat(np.arange(len(wiring.uses) - 1), np.diff(wiring.uses))
     order = np.argsort(wiring.use_unit, kind="stable")
     unit, value, weight = wiring.use_unit[order], wiring.use_value[order], owner[order]
@@ -78,8 +75,8 @@ def program(module: nn.Module, input_shape: tuple[int, ...]) -> Program | None:
     mode = np.where(layer == 0, FROM_INPUTS, hidden[-active[layer], -low[layer]])
     doubled = (mode == SIGN_BINARY) | (mode == THRESHOLD_BIPOLAR)
     largest = count * np.where(doubled, 2, 1)
-    return Program(
-        num_inputs,
+    return Units(
+        wiring.num_inputs,
         int(wiring.layers[-1] - wiring.layers[-2]),
         np.concatenate([[0], np.cumsum(count)]),
         value,
@@ -90,14 +87,9 @@ def program(module: nn.Module, input_shape: tuple[int, ...]) -> Program | None:
     )
 
 
-def _program(factors: Factors) -> Program | None:
-    net = layered(factors)
-    return None if net is None else program(*net)
-
-
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons and nets of binary layers with sign or threshold between them."""
-    return _program(factors) is not None
+    return factors.prepared.get(_units) is not None
 
 
 @njit(inline="always")
@@ -280,13 +272,13 @@ def _counts(
 
 
 def counts(
-    key: Key, factors: Perceptron | Network, threshold: Tensor, samples: int
+    key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of S draws a track: those with each weight at one, those that also meet the label, all hits.
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
-    net = _program(factors)
+    net = factors.prepared.get(_units)
     if net is None:
         raise TypeError(f"there is no compiled counting for {type(factors).__name__} of this shape")
     # numpy's memory, as in `kernels.cpu.flip`

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors, Network, Perceptron
+from vitrail.factors import Factors, Network
 from vitrail.graph import Dense
 from vitrail.kernels.cpu import one_hidden, perceptron
 from vitrail.kernels.cpu.philox import addressed
@@ -36,19 +36,17 @@ def perceptron_low(factors: Factors) -> int | None:
 
 def _kind(factors: Factors) -> tuple[Any, Any] | None:
     """The kernels for the factors, and the shape that they are told."""
-    if isinstance(factors, Perceptron):
-        return perceptron, factors.low
-    net = factors.layers if isinstance(factors, Network) else None
+    net = factors.program.shallow if isinstance(factors, Network) else None
     if net is None or net.num_outputs > 1 or net.num_inputs > MAX_FAN_IN:
         return None
     if net.num_hidden == 0:
         return perceptron, net.low_output
-    lows = (net.low_hidden, net.low_output, net.low_activation)
+    lows = (net.low_hidden, net.low_output, net.low_active)
     return one_hidden, (net.num_inputs, net.num_hidden, *lows)
 
 
 def hits(
-    key: Key, factors: Perceptron | Network, threshold: Tensor, samples: int
+    key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of S draws a track those that meet the label: with each weight set to 1, to 0, as drawn.
 
@@ -76,7 +74,7 @@ def hits(
 
 
 def messages(
-    key: Key, factors: Perceptron | Network, belief: Tensor, message: Tensor, samples: int,
+    key: Key, factors: Network, belief: Tensor, message: Tensor, samples: int,
     limit: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Log-odds (F, A) float64 and starved (F, A) bool from beliefs and last messages."""
@@ -107,7 +105,7 @@ def _refused(factors: Factors) -> NoReturn:
     raise TypeError(f"there is no compiled flip for {type(factors).__name__} factors of this shape")
 
 
-def classifiers(factors: Perceptron | Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def classifiers(factors: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Inputs (F, I) int8, labels and ids (F,) int64."""
     return (
         factors.rows.numpy(),

@@ -21,7 +21,7 @@ from numba import njit
 from numpy import float32, int32
 from torch import Tensor
 
-from vitrail.factors import Perceptron
+from vitrail.factors import Network
 from vitrail.graph import Dense
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.mills import MILLS
@@ -212,7 +212,7 @@ def _rows(
 
 
 def gaussian_sweep(
-    factors: Perceptron,
+    factors: Network,
     scope: Dense,
     belief: Tensor,
     message: Tensor,
@@ -233,7 +233,7 @@ def gaussian_sweep(
     given = (
         factors.rows.numpy(),
         factors.labels.numpy(),
-        factors.low,
+        factors.program.perceptron_low,
         factors.beta.numpy(),
         belief.numpy(),
         scope.start.numpy(),

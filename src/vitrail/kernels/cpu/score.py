@@ -7,7 +7,7 @@ import torch
 from numba import njit, uint64
 from torch import Tensor
 
-from vitrail.factors import Factors, Network, Perceptron
+from vitrail.factors import Factors, Network
 from vitrail.graph import Dense
 from vitrail.kernels.cpu.flip import classifiers, perceptron_low
 from vitrail.kernels.cpu.threads import over_rows
@@ -45,7 +45,7 @@ def serves(factors: Factors, samples: int) -> bool:
     return isinstance(factors.scope, Dense) and perceptron_low(factors) is not None
 
 
-def satisfied(factors: Perceptron | Network, states: Tensor) -> Tensor:
+def satisfied(factors: Network, states: Tensor) -> Tensor:
     """Whether each factor is satisfied at configurations (C, V) bool: (C, F) bool."""
     assert isinstance(factors.scope, Dense)
     if not factors.num_factors:

@@ -15,7 +15,7 @@ import torch
 from numba import njit, uint32
 from torch import Tensor
 
-from vitrail.factors import Factors, Network, Perceptron
+from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.flip import classifiers, perceptron_low
 from vitrail.kernels.cpu.perceptron import buffers, flips, signed_inputs
 from vitrail.kernels.cpu.philox import addressed, fill, tile
@@ -217,7 +217,7 @@ def sums(survey: Tensor, rows: Tensor, sheets: Sheets) -> Tensor:
 def update(
     key: Key,
     stream: Stream,
-    factors: Perceptron | Network,
+    factors: Network,
     survey: Tensor,
     rows: Tensor,
     chances: Tensor,

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from vitrail.factors import Factors, Network, Perceptron
+from vitrail.factors import Factors, Network
 from vitrail.graph import Dense
 from vitrail.kernels.cuda import one_hidden, perceptron
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, pieces, warps_of
@@ -115,10 +115,10 @@ def _messages(
 
 
 def _launch(
-    kernel: Any, num_rows: int, factors: Perceptron | Network, samples: int, arguments: Sequence
+    kernel: Any, num_rows: int, factors: Network, samples: int, arguments: Sequence
 ) -> None:
     """A program for each row, or twice for each part of the long rows of perceptrons."""
-    shape, (parts, blocks, warps) = factors.once("plan", lambda: _plan(factors))
+    shape, (parts, blocks, warps) = factors.prepared.get(_plan)
     constants = samples, blocks, parts
     if parts == 1:  # nothing is held between visits: any tensor stands for the sums
         sums = factors.ids
@@ -160,16 +160,14 @@ def perceptron_low(factors: Factors) -> int | None:
 
 def _shape(factors: Factors) -> tuple[int, int, int, int, int] | None:
     """What kernels are told of a net: inputs and hidden units (0, 0 for perceptrons), and lows."""
-    if isinstance(factors, Perceptron):
-        return 0, 0, 0, factors.low, 0
-    net = factors.layers if isinstance(factors, Network) else None
+    net = factors.program.shallow if isinstance(factors, Network) else None
     if net is None or net.num_outputs > 1 or net.num_hidden > MAX_HIDDEN:
         return None
     if net.num_hidden == 0:
         return 0, 0, 0, net.low_output, 0
     if factors.arity > MAX_SLOTS:
         return None
-    return net.num_inputs, net.num_hidden, net.low_hidden, net.low_output, net.low_activation
+    return net.num_inputs, net.num_hidden, net.low_hidden, net.low_output, net.low_active
 
 
 def _known_shape(factors: Factors) -> tuple[int, int, int, int, int]:
@@ -180,7 +178,7 @@ def _known_shape(factors: Factors) -> tuple[int, int, int, int, int]:
 
 
 def hits(
-    key: Key, factors: Perceptron | Network, threshold: Tensor, samples: int
+    key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of S draws a track those that meet the label: with each weight set to 1, to 0, as drawn.
 
@@ -200,7 +198,7 @@ def hits(
 
 
 def messages(
-    key: Key, factors: Perceptron | Network, belief: Tensor, message: Tensor, samples: int,
+    key: Key, factors: Network, belief: Tensor, message: Tensor, samples: int,
     limit: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Log-odds (F, A) float64 and starved (F, A) bool from beliefs and last messages."""
@@ -211,13 +209,13 @@ def messages(
         return log_odds, starved
     if not isinstance(factors.scope, Dense):
         belief = factors.scope.gather(belief).flatten()
-    fixed = factors.once(("fixed", samples, limit), lambda: _fixed(factors, samples, limit))
+    fixed = factors.tables.get(_fixed, samples, limit)
     arguments = belief, message, log_odds, starved, *fixed, key.step, *key.words()
     _launch(_messages, factors.num_factors, factors, samples, arguments)
     return log_odds, starved
 
 
-def _fixed(factors: Perceptron | Network, samples: int, limit: float) -> tuple[Tensor | int, ...]:
+def _fixed(factors: Network, samples: int, limit: float) -> tuple[Tensor | int, ...]:
     """What messages are made from whatever the beliefs."""
     device, logs = factors.ids.device, factors.log_means(samples)
     if isinstance(factors.scope, Dense):

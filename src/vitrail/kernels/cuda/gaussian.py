@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from vitrail.factors import Perceptron
+from vitrail.factors import Network
 from vitrail.graph import Dense
 from vitrail.kernels.cuda.flip import double
 from vitrail.kernels.cuda.philox import pieces, power_of_two
@@ -149,7 +149,7 @@ def _sweep(
 
 
 def gaussian_sweep(
-    factors: Perceptron,
+    factors: Network,
     scope: Dense,
     belief: Tensor,
     message: Tensor,
@@ -165,7 +165,7 @@ def gaussian_sweep(
         _sweep[(factors.num_factors,)](
             belief, scope.start, message.contiguous(), factors.rows, factors.labels,
             factors.beta, damping.to(torch.float32), double(limit, message.device), out, moved,
-            change, factors.arity, factors.low, on_probability, block,
+            change, factors.arity, factors.program.perceptron_low, on_probability, block,
             pieces(factors.arity, block),
             num_warps=max(1, min(8, block // 128)),
         )  # fmt: skip

@@ -13,16 +13,14 @@ that starts at 128 − least has its highest bit set exactly where the count has
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor, nn
+from torch import Tensor
 
-from vitrail.factors import Classifiers, Factors
-from vitrail.factors.wiring import alike, layered, wire
+from vitrail.factors import Classifiers, Factors, Network
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes16, pieces, warps_of
 from vitrail.random import Key
 
@@ -53,14 +51,12 @@ class Layer:
         return next(bits for bits in (8, 16, 32) if largest < 2 ** (bits - 1))
 
 
-@lru_cache(maxsize=64)
-def _layers(
-    module: nn.Module, input_shape: tuple[int, ...], device: torch.device
-) -> tuple[Layer, ...] | None:
-    """The module's layers as tables, or None for a module of other layers."""
-    wiring = wire(module, input_shape)
-    if wiring is None:
+def _layers(factors: Factors) -> tuple[Layer, ...] | None:
+    """The net's layers as tables, or None for factors without a wiring."""
+    wiring = factors.program.wiring if isinstance(factors, Network) else None
+    if wiring is None or not wiring.alike:
         return None
+    device = factors.ids.device
     owner = np.repeat(np.arange(len(wiring.uses) - 1), np.diff(wiring.uses))
     before, inactive, layers = 0, None, []  # values are numbered inputs first, then units
     for number, (first, end) in enumerate(zip(wiring.layers, wiring.layers[1:], strict=False)):
@@ -73,7 +69,7 @@ def _layers(
         weight = value.copy()
         value[unit, place] = wiring.use_value[mine] - before
         weight[unit, place] = owner[mine]
-        before = int(np.prod(input_shape)) + first
+        before = wiring.num_inputs + first
         layers.append(
             Layer(
                 torch.from_numpy(value).to(device),
@@ -85,13 +81,12 @@ def _layers(
         inactive = int(wiring.activation[number])
     wide = max(len(layer.value) for layer in layers) > MOST_UNITS
     deep = max(layer.field for layer in layers) > LARGEST_FIELD
-    return None if wide or deep or not alike(wiring) else tuple(layers)
+    return None if wide or deep else tuple(layers)
 
 
 def layers_of(factors: Factors) -> tuple[Layer, ...] | None:
     """Layers of perceptrons and of nets of binary layers with sign or threshold between them."""
-    net = layered(factors)
-    return None if net is None else _layers(*net, factors.ids.device)
+    return factors.prepared.get(_layers)
 
 
 @triton.jit(do_not_specialize=ADDRESS)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from vitrail.factors import Factors, Network, Perceptron
+from vitrail.factors import Factors, Network
 from vitrail.graph import Dense
 from vitrail.kernels.cuda.flip import perceptron_low
 from vitrail.kernels.cuda.philox import pieces, power_of_two, warps_of
@@ -41,7 +41,7 @@ def serves(factors: Factors, samples: int) -> bool:
     return isinstance(factors.scope, Dense) and perceptron_low(factors) is not None
 
 
-def satisfied(factors: Perceptron | Network, states: Tensor) -> Tensor:
+def satisfied(factors: Network, states: Tensor) -> Tensor:
     """Whether each factor is satisfied at configurations (C, V) bool: (C, F) bool."""
     assert isinstance(factors.scope, Dense)
     num_factors, arity = factors.num_factors, factors.arity

@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from vitrail.factors import Factors, Network, Perceptron
+from vitrail.factors import Factors, Network
 from vitrail.kernels.cuda.flip import double, perceptron_low
 from vitrail.kernels.cuda.perceptron import flips
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
@@ -225,7 +225,7 @@ def sums(survey: Tensor, rows: Tensor, sheets: Sheets) -> Tensor:
 def update(
     key: Key,
     stream: Stream,
-    factors: Perceptron | Network,
+    factors: Network,
     survey: Tensor,
     rows: Tensor,
     chances: Tensor,

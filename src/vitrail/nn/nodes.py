@@ -1,0 +1,315 @@
+"""The parts a net is made of, as plain data.
+
+A node turns values of one shape into values of another, and may own bits. It says everything
+that the rest of the house asks of a layer: how configurations are evaluated, which unit adds up
+which values through which weights, and how it is written to a file. To add a layer is to add a
+node here and its torch module in `layers`.
+
+    evaluate   bits (f, s, n), x (f, s, …)  →  (F, S, …),   f and s being 1 or full, broadcasting
+
+Weights that are shared by all examples (f = 1) or inputs that are shared by all configurations
+(s = 1) stay size 1, so that the contraction becomes one matrix product.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vitrail.data.plain import PlainReader
+from vitrail.nn.coding import values
+
+Shape = tuple[int, ...]
+Indices = NDArray[np.int64]
+MAX_SIZE = 2**24  # of anything in a file, so that a damaged one cannot ask for an absurd net
+
+
+class Edges(NamedTuple):
+    """Which unit adds up which value through which weight, (E,) each, and the units' shape."""
+
+    unit: Indices
+    value: Indices
+    weight: Indices
+    units: Indices  # 0, 1, … in the shape of the layer's output
+
+
+@dataclass(frozen=True)
+class Node(ABC):
+    """One part of a net."""
+
+    @property
+    def num_bits(self) -> int:
+        """How many weights it owns."""
+        return 0
+
+    @abstractmethod
+    def output_shape(self, shape: Shape) -> Shape:
+        """The shape of one example's values behind it; ValueError where it cannot read `shape`."""
+
+    @abstractmethod
+    def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
+        """Values behind it of many configurations, see above."""
+
+    def scratch(self, shape: Shape) -> int:
+        """Floats that evaluating one configuration of one example holds beside its result."""
+        return 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        kind = next(name for name, of in KINDS.items() if type(self) is of)
+        return {"kind": kind, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Weighted(Node):
+    """A layer that adds up values times bits; `low` is what a zero bit stands for, −1 or 0."""
+
+    low: int
+
+    @property
+    @abstractmethod
+    def weight_shape(self) -> Shape:
+        """(units or channels out, in, …): the order of its bits."""
+
+    @property
+    def num_bits(self) -> int:
+        return math.prod(self.weight_shape)
+
+    @property
+    def fan_in(self) -> int:
+        """The most values that a unit adds up."""
+        return math.prod(self.weight_shape[1:])
+
+    @abstractmethod
+    def edges(self, numbers: Indices) -> Edges:
+        """How its units are wired to values, given by their numbers in the layer's input shape."""
+
+    def _weights(self, bits: Tensor) -> Tensor:
+        """Bits (f, s, n) as numbers (f, s, out, fan-in)."""
+        return values(bits, self.low).unflatten(-1, (self.weight_shape[0], self.fan_in))
+
+
+@dataclass(frozen=True)
+class Linear(Weighted):
+    """h_o = Σ_i w_oi·x_i, no bias. Bits in the order (out, in)."""
+
+    inputs: int
+    outputs: int
+
+    @property
+    def weight_shape(self) -> Shape:
+        return self.outputs, self.inputs
+
+    def output_shape(self, shape: Shape) -> Shape:
+        if shape != (self.inputs,):
+            raise ValueError(
+                f"a linear layer of {self.inputs} inputs got values of shape {shape}; "
+                "flatten images or correct the number of inputs"
+            )
+        return (self.outputs,)
+
+    def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
+        return torch.einsum("fsoi,fsi->fso", self._weights(bits), x)
+
+    def edges(self, numbers: Indices) -> Edges:
+        units = np.arange(self.outputs)
+        unit, value = np.broadcast_arrays(units[:, None], numbers[None, :])
+        return Edges(unit.ravel(), value.ravel(), np.arange(unit.size), units)
+
+
+@dataclass(frozen=True)
+class Conv(Weighted):
+    """Convolution in any number of dimensions, no bias, padded with zeros.
+
+    Bits in the order (out, in, *kernel).
+    """
+
+    inputs: int  # channels
+    outputs: int
+    kernel: Shape
+    stride: Shape
+    padding: Shape
+
+    @property
+    def weight_shape(self) -> Shape:
+        return self.outputs, self.inputs, *self.kernel
+
+    def output_shape(self, shape: Shape) -> Shape:
+        if len(shape) != 1 + len(self.kernel) or shape[0] != self.inputs:
+            axes = ("length",) if len(self.kernel) == 1 else ("height", "width", "depth")
+            wanted = ", ".join([str(self.inputs), *axes[: len(self.kernel)]])
+            raise ValueError(
+                f"a convolution expects examples of shape ({wanted}), got {shape}; "
+                "reshape the inputs or correct the number of channels"
+            )
+        places = self._places(shape)
+        if min(places) < 1:
+            raise ValueError(
+                f"a kernel of {self.kernel} does not fit into values of shape {shape}; "
+                "make it smaller or pad"
+            )
+        return self.outputs, *places
+
+    def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
+        rank = len(self.kernel)
+        places = self._places(tuple(x.shape[2:]))
+        # windows by strides: F.unfold starts its threads anew for every image
+        windows = F.pad(x, [side for pad in reversed(self.padding) for side in (pad, pad)])
+        for axis, (size, stride) in enumerate(zip(self.kernel, self.stride, strict=True)):
+            windows = windows.unfold(3 + axis, size, stride)
+        order = [0, 1, 2, *range(3 + rank, 3 + 2 * rank), *range(3, 3 + rank)]
+        patches = windows.permute(order).flatten(3 + rank).flatten(2, 2 + rank)
+        out = torch.einsum("fsok,fskl->fsol", self._weights(bits), patches)
+        return out.unflatten(-1, places)
+
+    def scratch(self, shape: Shape) -> int:
+        return math.prod(self._places(shape)) * self.fan_in
+
+    def edges(self, numbers: Indices) -> Edges:
+        places = self._places(numbers.shape)
+        units = np.arange(self.outputs * math.prod(places)).reshape(-1, *places)
+        taps = np.arange(self.num_bits).reshape(self.weight_shape)
+        around = [(0, 0), *((pad, pad) for pad in self.padding)]
+        padded = np.pad(numbers, around, constant_values=-1)
+        each_unit = (slice(None), *(None,) * (1 + len(self.kernel)))
+        parts = []
+        for place in np.ndindex(*places):
+            corner = [p * step for p, step in zip(place, self.stride, strict=True)]
+            spans = (slice(at, at + size) for at, size in zip(corner, self.kernel, strict=True))
+            window, here = padded[(slice(None), *spans)], units[(slice(None), *place)]
+            parts.append(np.broadcast_arrays(here[each_unit], window[None], taps))
+        unit, value, weight = (np.concatenate([p[k].ravel() for p in parts]) for k in range(3))
+        inside = value >= 0  # padding is zero and feeds nothing
+        return Edges(unit[inside], value[inside], weight[inside], units)
+
+    def _places(self, shape: Shape) -> Shape:
+        """The shape of the output without its channels."""
+        sizes = zip(shape[1:], self.kernel, self.stride, self.padding, strict=True)
+        return tuple((size + 2 * pad - kernel) // stride + 1 for size, kernel, stride, pad in sizes)
+
+
+@dataclass(frozen=True)
+class Step(Node):
+    """1 where x > 0, `low` elsewhere (a tie is not positive).
+
+    `window` is how far from zero straight-through gradients pass; nothing else uses it.
+    """
+
+    low: int
+    window: float = 1.0
+
+    def output_shape(self, shape: Shape) -> Shape:
+        return shape
+
+    def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
+        return step(x, self.low, self.window)
+
+
+@dataclass(frozen=True)
+class Flatten(Node):
+    """All values of an example in one row."""
+
+    def output_shape(self, shape: Shape) -> Shape:
+        return (math.prod(shape),)
+
+    def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
+        return x.flatten(2)
+
+
+@dataclass(frozen=True)
+class MaxPool(Node):
+    """The largest value of each window, without padding."""
+
+    kernel: Shape
+    stride: Shape
+
+    def output_shape(self, shape: Shape) -> Shape:
+        sizes = zip(shape[1:], self.kernel, self.stride, strict=True)
+        places = tuple((size - kernel) // stride + 1 for size, kernel, stride in sizes)
+        if min(places) < 1:
+            raise ValueError(f"a pool of {self.kernel} does not fit into values of shape {shape}")
+        return shape[0], *places
+
+    def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
+        pool = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}[len(self.kernel)]
+        return pool(x.flatten(0, 1), self.kernel, self.stride).unflatten(0, x.shape[:2])
+
+
+KINDS: dict[str, type[Node]] = {
+    "linear": Linear,
+    "conv": Conv,
+    "step": Step,
+    "flatten": Flatten,
+    "max_pool": MaxPool,
+}
+
+
+def node_from_dict(state: object) -> Node:
+    """A node as `to_dict` wrote it; DataError for anything else."""
+    read = PlainReader(state, "layer")
+    kind = read.text("kind")
+    read.require(kind in KINDS, f"is of the unknown kind {kind!r}")
+
+    def low() -> int:
+        return read.whole("low", -1, 0)
+
+    def size(name: str) -> int:
+        return read.whole(name, 1, MAX_SIZE)
+
+    def sizes(name: str, least: int = 1) -> Shape:
+        found = read.optional_wholes(name, least, MAX_SIZE) or ()
+        read.require(1 <= len(found) <= 3, f"has a {name} of {len(found)} dimensions")
+        return found
+
+    node: Node
+    if kind == "linear":
+        node = Linear(low(), size("inputs"), size("outputs"))
+    elif kind == "conv":
+        channels = size("inputs"), size("outputs")
+        node = Conv(low(), *channels, sizes("kernel"), sizes("stride"), sizes("padding", 0))
+        same = len(node.kernel) == len(node.stride) == len(node.padding)
+        read.require(same, "has a kernel, stride and padding of different dimensions")
+    elif kind == "step":
+        node = Step(low(), read.number("window"))
+    elif kind == "max_pool":
+        node = MaxPool(sizes("kernel"), sizes("stride"))
+        read.require(len(node.kernel) == len(node.stride), "has a stride of other dimensions")
+    else:
+        node = Flatten()
+    read.done()
+    return node
+
+
+class _StraightThrough(torch.autograd.Function):
+    """[x > 0] on the way forward; the identity within |x| ≤ window on the way back."""
+
+    generate_vmap_rule = True  # own modules are evaluated under vmap
+
+    @staticmethod
+    def forward(x: Tensor, low: int, window: float) -> Tensor:
+        return (x > 0).to(x.dtype) * (1 - low) + low
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int, float], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[0])
+        ctx.window = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (x,) = ctx.saved_tensors
+        return grads[0] * (x.abs() <= ctx.window), None, None
+
+
+def step(x: Tensor, low: int, window: float = 1.0) -> Tensor:
+    """1 where x > 0, `low` elsewhere (a tie is not positive), with straight-through gradient."""
+    result = _StraightThrough.apply(x, low, window)
+    assert isinstance(result, Tensor)
+    return result

@@ -1,0 +1,210 @@
+"""The one description of a net: its parts in order, with the shapes between them.
+
+A program is made once, from a module and the shape of an example (`program_of`), or from a file.
+Messages, local search, kernels, model files and exports read it and nothing else; a perceptron
+is a program of one layer. Parts that nobody knows are `Opaque`: they can be evaluated, no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+
+import torch
+from torch import Tensor, nn
+
+from vitrail.data.errors import DataError
+from vitrail.nn.nodes import Flatten, Linear, Node, Shape, Step, Weighted, node_from_dict
+from vitrail.nn.opaque import Opaque
+from vitrail.nn.wiring import Wiring, wire
+
+MAX_NODES = 1024  # in a file
+
+
+@dataclass(frozen=True)
+class Shallow:
+    """A net of linear layers with at most one between inputs and outputs: flips cost O(1).
+
+    low_hidden, low_output: what a zero bit of each layer stands for; low_active: what an inactive
+    hidden unit does. num_hidden 0 is no hidden layer.
+    """
+
+    num_inputs: int
+    num_hidden: int
+    num_outputs: int
+    low_hidden: int
+    low_output: int
+    low_active: int
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A net: what it reads, and its parts in the order of evaluation.
+
+    Bits belong to the parts in order. Two programs are equal when their fingerprints are.
+    """
+
+    input_shape: Shape
+    nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        if self.num_bits == 0:
+            raise ValueError(
+                "the network has no weights; give it a layer of vitrail.nn, nn.Linear or nn.Conv"
+            )
+
+    @cached_property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shape of an example's values before each part, and of the outputs."""
+        shapes = [tuple(self.input_shape)]
+        for node in self.nodes:
+            shapes.append(node.output_shape(shapes[-1]))
+        return tuple(shapes)
+
+    @cached_property
+    def num_bits(self) -> int:
+        return sum(node.num_bits for node in self.nodes)
+
+    @property
+    def num_inputs(self) -> int:
+        return math.prod(self.input_shape)
+
+    @cached_property
+    def num_outputs(self) -> int:
+        return math.prod(self.shapes[-1])
+
+    @property
+    def opaque(self) -> bool:
+        """Whether some part is known to its own module only."""
+        return any(isinstance(node, Opaque) for node in self.nodes)
+
+    @cached_property
+    def layers(self) -> tuple[Weighted, ...]:
+        """The parts that own bits, but for opaque ones."""
+        return tuple(node for node in self.nodes if isinstance(node, Weighted))
+
+    @cached_property
+    def fan_in(self) -> int:
+        """Inputs of the layer that gives the margin: its weights per output unit."""
+        last = [node for node in self.nodes if node.num_bits][-1]
+        return last.fan_in if isinstance(last, Weighted | Opaque) else 1
+
+    @cached_property
+    def wiring(self) -> Wiring | None:
+        """Units and edges, where all parts are layers with steps between them."""
+        self.shapes  # noqa: B018 (a net whose parts do not fit together has no wiring either)
+        return wire(self.nodes, self.input_shape)
+
+    @cached_property
+    def shallow(self) -> Shallow | None:
+        """The sizes of a net of linear layers with at most one hidden one."""
+        nodes = [node for node in self.nodes if not isinstance(node, Flatten)]
+        if nodes and isinstance(nodes[-1], Step) and self.num_outputs == 1:
+            nodes = nodes[:-1]  # it keeps the sign, which is all that one output is asked for
+        match nodes:
+            case [Linear() as last]:
+                return Shallow(last.inputs, 0, last.outputs, 0, last.low, 0)
+            case [Linear() as first, Step() as active, Linear() as last]:
+                return Shallow(
+                    first.inputs, first.outputs, last.outputs, first.low, last.low, active.low
+                )
+            case _:
+                return None
+
+    @property
+    def perceptron_low(self) -> int | None:
+        """What a zero bit stands for, where the net is one linear threshold unit."""
+        net = self.shallow
+        alone = net is not None and net.num_hidden == 0 and net.num_outputs == 1
+        return net.low_output if net is not None and alone else None
+
+    @cached_property
+    def hidden(self) -> tuple[int, ...] | None:
+        """Units of each hidden layer, where the net is a multilayer perceptron; else None."""
+        layers = [node for node in self.nodes if not isinstance(node, Flatten)]
+        steps, linear = layers[1::2], layers[0::2]
+        fits = len(layers) % 2 == 1 and all(isinstance(node, Step) for node in steps)
+        sizes = [node.outputs for node in linear if isinstance(node, Linear)]
+        return tuple(sizes[:-1]) if fits and len(sizes) == len(linear) else None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all parts and constants: equal exactly where nets compute the same."""
+        digest = sha256(repr(tuple(self.input_shape)).encode())
+        for node in self.nodes:
+            digest.update((node.fingerprint if isinstance(node, Opaque) else repr(node)).encode())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Program) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
+        """Outputs of weight configurations.
+
+        bits (f, s, A) bool, or float32 in {0, 1} carrying a gradient, and x (f, s, …) float32
+        with f and s each 1 or full → (F, S, …).
+        """
+        first = 0
+        for node in self.nodes:
+            x = node.evaluate(bits[..., first : first + node.num_bits], x)
+            first += node.num_bits
+        return x
+
+    @cached_property
+    def scratch_floats(self) -> int:
+        """Floats that evaluating one configuration of one example holds."""
+        total = 2 * self.num_bits
+        for node, shape, after in zip(self.nodes, self.shapes, self.shapes[1:], strict=False):
+            total += node.scratch(shape) + 2 * math.prod(after)
+        return total
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON takes it; a net with opaque parts is told by its fingerprint alone."""
+        nodes = None if self.opaque else [node.to_dict() for node in self.nodes]
+        return {"input_shape": list(self.input_shape), "nodes": nodes}
+
+
+def linear_program(num_inputs: int, low: int, num_outputs: int = 1) -> Program:
+    """One linear layer; `low` is what a zero bit stands for."""
+    return Program((num_inputs,), (Linear(low, num_inputs, num_outputs),))
+
+
+def program_from_nodes(input_shape: Shape, nodes: Sequence[object]) -> Program:
+    """The program whose `to_dict` gave these; DataError for anything else."""
+    if len(nodes) > MAX_NODES:
+        raise DataError(f"the model has {len(nodes)} layers, at most {MAX_NODES} are read")
+    try:
+        program = Program(input_shape, tuple(node_from_dict(node) for node in nodes))
+        program.shapes  # noqa: B018 (checks that the parts fit together)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"the model's layers do not fit together: {error}") from None
+    return program
+
+
+def program_of(module: nn.Module | Program, input_shape: torch.Size | Shape) -> Program:
+    """The program of a module that reads examples of this shape.
+
+    Layers of `vitrail.nn` anywhere inside it own the bits; where there are none, weights and
+    biases of `nn.Linear` and `nn.Conv` layers do, read as ±1. Every other parameter and buffer is
+    a constant. The module is copied and put into eval mode: dropout passes everything, batch
+    norm uses what it has learned.
+    """
+    if isinstance(module, Program):
+        if tuple(input_shape) != module.input_shape:
+            raise ValueError(
+                f"the net reads examples of shape {module.input_shape}, got {tuple(input_shape)}"
+            )
+        return module
+    from vitrail.nn.trace import nodes_of
+
+    program = Program(tuple(input_shape), tuple(nodes_of(module)))
+    program.shapes  # noqa: B018 (says now where parts do not fit together)
+    return program

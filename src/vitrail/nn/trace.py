@@ -1,0 +1,138 @@
+"""From a torch module to the parts of a program."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import torch
+from torch import fx, nn
+
+from vitrail.nn import nodes
+from vitrail.nn.layers import Activation, BinaryLayer
+from vitrail.nn.nodes import Node, Shape
+from vitrail.nn.opaque import Opaque
+
+PLAIN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)  # own the bits where no binary layer does
+POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)
+PASSED = (nn.Identity, nn.modules.dropout._DropoutNd)  # in eval mode they change nothing
+LEAVES = ("weight", "bias", "latent")  # what a layer calls its weights
+
+Owners = tuple[type[nn.Module], ...]
+
+
+def nodes_of(module: nn.Module) -> list[Node]:
+    """The parts of a module, in order; one opaque part where they do not form a chain."""
+    module = copy.deepcopy(module).eval()
+    binary = any(isinstance(part, BinaryLayer) for part in module.modules())
+    owners: Owners = (BinaryLayer,) if binary else PLAIN
+    try:
+        parts = list(_chain(module))
+    except _NotAChainError:
+        return [_opaque(module, owners)]
+    layers = [id(part) for part in parts if isinstance(part, nn.Module) and list(part.parameters())]
+    if len(set(layers)) < len(layers):  # a layer used twice has its bits once
+        return [_opaque(module, owners)]
+    return [_node(part, owners) for part in parts if not isinstance(part, PASSED)]
+
+
+class _NotAChainError(Exception):
+    """The module's parts do not follow one another."""
+
+
+def _layer(module: nn.Module) -> bool:
+    """Whether a module is taken as it is, not opened up: ours and torch's, but for containers."""
+    home = type(module).__module__
+    return home == BinaryLayer.__module__ or (
+        home.startswith("torch.nn") and not isinstance(module, nn.Sequential)
+    )
+
+
+class _Tracer(fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return _layer(m)
+
+
+def _chain(module: nn.Module) -> Iterator[nn.Module | Node]:
+    """Layers one after another, own modules opened up."""
+    if type(module) is nn.Sequential:
+        for part in module:
+            yield from _chain(part)
+    elif _layer(module):
+        yield module
+    else:
+        yield from _opened(module)
+
+
+def _opened(module: nn.Module) -> Iterator[nn.Module | Node]:
+    """What an own module's `forward` calls, if that is one layer after another."""
+    try:
+        first, *calls, last = _Tracer().trace(module).nodes
+    except Exception as error:  # own code may fail in any way when it is only looked at
+        raise _NotAChainError from error
+    before = first
+    for node in [*calls, last]:
+        if node.all_input_nodes != [before]:
+            raise _NotAChainError
+        before = node
+    for node in calls:
+        if node.op == "call_module" and not node.kwargs:
+            yield module.get_submodule(str(node.target))
+        elif _flattens(node):
+            yield nodes.Flatten()
+        else:
+            raise _NotAChainError
+
+
+def _flattens(node: fx.Node) -> bool:
+    """Whether a call is x.flatten(1) or torch.flatten(x, 1)."""
+    called = node.target in (torch.flatten, "flatten")
+    return called and tuple(node.args[1:]) in ((1,), (1, -1)) and not node.kwargs
+
+
+def _node(part: nn.Module | Node, owners: Owners) -> Node:
+    """The part as a node that everybody knows, where it can be one; else as an opaque one."""
+    if isinstance(part, Node):
+        return part
+    known: Node | None = None
+    if isinstance(part, BinaryLayer | Activation):
+        known = part.node()
+    elif isinstance(part, nn.Flatten) and (part.start_dim, part.end_dim) == (1, -1):
+        known = nodes.Flatten()
+    elif isinstance(part, POOLS):
+        known = _pool(part)
+    elif isinstance(part, owners) and getattr(part, "bias", None) is None:
+        known = _plain(part)
+    return known or _opaque(part, owners)
+
+
+def _pool(part: nn.Module) -> Node | None:
+    rank = 1 + POOLS.index(type(part))
+
+    def sizes(name: str) -> Shape:
+        value = getattr(part, name)
+        return (value,) * rank if isinstance(value, int) else tuple(value)
+
+    plain = set(sizes("padding")) == {0} and set(sizes("dilation")) == {1}
+    if not plain or getattr(part, "ceil_mode", False) or getattr(part, "return_indices", False):
+        return None
+    return nodes.MaxPool(sizes("kernel_size"), sizes("stride"))
+
+
+def _plain(part: nn.Module) -> Node | None:
+    """torch's own layer without bias, its weights read as ±1."""
+    if isinstance(part, nn.Linear):
+        return nodes.Linear(-1, part.in_features, part.out_features)
+    if not isinstance(part, nn.Conv1d | nn.Conv2d | nn.Conv3d) or isinstance(part.padding, str):
+        return None
+    if part.groups > 1 or set(part.dilation) != {1} or part.padding_mode != "zeros":
+        return None
+    sizes = (part.kernel_size, part.stride, part.padding)
+    return nodes.Conv(-1, part.in_channels, part.out_channels, *sizes)
+
+
+def _opaque(part: nn.Module, owners: Owners) -> Opaque:
+    """A part known to its own module only; its bits are the weights of layers that own some."""
+    prefixes = [name for name, inner in part.named_modules() if isinstance(inner, owners)]
+    owned = {f"{prefix}.{leaf}".lstrip(".") for prefix in prefixes for leaf in LEAVES}
+    return Opaque(part, tuple(name for name, _ in part.named_parameters() if name in owned))
