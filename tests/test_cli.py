@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from vitrail.cli import main
-from vitrail.data import tables
+from vitrail.data import memory, tables
 from vitrail.model import load_model
 
 RNG = np.random.default_rng(0)
@@ -322,13 +322,13 @@ def test_a_file_that_is_no_model(data):
 
 
 def test_a_table_beyond_memory_is_refused_before_it_is_loaded(data, monkeypatch):
-    monkeypatch.setattr(tables, "available_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     sentence = one_line(call("fit", data, "--target", "class"))
     assert "of memory to load" in sentence
 
 
 def test_a_table_beyond_memory_is_still_predicted_on(model, data, monkeypatch):
-    monkeypatch.setattr(tables, "available_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     assert call("predict", model, data)[0] == 0
 
 

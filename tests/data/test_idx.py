@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as npst
 from idx_files import idx_bytes
 
 from vitrail.data import load_idx
+from vitrail.data.errors import DataError
 from vitrail.data.idx import max_pool, read_idx
 
 
@@ -100,6 +101,7 @@ GOOD = idx_bytes(np.zeros((2, 3, 3)))
         (GOOD[:7], "ends inside its header"),
         (GOOD[:-1], r"announces 18 values of shape \(2, 3, 3\) but holds 17"),
         (GOOD + b"\0", "but holds 19"),
+        (gzip.compress(GOOD + b"\0", mtime=0), "but holds more"),
         (idx_bytes(np.zeros((2, 3, 3)), kind=0x0D), "idx type 0x0d, expected unsigned bytes"),
         (idx_bytes(np.zeros(2)), r"has 1 axes, expected images .* swapped"),
         (gzip.compress(GOOD, mtime=0)[:-9], "damaged gzip file"),
@@ -115,7 +117,7 @@ def test_a_malformed_file_is_refused_with_its_name_and_fault(tmp_path, files, co
 
 
 def test_a_missing_file_is_named(tmp_path, files):
-    with pytest.raises(FileNotFoundError, match="nowhere is not there; check the path"):
+    with pytest.raises(DataError, match="nowhere not found; check the path"):
         load_idx(tmp_path / "nowhere", files[1])
 
 

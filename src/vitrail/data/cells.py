@@ -19,6 +19,8 @@ from vitrail.data.errors import DataError
 MISSING_WORDS = frozenset(
     {"", "?", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none", "nat"}
 )
+# Beyond the pixels of 181×181, or the genes of a man, memory and time go to columns alone.
+MAX_COLUMNS = 1 << 15
 TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # so that a flag reads alike from text and Parquet
 
 
@@ -157,12 +159,22 @@ def column_names(table: Any) -> list[str]:
         if len(shape) != 2:
             raise DataError(f"expected a table or a 2-D array (rows, columns), got shape {shape}")
         names = [f"x{i}" for i in range(shape[1])]
-    return unique_names([str(name) for name in names])
+    return checked_names([str(name) for name in names])
 
 
-def unique_names(names: list[str]) -> list[str]:
-    """The names, if no two are the same."""
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise DataError(f"column name {twice!r} occurs more than once; rename one of them")
+def checked_names(names: list[str], title: str = "") -> list[str]:
+    """The names, if no two are the same and there are not absurdly many."""
+    of_file = f"{title}: " * bool(title)
+    if len(names) > MAX_COLUMNS:
+        raise DataError(
+            f"{of_file}expected at most {MAX_COLUMNS:,} columns, found {len(names):,}; choose "
+            "those that matter, or make images smaller"
+        )
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(
+                f"{of_file}column name {name!r} occurs more than once; rename one of them"
+            )
+        seen.add(name)
     return names

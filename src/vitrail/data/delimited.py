@@ -1,32 +1,28 @@
-"""CSV and TSV: read in blocks, every cell kept as the text it was written as.
+"""CSV and TSV: opened once, read in blocks, every cell kept as the text it was written as.
 
-pyarrow splits the rows, fast and in constant memory; when it finds a fault, a second, slow pass
-finds the line to name.
+pyarrow splits the rows, fast and in constant memory. Only when it finds a fault is the file read
+again, slowly, to name the line.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import shutil
-import sys
-import tempfile
-import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from vitrail.data.cells import unique_names
+from vitrail.data.arrow import TEXT
+from vitrail.data.cells import checked_names
 from vitrail.data.errors import DataError
+from vitrail.data.files import Unpacked, is_stream
+from vitrail.data.lines import Lines, Row
 
 BLOCK_BYTES = 1 << 23  # a row must fit in a block; a dozen or so are in flight at once
-TEXT = pa.dictionary(pa.int32(), pa.string())
-GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BINARY = "is not a text table (it holds binary data); give CSV or TSV, or name it by its format"
 
 
@@ -41,97 +37,117 @@ class DelimitedFile:
     image_shape = None
 
     def __init__(self, path: str | Path, delimiter: str | None = None) -> None:
-        self.title = "standard input" if str(path) == "-" else str(path)
-        self._path = Path(path)
-        with ExitStack() as closing:
-            if is_stream(path):  # a table may have to be read twice
-                folder = closing.enter_context(tempfile.TemporaryDirectory())
-                self._path = _spooled(path, Path(folder))
-            with self._text() as (stream, _):
-                header = self._header_bytes(stream)
+        self._bytes = Unpacked(path)
+        self.title = self._bytes.title
+        self._stream = io.BufferedReader(self._bytes, 1 << 20)
+        try:
+            header = self._header_bytes()
             self.delimiter, self.names = self._parse_header(header, delimiter)
-            self._closing = closing.pop_all()
+        except BaseException:
+            self.close()
+            raise
+        self.lines = Lines(None if is_stream(path) else Path(path), self.delimiter)
 
     def close(self) -> None:
-        self._closing.close()
+        self._stream.close()
+
+    @property
+    def file_bytes(self) -> int | None:
+        return self._bytes.file_bytes
 
     @property
     def schema(self) -> pa.Schema:
         """All columns as dictionary-encoded text."""
         return pa.schema([(name, TEXT) for name in self.names])
 
-    def blocks_in_file(self) -> float:
-        """About how many blocks `blocks` will give; of a gzipped file, judged by its beginning."""
-        with self._text() as (stream, raw):
-            beginning = len(stream.read(BLOCK_BYTES))
-            return beginning / BLOCK_BYTES * self._path.stat().st_size / max(1, raw.tell())
+    def place(self, row: int) -> str:
+        """Where in the file a row of the table stands, rows counted from 0."""
+        return self.lines.place(row)
+
+    def expected_blocks(self) -> float:
+        """About how many blocks there are, judged by what has been read."""
+        total = self._bytes.total()
+        return 1.0 if total is None else total / BLOCK_BYTES
 
     def blocks(self) -> Iterator[pa.RecordBatch]:
-        """The rows, block by block; some blocks may be empty."""
+        """The rows, block by block; some blocks may be empty. Can be had once."""
         last_row = None
+        ragged: list[Any] = []
         try:
-            with self._text() as (stream, _):
-                self._header_bytes(stream)
-                if stream.peek(1):
-                    with self._open(stream) as reader:
-                        for block in reader:
-                            last_row = block.slice(block.num_rows - 1) if block else last_row
-                            yield block
+            if self._skip_blank_lines():
+                with self._open(ragged) as reader:
+                    for block in reader:
+                        last_row = block.slice(block.num_rows - 1) if block else last_row
+                        yield block
         except pa.ArrowInvalid as error:
-            self._explain(str(error))
-        if last_row is not None and "\n" in last_row.columns[-1][0].as_py():
-            self._explain(None)  # an unclosed quote swallows the rest of the file
+            raise self._fault(str(error), ragged) from None
+        # a quote that is never closed swallows the rest of the file
+        swallowed = last_row is not None and "\n" in last_row.columns[-1][0].as_py()
+        if swallowed and self._bytes.end != b'"':
+            raise self._fault("a quote is never closed", ragged)
 
-    def _open(self, stream: io.BufferedReader) -> arrow_csv.CSVStreamingReader:
+    def _open(self, ragged: list[Any]) -> arrow_csv.CSVStreamingReader:
+        def noted(row: Any) -> str:
+            ragged.append(row)
+            return "error"
+
         return arrow_csv.open_csv(
-            cast(BinaryIO, stream),
+            cast(BinaryIO, self._stream),
             read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.names),
-            parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=noted
+            ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=self.schema, strings_can_be_null=False
             ),
         )
 
-    @contextmanager
-    def _text(self) -> Iterator[tuple[io.BufferedReader, io.BufferedReader]]:
-        """The text from its beginning, less a byte order mark, and the file it comes from.
-
-        Each reading has a handle of its own: pyarrow reads ahead in the background, even when
-        nobody asks for more.
-        """
-        with open_file(self._path) as raw:
-            stream = raw
-            if raw.peek(2).startswith(GZIP_MAGIC):
-                stream = cast(io.BufferedReader, io.BufferedReader(gzip.GzipFile(fileobj=raw)))
-            try:
-                if stream.peek(3).startswith(b"\xef\xbb\xbf"):
-                    stream.read(3)
-                yield stream, raw
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    def _skip_blank_lines(self) -> bool:
+        """Go to the first line that is not blank; False where there is none."""
+        skipped = 0
+        while ahead := self._stream.peek(1):
+            blank = len(ahead) - len(ahead.lstrip(b"\r\n"))
+            skipped += len(self._stream.read(blank))
+            if blank < len(ahead):
+                return True
+            if skipped > BLOCK_BYTES:
                 raise DataError(
-                    f"{self.title} is a damaged gzip file ({error}); copy it again"
-                ) from None
+                    f"{self.title} has over {BLOCK_BYTES >> 20} MB of blank lines; "
+                    "expected a header row and data rows"
+                )
+        return False
 
-    def _header_bytes(self, stream: io.BufferedReader) -> bytes:
-        """The bytes up to the end of the header, which may have line breaks within quotes."""
-        header = b""
-        while not header.strip() or header.count(b'"') % 2:
-            line = stream.readline(BLOCK_BYTES)
-            if not line:
-                break
-            header += line
-        return header
+    def _header_bytes(self) -> bytes:
+        """The bytes of the header, which may have line breaks within quotes."""
+        if self._stream.peek(3).startswith(BYTE_ORDER_MARK):
+            self._stream.read(3)
+        self._skip_blank_lines()
+        line = self._stream.readline(BLOCK_BYTES)
+        size = len(line)
+        while line and not line.strip() and size < BLOCK_BYTES:  # a line of spaces
+            line = self._stream.readline(BLOCK_BYTES)
+            size += len(line)
+        lines, quotes = [line], line.count(b'"')
+        while quotes % 2 and size < BLOCK_BYTES and (line := self._stream.readline(BLOCK_BYTES)):
+            lines.append(line)
+            size += len(line)
+            quotes += line.count(b'"')
+        if quotes % 2:
+            raise DataError(f"{self.title}: a quote in the header is never closed; correct it")
+        return b"".join(lines)
 
     def _parse_header(self, header: bytes, delimiter: str | None) -> tuple[str, list[str]]:
         if not header.strip():
             raise DataError(f"{self.title} is empty; expected a header row and data rows")
         if b"\0" in header:
             raise DataError(f"{self.title} {BINARY}")
-        if header.count(b'"') % 2:
-            raise DataError(f"{self.title}: a quote in the header is never closed; correct it")
-        if not _is_text(header):
-            raise DataError(f"{self.title} is not UTF-8 text in its first line; save it as UTF-8")
-        text = header.decode().lstrip("\r\n")
+        try:
+            text = header.decode()
+        except UnicodeDecodeError:
+            raise DataError(
+                f"{self.title} is not UTF-8 text in its first line; save it as UTF-8"
+            ) from None
+        names: list[str] = []
         for candidate in delimiter or ",;\t":
             try:
                 rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=candidate))
@@ -144,71 +160,50 @@ class DelimitedFile:
                     f"{self.title} ends its lines with bare carriage returns; "
                     "save it with ordinary line ends"
                 )
-            if len(rows[0]) > 1:
-                return candidate, unique_names(rows[0])
-        return delimiter or ",", rows[0]
+            names = [name.strip() for name in rows[0]]
+            if len(names) > 1:
+                return candidate, checked_names(names, self.title)
+        return delimiter or ",", names
 
-    def _explain(self, fault: str | None) -> None:
-        """Find the line of the first fault; `fault` is what was noticed, None for a suspicion."""
-        with self._text() as (stream, _):
-            for number, line in enumerate(stream, 1):
-                if not _is_text(line):
-                    raise DataError(
-                        f"{self.title}, line {number}: not UTF-8 text; save the file as UTF-8"
-                    )
-        with self._text() as (stream, _):
-            lines = (line.decode() for line in stream)
-            rows = csv.reader(lines, delimiter=self.delimiter, strict=True)
-            last = 0
-            try:
-                for row in rows:
-                    if row and len(row) != len(self.names):
-                        raise DataError(
-                            f"{self.title}, line {rows.line_num}: expected {len(self.names)} "
-                            f"fields as in the header, found {len(row)}; correct the line"
-                        )
-                    last = rows.line_num
-            except csv.Error as error:
-                raise DataError(
-                    f"{self.title}, line {last + 1}: {error}; is a quote left open there?"
-                ) from None
-        if fault is not None:
-            raise DataError(f"{self.title} cannot be read as a table: {fault}")
+    def _fault(self, noticed: str, ragged: list[Any]) -> DataError:
+        """The first fault of the file with its line, or what was noticed of it."""
+        width = len(self.names)
+        last = None
+        for row in self.lines.rows():
+            if not row.is_text:
+                return DataError(
+                    f"{self.title}, line {row.first}: not UTF-8 text; save the file as UTF-8"
+                )
+            if row.width != width:
+                return self._ragged(row, width)
+            last = row
+        if last is not None and self._bytes.end != b'"' and last.last > last.first:
+            return DataError(
+                f"{self.title}, line {last.first}: a quote is opened there and never closed; "
+                "close it"
+            )
+        if ragged:
+            found = ragged[0]
+            return DataError(
+                f"{self.title}: expected {found.expected_columns} fields as in the header, found "
+                f"{found.actual_columns} in the row {found.text[:60]!r}; correct it"
+            )
+        if "straddling" in noticed:
+            return DataError(
+                f"{self.title} has a row of over {BLOCK_BYTES >> 20} MB; is a quote left open?"
+            )
+        return DataError(f"{self.title} cannot be read as a table: {' '.join(noticed.split())}")
 
-
-def open_file(path: str | Path) -> io.BufferedReader:
-    """The file, opened for reading bytes, or one sentence on why not."""
-    try:
-        return open(path, "rb")
-    except FileNotFoundError:
-        raise DataError(f"{path} not found; check the path") from None
-    except IsADirectoryError:
-        raise DataError(f"{path} is a folder; give a file") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}; check its permissions") from None
-
-
-def is_stream(path: str | Path) -> bool:
-    """Whether the path is `-` for standard input, a pipe or a device, which can be read once."""
-    path = Path(path)
-    return str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir())
-
-
-def _spooled(path: str | Path, folder: Path) -> Path:
-    """A file in the folder with all that the stream gives."""
-    spool = folder / "spool"
-    with spool.open("wb") as target:
-        if str(path) == "-":
-            shutil.copyfileobj(sys.stdin.buffer, target)
-        else:
-            with open_file(path) as source:
-                shutil.copyfileobj(source, target)
-    return spool
-
-
-def _is_text(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    def _ragged(self, row: Row, width: int) -> DataError:
+        if row.width is None:
+            return DataError(
+                f"{self.title}, line {row.first}: the row goes on beyond line {row.last}; is a "
+                "quote left open?"
+            )
+        remedy = "correct the line"
+        if row.last > row.first:
+            remedy = f"the row goes on to line {row.last}: is a quote left open?"
+        return DataError(
+            f"{self.title}, line {row.first}: expected {width} fields as in the header, "
+            f"found {row.width}; {remedy}"
+        )

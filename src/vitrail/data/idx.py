@@ -6,19 +6,21 @@ as a big-endian 32-bit integer, then the values, last axis fastest.
 
 from __future__ import annotations
 
-import gzip
-import zlib
+import io
 from math import prod
 from os import PathLike
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from vitrail.data.dataset import Coding, Dataset, brighter, encode, members, numbered
+from vitrail.data.errors import DataError
+from vitrail.data.files import Unpacked
+from vitrail.data.memory import check_size
 
 FULL_INTENSITY = 255
 UNSIGNED_BYTES = 8
-GZIP_MAGIC = b"\x1f\x8b"
 
 FilePath = str | PathLike[str]
 
@@ -42,7 +44,7 @@ def load_idx(
     ascending order.
     """
     if (test_images is None) != (test_labels is None):
-        raise ValueError(
+        raise DataError(
             "test_images and test_labels belong together, got only one of them; give both or none"
         )
     train_bits, train_labels = _read_bits(images, labels, pool, threshold)
@@ -51,13 +53,13 @@ def load_idx(
     else:
         test_bits, held_out = _read_bits(test_images, test_labels, pool, threshold)
         if test_bits.shape[1:] != train_bits.shape[1:]:
-            raise ValueError(
+            raise DataError(
                 f"{test_images} holds images of {test_bits.shape[1:]} after pooling, {images} of "
                 f"{train_bits.shape[1:]}; give test images of the size of the training images"
             )
     unknown = np.setdiff1d(held_out, train_labels)
     if unknown.size and pair is None:
-        raise ValueError(
+        raise DataError(
             f"{test_labels} has the label {unknown[0]}, which {labels} has not; "
             "give test labels of the training classes"
         )
@@ -96,52 +98,56 @@ def labelled_images(
 
 
 def read_idx(path: FilePath, axes: int) -> np.ndarray:
-    """The unsigned bytes of an idx file with that many axes, gzipped or not."""
+    """The unsigned bytes of an idx file with that many axes, gzipped or not.
+
+    The header is read first: what it announces must fit in memory, and be there.
+    """
     path = Path(path)
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path} is not there; check the path of the idx file") from None
-    if content.startswith(GZIP_MAGIC):
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(
-                f"{path} is a damaged gzip file ({error}); fetch or copy it again"
-            ) from None
-    if len(content) < 4 or content[:2] != b"\0\0":
-        raise ValueError(
+    counter = Unpacked(path)
+    with io.BufferedReader(counter) as stream:
+        shape = _read_shape(path, stream, axes)
+        announced, rest = prod(shape), counter.bytes_after(4 + 4 * axes)
+        what = f"{announced:,} values of shape {shape}"
+        if rest in (None, announced):
+            check_size(str(path), what, announced, counter.file_bytes)
+            content = stream.read(announced + 1)  # the one more tells that there is more
+            rest = len(content)
+        if rest != announced:
+            unknown = rest > announced and counter.bytes_after(0) is None
+            held = "more" if unknown else f"{rest:,}"
+            raise DataError(f"{path} announces {what} but holds {held}; fetch or copy it again")
+    return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def _read_shape(path: Path, stream: BinaryIO, axes: int) -> tuple[int, ...]:
+    start = stream.read(4)
+    if len(start) < 4 or start[:2] != b"\0\0":
+        raise DataError(
             f"{path} does not start like an idx file; give a file in MNIST's idx format, "
             "plain or gzipped"
         )
-    kind, found_axes = content[2], content[3]
+    kind, found_axes = start[2], start[3]
     if kind != UNSIGNED_BYTES:
-        raise ValueError(
+        raise DataError(
             f"{path} holds values of idx type {kind:#04x}, expected unsigned bytes "
             f"({UNSIGNED_BYTES:#04x}); convert it to bytes 0…{FULL_INTENSITY}"
         )
     if found_axes != axes:
         what = {1: "labels (1 axis)", 3: "images (3 axes)"}[axes]
-        raise ValueError(
+        raise DataError(
             f"{path} has {found_axes} axes, expected {what}; are images and labels swapped?"
         )
-    start = 4 + 4 * axes
-    if len(content) < start:
-        raise ValueError(f"{path} ends inside its header; fetch or copy it again")
-    shape = tuple(int(n) for n in np.frombuffer(content, ">u4", count=axes, offset=4))
-    if len(content) - start != prod(shape):
-        raise ValueError(
-            f"{path} announces {prod(shape)} values of shape {shape} but holds "
-            f"{len(content) - start}; fetch or copy it again"
-        )
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+    lengths = stream.read(4 * axes)
+    if len(lengths) < 4 * axes:
+        raise DataError(f"{path} ends inside its header; fetch or copy it again")
+    return tuple(int(n) for n in np.frombuffer(lengths, ">u4"))
 
 
 def max_pool(images: np.ndarray, size: int) -> np.ndarray:
     """The brightest pixel of each size×size block: (F, H, W) to (F, H/size, W/size)."""
     count, height, width = images.shape
     if size < 1 or height % size or width % size:
-        raise ValueError(
+        raise DataError(
             f"pool must divide the image size {height}×{width}, got {size}; "
             "pool=1 leaves images as they are"
         )
@@ -153,7 +159,7 @@ def _read_bits(
 ) -> tuple[np.ndarray, np.ndarray]:
     pixels, classes = read_idx(images, axes=3), read_idx(labels, axes=1)
     if len(pixels) != len(classes) or not len(pixels):
-        raise ValueError(
+        raise DataError(
             f"one label per image expected, got {len(pixels)} images in {images} and "
             f"{len(classes)} labels in {labels}; give the two files of one set"
         )

@@ -1,8 +1,15 @@
-"""How much memory this process may still take."""
+"""How much memory this process may still take, and how much a file may ask for."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from vitrail.data.errors import TableTooLargeError
+
+# A packed file may hold anything: a megabyte of zeros is a kilobyte. What a file unpacks to is
+# bounded by its size, so that a small one, damaged or meant badly, cannot take all of the memory.
+ANY_FILE_MAY_TAKE = 1 << 29
+TIMES_ITS_SIZE = 200
 
 # Where Linux says it: the machine's free memory, and a container's limit and use (v2, v1).
 MEMINFO = Path("/proc/meminfo")
@@ -23,6 +30,30 @@ def available_memory() -> int | None:
 def in_gigabytes(amount: int) -> str:
     """`12.3 GB`, as people read it."""
     return f"{amount / 1e9:.1f} GB"
+
+
+def most_bytes(file_bytes: int) -> int:
+    """What a file of that size may unpack to."""
+    return max(ANY_FILE_MAY_TAKE, TIMES_ITS_SIZE * file_bytes)
+
+
+def check_size(title: str, what: str, needed: int, file_bytes: int | None, held: int = 0) -> None:
+    """Raise a TableTooLargeError where loading `what` needs more bytes than there are or may be.
+
+    file_bytes  the size of the file, None where nobody knows
+    held        how many of the bytes needed are taken already
+    """
+    free = available_memory()
+    if free is not None and needed - held > free:
+        raise TableTooLargeError(
+            f"{title}: {what} need {in_gigabytes(needed)} of memory to load, "
+            f"{in_gigabytes(free)} is available; use a sample of the rows or fewer columns"
+        )
+    if file_bytes is not None and needed > most_bytes(file_bytes):
+        raise TableTooLargeError(
+            f"{title}: {file_bytes:,} bytes unpack to {what} ({in_gigabytes(needed)}), which is "
+            f"over {TIMES_ITS_SIZE} times their size; check the file, or save it unpacked"
+        )
 
 
 def _free_in_machine() -> int | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
@@ -12,10 +11,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from vitrail.data.cells import unique_names
-from vitrail.data.delimited import DelimitedFile, is_stream, open_file
-from vitrail.data.errors import DataError, listed
+from vitrail.data.arrow import plain_schema, plain_table, sentence
+from vitrail.data.cells import MAX_COLUMNS, checked_names
+from vitrail.data.delimited import DelimitedFile
+from vitrail.data.errors import DataError
+from vitrail.data.files import file_size, is_stream, open_file
 from vitrail.data.idx import read_idx
+from vitrail.data.npz import read_npz
 
 Format = Literal["csv", "tsv", "parquet", "npz", "idx"]
 SUFFIXES: dict[str, Format] = {
@@ -25,7 +27,6 @@ SUFFIXES: dict[str, Format] = {
     ".npz": "npz",
 }
 PARQUET_BLOCK_ROWS = 65_536
-INPUT_ARRAYS, LABEL_ARRAYS = ("X", "inputs"), ("y", "labels")  # the names looked for in NPZ files
 
 
 class Source(Protocol):
@@ -33,6 +34,7 @@ class Source(Protocol):
 
     label        the column of labels, where the file says which
     image_shape  (height, width) where the other columns are the pixels of an image, row by row
+    file_bytes   the size of the file, None where nobody knows
     """
 
     @property
@@ -42,14 +44,21 @@ class Source(Protocol):
     def image_shape(self) -> tuple[int, int] | None: ...
 
     @property
+    def file_bytes(self) -> int | None: ...
+
+    @property
     def schema(self) -> pa.Schema: ...
 
     def blocks(self) -> Iterator[pa.RecordBatch]:
-        """The rows from the first on, a block at a time; may be called again."""
+        """The rows from the first on, a block at a time; can be had once."""
         ...
 
-    def blocks_in_file(self) -> float:
+    def expected_blocks(self) -> float:
         """About how many blocks there are, so that the first tells the size of the whole."""
+        ...
+
+    def place(self, row: int) -> str:
+        """What a row, counted from 0, is called in the file: `line 17`, `row 3`."""
         ...
 
     def close(self) -> None: ...
@@ -62,50 +71,67 @@ class ParquetSource:
     image_shape = None
 
     def __init__(self, path: str | Path) -> None:
+        self._title = str(path)
         self._stream = open_file(path)
+        self.file_bytes = file_size(self._stream)
         try:
             self._file = parquet.ParquetFile(self._stream)
-            unique_names(self.schema.names)
-        except (pa.ArrowInvalid, OSError) as error:
+            self.schema = plain_schema(self._file.schema_arrow)
+            checked_names(self.schema.names, self._title)
+        except (pa.ArrowException, OSError) as error:
             self.close()
-            raise DataError(f"{path} cannot be read as Parquet: {_sentence(error)}") from None
-        except DataError:
+            raise self._damaged(error) from None
+        except BaseException:
             self.close()
             raise
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self._file.schema_arrow
-
     def blocks(self) -> Iterator[pa.RecordBatch]:
-        return self._file.iter_batches(PARQUET_BLOCK_ROWS)
+        try:
+            for block in self._file.iter_batches(PARQUET_BLOCK_ROWS):
+                yield from plain_table(pa.Table.from_batches([block])).to_batches()
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from None
 
-    def blocks_in_file(self) -> float:
+    def expected_blocks(self) -> float:
         return self._file.metadata.num_rows / PARQUET_BLOCK_ROWS
+
+    def place(self, row: int) -> str:
+        return f"row {row + 1}"
 
     def close(self) -> None:
         self._stream.close()
+
+    def _damaged(self, error: Exception) -> DataError:
+        return DataError(
+            f"{self._title} cannot be read as Parquet: {sentence(error)}; write it again"
+        )
 
 
 class ArraySource:
     """Inputs (rows, columns) or images (rows, height, width), and perhaps labels (rows,)."""
 
+    file_bytes = None
+
     def __init__(
         self, title: str, inputs: np.ndarray, label: str | None, labels: np.ndarray | None
     ) -> None:
         self.label = None if labels is None else label
-        self.image_shape = None
-        if inputs.ndim == 3:
-            self.image_shape = (inputs.shape[1], inputs.shape[2])
-            names = [f"r{row}c{column}" for row, column in np.ndindex(self.image_shape)]
-        elif inputs.ndim == 2:
-            names = [f"x{column}" for column in range(inputs.shape[1])]
-        else:
+        self.image_shape = (inputs.shape[1], inputs.shape[2]) if inputs.ndim == 3 else None
+        if inputs.ndim not in (2, 3):
             raise DataError(
                 f"{title}: expected inputs of shape (rows, columns) or (rows, height, width), "
                 f"found {inputs.shape}; reshape them"
             )
-        columns = list(np.ascontiguousarray(inputs.reshape(len(inputs), len(names)).T))
+        width = prod(inputs.shape[1:])
+        if not 0 < width <= MAX_COLUMNS:
+            raise DataError(
+                f"{title}: expected from 1 to {MAX_COLUMNS:,} inputs a row, found "
+                f"{'×'.join(map(str, inputs.shape[1:]))}; choose columns, or make images smaller"
+            )
+        names = [f"x{column}" for column in range(width)]
+        if self.image_shape is not None:
+            names = [f"r{row}c{column}" for row, column in np.ndindex(self.image_shape)]
+        columns = list(np.ascontiguousarray(inputs.reshape(len(inputs), width).T))
         if labels is not None:
             if labels.shape != inputs.shape[:1]:
                 raise DataError(
@@ -114,19 +140,23 @@ class ArraySource:
                 )
             names, columns = [*names, str(label)], [*columns, labels]
         try:
-            self._batch = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), names)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataError(f"{title} cannot be read as a table: {_sentence(error)}") from None
+            held = pa.Table.from_arrays(list(map(pa.array, columns)), names)
+            self._table = plain_table(held)
+        except (pa.ArrowException, UnicodeError) as error:
+            raise DataError(f"{title} cannot be read as a table: {sentence(error)}") from None
 
     @property
     def schema(self) -> pa.Schema:
-        return self._batch.schema
+        return self._table.schema
 
     def blocks(self) -> Iterator[pa.RecordBatch]:
-        yield self._batch
+        yield from self._table.to_batches()
 
-    def blocks_in_file(self) -> float:
+    def expected_blocks(self) -> float:
         return 1.0
+
+    def place(self, row: int) -> str:
+        return f"row {row + 1}"
 
     def close(self) -> None:
         pass
@@ -145,7 +175,7 @@ def open_source(path: str | Path, kind: Format | None = None) -> Source:
         raise DataError(f"{kind} cannot be read from standard input; give a file, or CSV")
     if kind == "parquet":
         return ParquetSource(path)
-    return _open_npz(path) if kind == "npz" else _open_idx(Path(path))
+    return ArraySource(str(path), *read_npz(path)) if kind == "npz" else _open_idx(Path(path))
 
 
 def file_format(path: str | Path) -> Format:
@@ -153,41 +183,18 @@ def file_format(path: str | Path) -> Format:
     path = Path(path)
     if is_stream(path):
         return "csv"
-    open_file(path).close()  # that it is not there is said before that its name tells nothing
     name = path.name.casefold().removesuffix(".gz")
     if "idx" in name and "ubyte" in name:
         return "idx"
     suffix = Path(name).suffix
     if suffix not in SUFFIXES:
+        if not path.is_file():
+            open_file(path).close()  # that it is not there is said before its name tells nothing
         raise DataError(
             f"cannot tell the format of {path} from its name; expected it to end in "
             f"{', '.join(SUFFIXES)} or idx3-ubyte: rename it"
         )
     return SUFFIXES[suffix]
-
-
-def _open_npz(path: str | Path) -> ArraySource:
-    with open_file(path) as stream:
-        if not zipfile.is_zipfile(stream):
-            raise DataError(f"{path} is no NPZ archive; save it with numpy.savez(path, X=…, y=…)")
-        try:
-            with np.load(stream, allow_pickle=False) as archive:
-                names = list(archive.files)
-                inputs = next((name for name in INPUT_ARRAYS if name in names), None)
-                labels = next((name for name in LABEL_ARRAYS if name in names), None)
-                if inputs is None:
-                    raise DataError(
-                        f"{path}: expected an array named X or inputs, found {listed(names)}; "
-                        "save it with numpy.savez(path, X=…, y=…)"
-                    )
-                arrays = archive[inputs], None if labels is None else archive[labels]
-        except DataError:
-            raise
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error):
-            raise DataError(
-                f"{path} holds damaged arrays or arrays of objects; save plain numbers or text"
-            ) from None
-    return ArraySource(str(path), arrays[0], labels, arrays[1])
 
 
 def _open_idx(path: Path) -> ArraySource:
@@ -196,7 +203,3 @@ def _open_idx(path: Path) -> ArraySource:
     beside = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
     labels = read_idx(beside, axes=1) if beside != path and beside.exists() else None
     return ArraySource(str(path), images, "label", labels)
-
-
-def _sentence(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")

@@ -6,7 +6,7 @@ back verbatim. pyarrow holds the columns; one comes out as a numpy array when as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,12 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from vitrail.data.cells import Cells, parse_levels, read_cells
-from vitrail.data.errors import DataError, TableTooLargeError, listed
-from vitrail.data.memory import available_memory, in_gigabytes
+from vitrail.data.errors import DataError, counted, listed
+from vitrail.data.memory import check_size
 from vitrail.data.sources import Format, Source, open_source
 
 BATCH_ROWS = 65_536
 LOADING_COPIES = 2  # joining blocks and their dictionaries holds the table twice for a while
+
+
+def place_in_table(row: int) -> str:
+    """What a row is called that stands in no file."""
+    return f"row {row + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +34,19 @@ class Table:
     """Named columns of equal length.
 
     arrow        the columns
-    start        the place of the first row in its file, counted from 0, when read in batches
     label        the column of labels, where the file says which (NPZ, idx)
     image_shape  (height, width) where the other columns are the pixels of an image, row by row
+    start        the place of the first row in its file, counted from 0, when read in batches
+    rows         the place of every row in its file, where some were taken out
+    place_of     what a row of the file is called in a sentence
     """
 
     arrow: pa.Table
-    start: int = 0
     label: str | None = None
     image_shape: tuple[int, int] | None = None
+    start: int = 0
+    rows: np.ndarray | None = None
+    place_of: Callable[[int], str] = place_in_table
 
     @property
     def columns(self) -> list[str]:
@@ -50,7 +59,7 @@ class Table:
     def __getitem__(self, name: str) -> np.ndarray:
         """A column, (rows,): numbers as numbers, text as objects, None or NaN where missing."""
         self._require(name)
-        chunks = [_to_numpy(chunk) for chunk in self.arrow.column(name).chunks]
+        chunks = [_to_numpy(chunk, name) for chunk in self.arrow.column(name).chunks]
         return np.concatenate(chunks) if chunks else np.empty(0, object)
 
     def cells(self, name: str) -> Cells:
@@ -60,10 +69,14 @@ class Table:
         if not pa.types.is_dictionary(column.type) or not column.num_chunks:
             return read_cells(self[name], name)
         column = column.unify_dictionaries()
-        levels, codes = zip(*map(_levels, column.chunks), strict=True)
-        codes = np.concatenate(codes)
-        used = np.bincount(codes, minlength=len(levels[0])) > 0  # part of a table has only some
-        return parse_levels(levels[0][used], (np.cumsum(used) - 1)[codes], name)
+        parts = [_levels(chunk, name) for chunk in column.chunks]
+        levels, codes = parts[0][0], np.concatenate([codes for _, codes in parts])
+        used = np.bincount(codes, minlength=len(levels)) > 0  # part of a table has only some
+        return parse_levels(levels[used], (np.cumsum(used) - 1)[codes], name)
+
+    def place(self, row: int) -> str:
+        """What a row, counted from 0, is called in its file: `line 17`, `row 3`."""
+        return self.place_of(self.start + row if self.rows is None else int(self.rows[row]))
 
     def without(self, *names: str) -> Table:
         """The table less some columns."""
@@ -73,7 +86,9 @@ class Table:
 
     def take(self, rows: Any) -> Table:
         """The rows with the given indices, in that order."""
-        return replace(self, arrow=self.arrow.take(pa.array(np.asarray(rows, np.int64))), start=0)
+        rows = np.asarray(rows, np.int64)
+        origin = self.start + rows if self.rows is None else self.rows[rows]
+        return replace(self, arrow=self.arrow.take(pa.array(rows)), rows=origin)
 
     def with_columns(self, columns: Mapping[str, Any]) -> Table:
         """The table with further columns on the right."""
@@ -89,33 +104,22 @@ class Table:
             raise DataError(f"column {name!r} not found; columns are: {listed(self.columns, 20)}")
 
 
-@dataclass(frozen=True)
-class TableSize:
-    """About how large a table is: rows, columns, and the bytes of memory that loading it takes."""
-
-    rows: int
-    columns: int
-    loading: int
-
-
 def read_table(path: str | Path, kind: Format | None = None) -> Table:
     """The whole table, or a TableTooLargeError before loading what memory cannot hold.
 
     The format is told by the file's name unless given: .csv and .tsv (gzipped or not), .parquet,
     .npz with arrays X and y or inputs and labels, MNIST's idx files; `-` is CSV from standard
-    input.
+    input. The file is opened once and read once.
     """
     with closing(open_source(path, kind)) as source:
-        size = _size(source)
-        available = available_memory()
-        if available is not None and size.loading > available:
-            raise TableTooLargeError(
-                f"{path}: about {size.rows:,} rows × {size.columns} columns need "
-                f"{in_gigabytes(size.loading)} of memory to load, {in_gigabytes(available)} is "
-                "available; use a sample of the rows or fewer columns"
-            )
-        arrow = pa.Table.from_batches(source.blocks(), source.schema).unify_dictionaries()
-        return Table(arrow, 0, source.label, source.image_shape)
+        blocks, rows, held = [], 0, 0
+        for block in source.blocks():
+            if block.num_rows:
+                blocks.append(block)
+                rows, held = rows + block.num_rows, held + block.nbytes
+                _check_size(str(path), source, len(blocks), rows, held)
+        arrow = pa.Table.from_batches(blocks, source.schema).unify_dictionaries()
+        return Table(arrow, source.label, source.image_shape, place_of=source.place)
 
 
 def iter_table(
@@ -129,38 +133,40 @@ def iter_table(
     """
     with closing(open_source(path, kind)) as source:
         start = 0
+        empty = Table(
+            source.schema.empty_table(), source.label, source.image_shape, place_of=source.place
+        )
         for block in source.blocks():
             for first in range(0, block.num_rows, batch_rows):
                 arrow = pa.Table.from_batches([block.slice(first, batch_rows)])
-                yield Table(arrow, start, source.label, source.image_shape)
+                yield replace(empty, arrow=arrow, start=start)
                 start += len(arrow)
         if start == 0:
-            yield Table(source.schema.empty_table(), 0, source.label, source.image_shape)
+            yield empty
 
 
-def table_size(path: str | Path, kind: Format | None = None) -> TableSize:
-    """How large a file's table is, judged by its first rows; standard input would be used up."""
-    with closing(open_source(path, kind)) as source:
-        return _size(source)
+def _check_size(title: str, source: Source, blocks: int, rows: int, held: int) -> None:
+    """Refuse, as soon as the blocks so far tell it, what memory cannot hold."""
+    more = max(1.0, source.expected_blocks() / blocks)
+    what = f"about {counted(int(rows * more), 'row')} × {counted(len(source.schema), 'column')}"
+    check_size(title, what, int(held * more * LOADING_COPIES), source.file_bytes, held)
 
 
-def _size(source: Source) -> TableSize:
-    first = next((block for block in source.blocks() if block.num_rows), None)
-    rows, held = (first.num_rows, first.nbytes) if first is not None else (0, 0)
-    blocks = max(1.0, source.blocks_in_file())
-    return TableSize(int(rows * blocks), len(source.schema), int(held * blocks * LOADING_COPIES))
-
-
-def _levels(column: pa.DictionaryArray) -> tuple[np.ndarray, np.ndarray]:
+def _levels(column: pa.DictionaryArray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """The distinct values, None last for rows without one, and each row's place among them."""
-    levels = np.array([*column.dictionary.to_pylist(), None], object)
-    return levels, column.indices.fill_null(len(levels) - 1).to_numpy()
+    try:
+        values = column.dictionary.to_pylist()
+    except UnicodeDecodeError:
+        raise DataError(
+            f"column {name!r} holds text that is not UTF-8; write the file again as UTF-8"
+        ) from None
+    levels = np.empty(len(values) + 1, object)
+    levels[:-1] = values
+    return levels, column.indices.fill_null(len(values)).to_numpy()
 
 
-def _to_numpy(column: pa.Array) -> np.ndarray:
+def _to_numpy(column: pa.Array, name: str) -> np.ndarray:
     if isinstance(column, pa.DictionaryArray):
-        levels, codes = _levels(column)
+        levels, codes = _levels(column, name)
         return levels[codes]
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
     return column.to_numpy(zero_copy_only=False)
