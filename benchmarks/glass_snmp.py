@@ -86,13 +86,13 @@ def main() -> None:
 
     if not args.no_rivals:
         bp = belief_propagation
-        longer = Stage("sbp", bp(update(SAMPLES), damping=0.2), 2 * STEPS)
+        longer = Stage("sbp", bp(update(SAMPLES), damping=0.8), 2 * STEPS)
         plain = run_stages([longer], graph, seed=args.seed)
         spent["SBP, same steps"] = (plain.evaluations, plain.seconds)
         columns["SBP 40 steps"] = plain.best_accuracy
 
-        richer = bp(update(SAMPLES * SURVEY_SAMPLES), damping=0.2)
-        both = [Stage("sbp", bp(update(SAMPLES), damping=0.2), STEPS), Stage("more", richer, STEPS)]
+        richer = bp(update(SAMPLES * SURVEY_SAMPLES), damping=0.8)
+        both = [Stage("sbp", bp(update(SAMPLES), damping=0.8), STEPS), Stage("more", richer, STEPS)]
         rich = run_stages(both, graph, seed=args.seed)
         spent["SBP, same steps and evaluations"] = (rich.evaluations, rich.seconds)
         columns["SBP 500 best"] = rich.best_accuracy
@@ -104,7 +104,7 @@ def main() -> None:
         columns["SBP looking"] = looked.best_accuracy
 
         again = [
-            Stage(f"seed {number}", bp(update(SAMPLES), damping=0.2), STEPS)
+            Stage(f"seed {number}", bp(update(SAMPLES), damping=0.8), STEPS)
             for number in range(SURVEY_SAMPLES + 1)
         ]
         anew = run_stages(again, graph, seed=args.seed, max_evaluations=found.evaluations)

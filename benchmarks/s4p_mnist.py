@@ -1,6 +1,6 @@
 """S4P on MNIST 3-vs-5 with a linear net: best training accuracy, time and peak memory.
 
-python benchmarks/s4p_mnist.py [--epochs 2] [--beta 1] [--damping 0.1] [--samples 5] ...
+python benchmarks/s4p_mnist.py [--epochs 2] [--beta 1] [--damping 0.9] [--samples 5] ...
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=2)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--beta", type=float, default=1.0)
-    parser.add_argument("--damping", type=float, default=0.1)
+    parser.add_argument("--damping", type=float, default=0.9)
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--survey-samples", type=int, default=100)
     parser.add_argument("--bins", type=int, default=201)

@@ -22,7 +22,7 @@ def main() -> None:
     """Train for as many steps as each picture shows."""
     data = mnist(pair=(3, 5))
     graph = factor_graph(perceptron(data.inputs, data.labels, beta=3.0))
-    solver = belief_propagation(flip(samples=5), damping=0.1, batch=128)
+    solver = belief_propagation(flip(samples=5), damping=0.9, batch=128)
     pictures: dict[str, np.ndarray] = {}
     for steps in STEPS:
         solution = run(solver, graph, seed=0, max_steps=steps)

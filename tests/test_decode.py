@@ -22,7 +22,7 @@ def digits() -> tuple[FactorGraph, torch.Tensor]:
     data = mnist(pair=(3, 5))
     inputs, labels = torch.as_tensor(data.inputs[:60]), torch.as_tensor(data.labels[:60])
     graph = factor_graph(perceptron(inputs.flatten(1), labels, beta=2.0))
-    solver = belief_propagation(closed_form("gaussian"), damping=0.2)
+    solver = belief_propagation(closed_form("gaussian"), damping=0.8)
     return graph, torch.logit(run(solver, graph, max_steps=5).marginals)
 
 

@@ -15,7 +15,7 @@ from vitrail.updates import flip
 
 PAIR = mnist(pair=(3, 5)).take(640, seed=0)
 SOLVERS = {
-    "belief propagation": belief_propagation(flip(5), damping=0.1, batch=BATCH),
+    "belief propagation": belief_propagation(flip(5), damping=0.9, batch=BATCH),
     "straight-through": straight_through(batch=BATCH),
 }
 

@@ -259,7 +259,7 @@ FAULTS = {
     "unknown multiclass 'ovr'": {"multiclass": "ovr"},
     "unknown inputs 'ternary'": {"inputs": "ternary"},
     "beta must be positive": {"beta": -1.0},
-    "damping is the weight": {"damping": 3.0},
+    "damping is the share": {"damping": 3.0},
     "epochs must be a whole number": {"epochs": 0},
     "bias must be at least 0": {"bias": -1},
     "a hidden layer must be at least 1": {"hidden": (0,)},

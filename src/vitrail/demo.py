@@ -41,7 +41,7 @@ def race(seed: int = 0) -> list[Result]:
     """Train the same net on the same batches by belief propagation and by straight-through."""
     pair = mnist(pair=(3, 5))
     solvers = {
-        "belief propagation": belief_propagation(flip(5), damping=0.1, batch=BATCH),
+        "belief propagation": belief_propagation(flip(5), damping=0.9, batch=BATCH),
         "straight-through": straight_through(batch=BATCH),
     }
     return [train(name, solver, pair, seed) for name, solver in solvers.items()]

@@ -51,7 +51,7 @@ class Plan:
     update: str
     samples: int  # draws of the update, where it draws
     beta: float
-    damping: float
+    damping: float  # share of the old message that is kept
     batch: int | None
     epochs: int
     restarts: int
@@ -145,9 +145,9 @@ def _gradient(problem: Problem) -> Plan:
 
 
 def _surveys(name: str) -> Callable[[Problem], Plan]:
-    """The paper's surveys: every factor at every step, strong damping."""
+    """The paper's surveys: every factor at every step, little damping."""
     return lambda problem: replace(
-        _sampled(problem), solver=name, beta=3.0, damping=0.8, batch=None, epochs=20
+        _sampled(problem), solver=name, beta=3.0, damping=0.2, batch=None, epochs=20
     )
 
 

@@ -21,7 +21,7 @@ LINEAR: dict[str, Any] = {
     "beta": 5.0,
     "module": None,
     "samples": 5,
-    "damping": 0.2,
+    "damping": 0.8,
     "batch_size": 8,
     "epochs": 3,
     "restarts": 1,

@@ -40,7 +40,7 @@ def _portfolio(
     stages = portfolio(
         graph,
         names,
-        passing=Passing(messages, damping=0.2, batch=8, epochs=3),
+        passing=Passing(messages, damping=0.8, batch=8, epochs=3),
         update=update,
         rate=rate,
         attempts=attempts,
@@ -139,7 +139,7 @@ ROWS: Rows = {
                 "second",
                 belief_propagation(
                     flip(16, smoothing=0.0, memory=MEMORY, backend="torch"),
-                    damping=constant(0.2, on="probability"),
+                    damping=constant(0.8, on="probability"),
                     batch=4,
                     prior_scale=0.1,
                 ),

@@ -26,7 +26,7 @@ ROWS: Rows = {
     "exact one hidden": lambda: found(
         belief_propagation(
             exact(memory=MEMORY),
-            damping=constant(0.2, on="log_odds"),
+            damping=constant(0.8, on="log_odds"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -37,7 +37,7 @@ ROWS: Rows = {
     "convolution linear hard": lambda: found(
         belief_propagation(
             closed_form("convolution", memory=MEMORY),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.2, on="probability"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -48,7 +48,7 @@ ROWS: Rows = {
     "convolution weighted soft batches": lambda: found(
         belief_propagation(
             closed_form("convolution", memory=MEMORY),
-            damping=constant(0.3, on="probability"),
+            damping=constant(0.7, on="probability"),
             batch=5,
             prior_scale=0.2,
         ),
@@ -71,7 +71,7 @@ ROWS: Rows = {
     "gaussian unequal batches log-odds": lambda: found(
         belief_propagation(
             closed_form("gaussian", memory=MEMORY),
-            damping=constant(0.25, on="log_odds"),
+            damping=constant(0.75, on="log_odds"),
             batch=4,
             prior_scale=0.1,
         ),
@@ -83,7 +83,7 @@ ROWS: Rows = {
     "pinned linear 0/1 weights": lambda: found(
         belief_propagation(
             pinned(5, memory=MEMORY),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -94,7 +94,7 @@ ROWS: Rows = {
     "pinned two hidden hard": lambda: found(
         belief_propagation(
             pinned(2, memory=MEMORY),
-            damping=constant(0.2, on="log_odds"),
+            damping=constant(0.8, on="log_odds"),
             batch=4,
             prior_scale=0.1,
         ),
@@ -105,7 +105,7 @@ ROWS: Rows = {
     "flip linear numba": lambda: found(
         belief_propagation(
             flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -116,7 +116,7 @@ ROWS: Rows = {
     "flip linear torch smoothed": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.5, memory=MEMORY, backend="torch"),
-            damping=constant(0.1, on="probability"),
+            damping=constant(0.9, on="probability"),
             batch=8,
             prior_scale=0.1,
         ),
@@ -127,7 +127,7 @@ ROWS: Rows = {
     "flip spelled linear": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=6,
             prior_scale=0.1,
         ),
@@ -138,7 +138,7 @@ ROWS: Rows = {
     "flip unequal numba": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=4,
             prior_scale=0.1,
         ),
@@ -149,7 +149,7 @@ ROWS: Rows = {
     "flip one hidden numba": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=8,
             prior_scale=0.1,
         ),
@@ -160,7 +160,7 @@ ROWS: Rows = {
     "flip one hidden 0/1 weights torch": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.2, on="log_odds"),
+            damping=constant(0.8, on="log_odds"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -171,7 +171,7 @@ ROWS: Rows = {
     "flip one hidden classes": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=6,
             prior_scale=0.1,
         ),
@@ -182,7 +182,7 @@ ROWS: Rows = {
     "flip linear classes": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -193,7 +193,7 @@ ROWS: Rows = {
     "flip conv": lambda: found(
         belief_propagation(
             flip(2, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=4,
             prior_scale=0.1,
         ),
@@ -204,7 +204,7 @@ ROWS: Rows = {
     "flip black box": lambda: found(
         belief_propagation(
             flip(16, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -223,7 +223,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="numba",
             ),
-            damping=constant(0.1, on="probability"),
+            damping=constant(0.9, on="probability"),
             batch=8,
             prior_scale=0.1,
         ),
@@ -242,7 +242,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="numba",
             ),
-            damping=constant(0.3, on="probability"),
+            damping=constant(0.7, on="probability"),
             batch=6,
             prior_scale=1.0,
         ),
@@ -261,7 +261,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="torch",
             ),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=6,
             prior_scale=1.0,
         ),
@@ -280,7 +280,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="numba",
             ),
-            damping=constant(0.1, on="probability"),
+            damping=constant(0.9, on="probability"),
             batch=8,
             prior_scale=0.1,
         ),
@@ -299,7 +299,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="torch",
             ),
-            damping=constant(0.1, on="log_odds"),
+            damping=constant(0.9, on="log_odds"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -318,7 +318,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="torch",
             ),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=6,
             prior_scale=0.1,
         ),
@@ -329,7 +329,7 @@ ROWS: Rows = {
     "flip own module": lambda: found(
         belief_propagation(
             flip(3, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=5,
             prior_scale=0.1,
         ),
@@ -340,7 +340,7 @@ ROWS: Rows = {
     "pooled linear": lambda: found(
         belief_propagation(
             pooled(256, smoothing=1.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.8, on="probability"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -352,7 +352,7 @@ ROWS: Rows = {
     "pooled two hidden batches": lambda: found(
         belief_propagation(
             pooled(128, smoothing=1.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.1, on="probability"),
+            damping=constant(0.9, on="probability"),
             batch=8,
             prior_scale=0.1,
         ),

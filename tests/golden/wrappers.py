@@ -28,7 +28,7 @@ DAMPINGS: Rows = {
     "adaptive damping on probability": lambda: found(
         belief_propagation(
             flip(8, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=adaptive(4, low=0.01, first=0.5, on="probability"),
+            damping=adaptive(4, high=0.99, first=0.5, on="probability"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -39,7 +39,7 @@ DAMPINGS: Rows = {
     "adaptive damping on log-odds": lambda: found(
         belief_propagation(
             flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
-            damping=adaptive(3, low=0.05, first=0.25, on="log_odds"),
+            damping=adaptive(3, high=0.95, first=0.75, on="log_odds"),
             batch=8,
             prior_scale=0.1,
         ),
@@ -50,7 +50,7 @@ DAMPINGS: Rows = {
     "scheduled damping on probability": lambda: found(
         belief_propagation(
             closed_form("convolution", memory=MEMORY),
-            damping=scheduled(lambda step: 2.0 ** -(1 + step % 3), on="probability"),
+            damping=scheduled(lambda step: 1 - 2.0 ** -(1 + step % 3), on="probability"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -69,7 +69,7 @@ DAMPINGS: Rows = {
                 memory=MEMORY,
                 backend="numba",
             ),
-            damping=scheduled(lambda step: 0.5 if step < 4 else 0.125, on="log_odds"),
+            damping=scheduled(lambda step: 0.5 if step < 4 else 0.875, on="log_odds"),
             batch=None,
             prior_scale=0.1,
         ),
@@ -101,7 +101,7 @@ WRAPPERS: Rows = {
         reinforced(
             belief_propagation(
                 flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
-                damping=constant(0.3, on="probability"),
+                damping=constant(0.7, on="probability"),
                 batch=10,
                 prior_scale=0.1,
             ),
@@ -118,7 +118,7 @@ WRAPPERS: Rows = {
         annealed(
             belief_propagation(
                 flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
-                damping=constant(0.2, on="probability"),
+                damping=constant(0.8, on="probability"),
                 batch=8,
                 prior_scale=0.1,
             ),
@@ -140,7 +140,7 @@ WRAPPERS: Rows = {
                     memory=MEMORY,
                     backend="numba",
                 ),
-                damping=constant(0.2, on="probability"),
+                damping=constant(0.8, on="probability"),
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -154,7 +154,7 @@ WRAPPERS: Rows = {
         decimated(
             belief_propagation(
                 closed_form("convolution", memory=MEMORY),
-                damping=constant(0.7, on="probability"),
+                damping=constant(0.3, on="probability"),
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -184,12 +184,12 @@ WRAPPERS: Rows = {
         steady(
             belief_propagation(
                 closed_form("convolution", memory=MEMORY),
-                damping=held(1.0, on="probability"),
+                damping=held(0.0, on="probability"),
                 batch=None,
                 prior_scale=0.1,
             ),
-            low=0.01,  # damping
-            high=1.0,  # damping
+            low=0.0,  # damping
+            high=0.99,  # damping
             cut=0.5,
             grow=1.02,
         ),
@@ -203,12 +203,12 @@ WRAPPERS: Rows = {
                 steady(
                     belief_propagation(
                         flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
-                        damping=held(0.3, on="log_odds"),
+                        damping=held(0.7, on="log_odds"),
                         batch=None,
                         prior_scale=0.1,
                     ),
-                    low=0.05,  # damping
-                    high=0.8,  # damping
+                    low=0.2,  # damping
+                    high=0.95,  # damping
                     cut=0.6,
                     grow=1.1,
                 ),

@@ -229,7 +229,7 @@ def test_an_empty_batch_has_no_messages():
 def surveys_after(graph, steps=2, survey_samples=5):
     """State and reports of steps of S4P."""
     inner, variable = flip(3, backend="torch"), gaussian()
-    solver = s4p(inner, survey_samples=survey_samples, bins=11, variable=variable, damping=0.7)
+    solver = s4p(inner, survey_samples=survey_samples, bins=11, variable=variable, damping=0.3)
     feedback = Feedback(
         torch.zeros(1, dtype=torch.float64, device=DEVICE),
         torch.ones(1, dtype=torch.bool, device=DEVICE),

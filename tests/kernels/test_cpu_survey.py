@@ -19,7 +19,7 @@ def stepped(graph, backend, steps, batch=None, samples=5, bins=21, survey_sample
         bins=bins,
         variable=gaussian(),
         batch=batch,
-        damping=0.7,
+        damping=0.3,
     )
     feedback = Feedback(
         torch.zeros(graph.num_problems, dtype=torch.float64),

@@ -30,6 +30,7 @@ from vitrail.solvers import (
     run,
     scheduled,
 )
+from vitrail.solvers.damping import weight_of_new
 from vitrail.updates import closed_form, exact, flip
 
 
@@ -50,7 +51,7 @@ def random_tree(seed: int, num_variables: int, beta: float = math.inf):
 
 
 def plain(update=None):
-    return belief_propagation(update or exact(), damping=1.0, prior_scale=0.0)
+    return belief_propagation(update or exact(), damping=0.0, prior_scale=0.0)
 
 
 @given(st.integers(0, 10_000), st.integers(2, 7), st.sampled_from([1.0, 4.0, math.inf]))
@@ -87,7 +88,7 @@ def test_a_step_on_a_loopy_graph_is_the_definition():
 
 def test_beliefs_kept_incrementally_do_not_drift():
     graph = factor_graph(random_perceptron(0, 40, 9, 2.0, "bipolar"))
-    solver = belief_propagation(flip(3), damping=0.3, batch=7)
+    solver = belief_propagation(flip(3), damping=0.7, batch=7)
     solution = run(solver, graph, max_steps=200)
     state = solution.state
     assert torch.equal(state.belief, state.prior + state.messages[0].double().sum(0))
@@ -173,7 +174,7 @@ def test_solved_problems_are_frozen_and_stop_the_run():
 
 def test_the_best_configuration_is_never_lost():
     graph = glass_graph(3, [30, 40, 50])
-    solution = run(belief_propagation(flip(5), damping=0.8), graph, max_steps=40)
+    solution = run(belief_propagation(flip(5), damping=0.2), graph, max_steps=40)
     assert torch.allclose(graph.accuracy(solution.best[None])[0], solution.best_accuracy)
     assert torch.allclose(graph.accuracy(solution.weights[None])[0], solution.accuracy)
     best = solution.history["best"]
@@ -228,7 +229,7 @@ def test_damping_mixes_probabilities_or_log_odds():
     graph = factor_graph(factors)
     full = plain().step(Key(0), graph, plain().init(Key(0), graph), awake(graph))[0].messages[0]
     for on in ("probability", "log_odds"):
-        solver = belief_propagation(exact(), damping=constant(0.25, on=on), prior_scale=0.0)
+        solver = belief_propagation(exact(), damping=constant(0.75, on=on), prior_scale=0.0)
         mixed = solver.step(Key(0), graph, solver.init(Key(0), graph), awake(graph))[0].messages[0]
         if on == "log_odds":
             assert torch.allclose(mixed, 0.25 * full, atol=1e-5)
@@ -237,13 +238,32 @@ def test_damping_mixes_probabilities_or_log_odds():
             assert torch.allclose(torch.sigmoid(mixed), expected, atol=1e-5)
 
 
+def test_damping_is_the_share_of_the_old_message():
+    for hundredths in range(100):
+        gamma = (100 - hundredths) / 100  # as a person would write the paper's γ
+        assert weight_of_new(hundredths / 100) == gamma
+        assert constant(hundredths / 100).start() == gamma
+    graph = glass_graph(1, [30])
+    solver = belief_propagation(flip(5), damping=0.9)
+    state = solver.init(Key(1), graph)
+    first, _ = solver.step(Key(1).at(0), graph, state, awake(graph))
+    tenth = torch.full((30,), 0.1, dtype=torch.float64)
+    sweep = flip(5).sweep(
+        Key(1).at(0), graph.blocks[0], state.belief, state.messages[0], tenth, True
+    )
+    assert torch.equal(first.messages[0], sweep.messages)
+    assert belief_propagation(flip(5)) == belief_propagation(flip(5), damping=0.8)
+
+
 def test_adaptive_damping_is_the_papers_rule():
+    """γ = 1 − accuracy, so the damping is the accuracy, up to 0.99 and 0.5 at first."""
     rule = adaptive(every=20)
+    assert rule.start() == 0.5
     now = torch.tensor([0.5, 0.5]).double()
     accuracy = torch.tensor([0.7, 1.0]).double()
     assert rule.next(19, now, accuracy).tolist() == [0.5, 0.5]
     assert rule.next(20, now, accuracy).tolist() == pytest.approx([0.3, 0.01])
-    assert scheduled(lambda step: 1 / (1 + step)).next(3, now, accuracy).tolist() == [0.25, 0.25]
+    assert scheduled(lambda step: step / (1 + step)).next(3, now, accuracy).tolist() == [0.25, 0.25]
 
 
 def test_untouched_factors_send_no_message():
@@ -283,7 +303,7 @@ def test_a_run_after_another_keeps_what_it_found():
 
 
 BAD = {
-    "damping zero": (lambda: constant(0.0), "above 0"),
+    "damping one": (lambda: constant(1.0), "below 1"),
     "damping on something else": (lambda: constant(0.5, on="messages"), "'probability' or"),
     "empty batches": (lambda: Batches(0), "at least one factor"),
     "negative prior": (lambda: belief_propagation(flip(2), prior_scale=-1.0), "at least 0"),

@@ -13,7 +13,7 @@ from oracles import random_inputs, random_labels
 
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph
-from vitrail.solvers import CheckpointError, belief_propagation, run
+from vitrail.solvers import CheckpointError, belief_propagation, checkpoint, run
 from vitrail.solvers.checkpoint import previous_path, read, write
 from vitrail.updates import flip
 
@@ -37,7 +37,7 @@ def graph():
     return factor_graph(perceptron(random_inputs(4, 80, 21), random_labels(4, 80), 2.0))
 
 def solver():
-    return belief_propagation(flip(4), damping=0.4, batch=9)
+    return belief_propagation(flip(4), damping=0.6, batch=9)
 """
 
 
@@ -46,7 +46,7 @@ def make_graph():
 
 
 def make_solver():
-    return belief_propagation(flip(4), damping=0.4, batch=9)
+    return belief_propagation(flip(4), damping=0.6, batch=9)
 
 
 def same(left, right):
@@ -114,7 +114,7 @@ def test_when_both_are_damaged_the_run_refuses(tmp_path):
     previous_path(path).write_bytes(b"")
     with (
         pytest.warns(RuntimeWarning, match="going on from"),
-        pytest.raises(CheckpointError, match="delete it to start anew"),
+        pytest.raises(CheckpointError, match="choose another file to start anew"),
     ):
         run(make_solver(), make_graph(), max_steps=60, checkpoint=path)
 
@@ -134,7 +134,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change):
 def test_a_foreign_file_is_refused(tmp_path):
     path = tmp_path / "run.ckpt"
     path.write_text("not a checkpoint at all")
-    with pytest.raises(CheckpointError, match="delete it to start anew"):
+    with pytest.raises(CheckpointError, match="choose another file to start anew"):
         run(make_solver(), make_graph(), max_steps=5, checkpoint=path)
 
 
@@ -163,3 +163,14 @@ def test_ctrl_c_saves_before_it_returns(tmp_path):
     run(make_solver(), make_graph(), seed=3, max_steps=60, checkpoint=path, on_step=stop)
     assert read(path)[1]["step"] == 7
     same(whole, run(make_solver(), make_graph(), seed=3, max_steps=60, checkpoint=path))
+
+
+def test_a_checkpoint_from_when_damping_meant_the_new_message_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "FORMAT", "vitrail-checkpoint-1")
+        run(make_solver(), make_graph(), seed=3, max_steps=10, checkpoint=path, checkpoint_every=5)
+    kept = path.read_bytes()
+    with pytest.raises(CheckpointError, match="share of the old one: start the run anew"):
+        run(make_solver(), make_graph(), seed=3, max_steps=60, checkpoint=path)
+    assert path.read_bytes() == kept

@@ -37,7 +37,7 @@ def feedback(graph: FactorGraph) -> Feedback:
 
 def test_decimation_fixes_the_surest_and_only_by_its_bias():
     graph = glass_graph(8, 20, seed=1)
-    inner = belief_propagation(exact(), damping=1.0)
+    inner = belief_propagation(exact(), damping=0.0)
     solver = decimated(inner, fraction=0.1, rest=1)
     state = solver.init(Key(0), graph)
     plain, _ = inner.step(Key(0), graph, state.inner, feedback(graph))
@@ -55,7 +55,7 @@ def test_a_fix_that_the_messages_outvote_is_taken_back():
     equal = table(torch.tensor([[1.0, 0.0, 0.0, 1.0]]), indexed([[0, 1]]), beta=3.0)
     prior = torch.tensor([-0.5, 20.0], dtype=torch.float64)
     graph = factor_graph(equal, log_prior=prior)
-    solver = decimated(belief_propagation(exact(), damping=1.0, prior_scale=0.0), rest=1)
+    solver = decimated(belief_propagation(exact(), damping=0.0, prior_scale=0.0), rest=1)
     state = solver.init(Key(0), graph)
     wrong = torch.tensor([-1, 0], dtype=torch.int8)
     inner = solver.solver.shifted(state.inner, FIXED * wrong.double())
@@ -66,7 +66,7 @@ def test_a_fix_that_the_messages_outvote_is_taken_back():
 
 def test_decimation_ends_with_everything_fixed_at_a_solution():
     graph = glass_graph(40, 101, seed=4)
-    solver = decimated(belief_propagation(closed_form("gaussian"), damping=0.7))
+    solver = decimated(belief_propagation(closed_form("gaussian"), damping=0.3))
     solution = run(solver, graph, max_steps=decimation_steps(solver))
     assert solution.status == (Status.SOLVED,)
 
@@ -75,7 +75,7 @@ def test_a_contradiction_frees_its_problem_and_does_not_end_the_run():
     equal, unequal = [[1.0, 0.0, 0.0, 1.0]], [[0.0, 1.0, 1.0, 0.0]]
     scope = indexed([[0, 1], [0, 1]])
     graph = factor_graph(table(torch.tensor(equal + unequal), scope))
-    solver = decimated(belief_propagation(exact(), damping=1.0, prior_scale=5.0), rest=2)
+    solver = decimated(belief_propagation(exact(), damping=0.0, prior_scale=5.0), rest=2)
     solution = run(solver, graph, max_steps=12)
     assert solution.status == (Status.MAX_STEPS,)
     assert float(solution.best_accuracy) == 0.5
@@ -195,9 +195,9 @@ def test_beliefs_are_marginals_in_the_first_stage_only():
 
 
 def test_messages_pass_as_the_caller_says():
-    passing = Passing(flip(3), 0.3, 7, epochs=4)
+    passing = Passing(flip(3), 0.7, 7, epochs=4)
     (stage,) = portfolio(glass_graph(20, 21, seed=1, beta=2.0), ("sbp",), passing=passing)
-    assert stage.solver == belief_propagation(flip(3), damping=0.3, batch=7)
+    assert stage.solver == belief_propagation(flip(3), damping=0.7, batch=7)
     assert stage.max_steps == 4 * 3
 
 

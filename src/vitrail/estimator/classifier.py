@@ -66,7 +66,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     bias           number of constant inputs
     update         how messages are computed, as in `vitrail.updates.UPDATES`; samples: its draws
     beta           inverse temperature; large insists on every example, small tolerates errors
-    damping        weight of the new message
+    damping        share of the old message that is kept, from 0 to below 1
     batch_size     examples a step; None takes all
     epochs         how often every example is used
     restarts       independent starts, of which the best is kept

@@ -32,7 +32,7 @@ class Config:
     """
 
     widths: tuple[int, ...] = (4, 6, 8, 10)
-    dampings: tuple[float, ...] = (0.2, 0.5, 0.8)
+    dampings: tuple[float, ...] = (0.8, 0.5, 0.2)
     samples: tuple[int, ...] = (5, 8, 10, 12, 15, 20, 25, 50)
     repeats: int = 10
     survey_width: int = 20
@@ -50,7 +50,7 @@ FULL = Config()
 QUICK = Config(
     samples=(5, 10, 25, 50),
     repeats=3,
-    dampings=(0.2, 0.8),
+    dampings=(0.8, 0.2),
     bins=(31, 51),
     inner_samples=(5, 20),
     survey_samples=(5, 20, 100),
@@ -62,7 +62,7 @@ Side = Literal["belief", "survey"]
 
 
 def units(config: Config) -> Sequence[Unit]:
-    """Left: a unit for each (γ, samples), exact BP for each γ. Right: one a point and solver."""
+    """Left: a unit a (damping, samples), exact BP for each. Right: one a point and solver."""
     work = []
     for damping in config.dampings:
         exact = SBP("BP", update="closed_form", samples=0, damping=damping)

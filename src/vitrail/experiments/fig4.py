@@ -50,7 +50,7 @@ class Config:
     """Pair, sizes, batch and β are not stated in the paper.
 
     For SBP at 100 and 1000 examples, batches of 8 did best of 4, 8, 16 and 64, β of 3 (conv: 1)
-    of 1, 3 and ∞, and γ of 0.2 better than the paper's 0.5, which loses the small sets.
+    of 1, 3 and ∞, and a damping of 0.8 better than the paper's 0.5, which loses the small sets.
     """
 
     pair: tuple[int, int] = (3, 5)

@@ -30,7 +30,7 @@ LARGE = 10.0  # β from which on we call it high
 
 @dataclass(frozen=True)
 class Config:
-    """The paper's β and adaptive γ; batch, epochs and repeats are not stated there.
+    """The paper's β and adaptive damping; batch, epochs and repeats are not stated there.
 
     updates: with 5 samples, flips cost 450 evaluations a factor and are the paper's estimator
     with shared draws; counting takes 64 evaluations and has the smaller error.

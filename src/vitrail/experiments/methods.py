@@ -38,7 +38,7 @@ class SBP:
     name: str = "SBP"
     update: UpdateName = "flip"
     samples: int = 5
-    damping: float | Literal["adaptive"] = 0.2
+    damping: float | Literal["adaptive"] = 0.8
     batch: int | None = None
     beta: float = HARD
 
@@ -98,7 +98,7 @@ class S4P:
     samples: int = 5
     survey_samples: int = 100
     bins: int = 201
-    damping: float = 0.8
+    damping: float = 0.2
     beta: float = HARD
 
     def solver(self) -> Solver[Any]:
@@ -140,8 +140,8 @@ class SNMP:
     samples: int = 5
     survey_samples: int = 100
     bins: int = 201
-    damping: float | Literal["adaptive"] = 0.2
-    survey_damping: float = 0.8
+    damping: float | Literal["adaptive"] = 0.8
+    survey_damping: float = 0.2
     batch: int | None = None
     beta: float = HARD
 

@@ -11,7 +11,7 @@ from vitrail.graph import FactorGraph
 from vitrail.numerics import on_lattice
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
-from vitrail.solvers.damping import Damping, constant
+from vitrail.solvers.damping import Damping, as_damping
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
@@ -29,7 +29,7 @@ class BPState:
     messages: tuple[Tensor, ...]  # (F, A) a block, float32 log-odds on the lattice
     belief: Tensor  # (V,) float64 log-odds: prior + all messages, exactly
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
-    damping: Tensor  # (P,) float64
+    gamma: Tensor  # (P,) float64, weight of new messages: one minus the damping
     order: Order
 
 
@@ -61,7 +61,7 @@ class BeliefPropagation(Solver[BPState]):
         self, key: Key, graph: FactorGraph, state: BPState, feedback: Feedback
     ) -> tuple[BPState, Info]:
         selected, order = self.batches.select(key, graph, state.order, feedback)
-        damping = self.damping.next(key.step, state.damping, feedback.accuracy)
+        gamma = self.damping.next(key.step, state.gamma, feedback.accuracy)
         belief, messages = state.belief.clone(), list(state.messages)
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         forbidding: list[Tensor] = []
@@ -77,7 +77,7 @@ class BeliefPropagation(Solver[BPState]):
             old = messages[number] if index is None else messages[number][index]
             problem = graph.factor_problem(factors)
             result = self.update.sweep(
-                key, factors, state.belief, old, damping[problem], self.damping.on_probability
+                key, factors, state.belief, old, gamma[problem], self.damping.on_probability
             )
             belief += result.moved
             messages[number] = (
@@ -98,9 +98,7 @@ class BeliefPropagation(Solver[BPState]):
         if forbidding:
             both_values = (torch.stack(forbidding).sum(0) > 0).all(0)
             contradiction = graph.over_variables(both_values) > 0
-        state = replace(
-            state, messages=tuple(messages), belief=belief, damping=damping, order=order
-        )
+        state = replace(state, messages=tuple(messages), belief=belief, gamma=gamma, order=order)
         return state, Info(
             residual=residual,
             evaluations=evaluations,
@@ -130,7 +128,7 @@ class BeliefPropagation(Solver[BPState]):
             ),
             belief=torch.where(here, fresh.belief, state.belief),
             prior=torch.where(here, fresh.prior, state.prior),
-            damping=torch.where(problems, fresh.damping, state.damping),
+            gamma=torch.where(problems, fresh.gamma, state.gamma),
         )
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
@@ -144,18 +142,18 @@ def _no_messages(num_factors: int, arity: int, graph: FactorGraph) -> Tensor:
 def belief_propagation(
     update: Update,
     *,
-    damping: Damping | float = 0.2,
+    damping: Damping | float = 0.8,
     batch: int | None = None,
     prior_scale: float = PRIOR_SCALE,
 ) -> BeliefPropagation:
     """Belief propagation on any graph.
 
     update: how messages are computed, e.g. `flip(samples=5)` for the paper's SBP.
-    damping: weight of the new message, a number or a `Damping`.
+    damping: share of the old message that is kept, a number or a `Damping`.
     batch: factors updated a step in each problem; None updates all.
     prior_scale: spread of the random prior (log-odds) that breaks symmetry; 0 for none.
     """
     if prior_scale < 0:
         raise ValueError(f"prior_scale must be at least 0, got {prior_scale}")
-    damping = constant(damping) if isinstance(damping, int | float) else damping
+    damping = as_damping(damping)
     return BeliefPropagation(update, damping, Batches(batch), prior_scale)

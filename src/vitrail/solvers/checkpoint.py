@@ -19,12 +19,17 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-FORMAT = "vitrail-checkpoint-1"
+FORMAT = "vitrail-checkpoint-2"
+OLD_DAMPING = "vitrail-checkpoint-1"
 StateT = TypeVar("StateT")
 
 
 class CheckpointError(ValueError):
     """A checkpoint cannot be used; the message says why and what to do."""
+
+
+class DamagedError(CheckpointError):
+    """A checkpoint cannot be read; the one before it may serve."""
 
 
 def previous_path(path: Path) -> Path:
@@ -61,11 +66,17 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             meta = json.loads((file.metadata() or {}).get("vitrail", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
     except (OSError, SafetensorError, ValueError) as error:
-        raise CheckpointError(f"the checkpoint {path} is damaged or cut short ({error})") from error
+        raise DamagedError(f"the checkpoint {path} is damaged or cut short ({error})") from error
+    if meta.get("format") == OLD_DAMPING:
+        raise CheckpointError(
+            f"the checkpoint {path} is of an older vitrail, where damping was the weight of the "
+            "new message and not the share of the old one: start the run anew with another file, "
+            "or finish it with the older version"
+        )
     if meta.get("format") != FORMAT:
         raise CheckpointError(f"{path} is not a checkpoint of this version of vitrail")
     if meta.get("digest") != _digest(tensors):
-        raise CheckpointError(
+        raise DamagedError(
             f"the checkpoint {path} is damaged: its contents do not match its digest"
         )
     return tensors, meta
@@ -77,9 +88,9 @@ def read_latest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     for place in candidates:
         try:
             return read(place)
-        except CheckpointError as error:
+        except DamagedError as error:
             if place == candidates[-1]:
-                raise CheckpointError(f"{error}; delete it to start anew") from error
+                raise CheckpointError(f"{error}; choose another file to start anew") from error
             warnings.warn(f"{error}; going on from {candidates[-1]}", RuntimeWarning, stacklevel=2)
     return None
 

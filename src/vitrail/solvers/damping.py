@@ -1,4 +1,9 @@
-"""How much of a new message to take: γ as a function of the step and the accuracy, per problem."""
+"""How much of an old message to keep, by the step and the accuracy, for each problem.
+
+`damping` is the share of the OLD message that is kept, as in PGMax, libDAI and pgmpy: 0 takes the
+new message whole. Messages are mixed by the paper's γ = 1 − damping, the weight of the new one;
+`weight_of_new` and `damping_of` are the places where one becomes the other.
+"""
 
 from __future__ import annotations
 
@@ -9,95 +14,122 @@ import torch
 from torch import Tensor
 
 Schedule = Callable[[int], float]
+DECIMALS = 12  # 1 − 0.9 is then exactly 0.1
+
+
+def weight_of_new(damping: float) -> float:
+    """γ = 1 − damping, as the decimal it was meant to be.
+
+    >>> weight_of_new(0.9)
+    0.1
+    """
+    gamma = round(1 - damping, DECIMALS)
+    if not 0 < gamma <= 1:
+        raise ValueError(
+            "damping is the share of the old message that is kept, at least 0 and below 1, "
+            f"got {damping}"
+        )
+    return gamma
+
+
+def damping_of(gamma: Tensor) -> Tensor:
+    """The damping of weights γ (P,), for a history."""
+    return torch.round(1 - gamma, decimals=DECIMALS)
 
 
 @dataclass(frozen=True)
 class Damping:
-    """γ, the weight of the NEW message. `on_probability` as the paper has it, or on log-odds."""
+    """A rule for the damping. `on_probability` as the paper has it, or on log-odds."""
 
     on_probability: bool
 
     def start(self) -> float:
+        """γ of the first step."""
         return self.at(0)
 
     def at(self, step: int) -> float:
         raise TypeError(f"{type(self).__name__} has no value by step alone")
 
-    def next(self, step: int, current: Tensor, accuracy: Tensor) -> Tensor:
+    def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
         """γ for this step, (P,) float64, from the last one and the last accuracies (P,)."""
-        return torch.full_like(current, self.at(step))
+        return torch.full_like(gamma, self.at(step))
 
 
 @dataclass(frozen=True)
 class Constant(Damping):
-    """The same γ at every step."""
+    """The same damping at every step."""
 
     value: float
 
     def at(self, step: int) -> float:
-        return self.value
+        return weight_of_new(self.value)
 
 
 @dataclass(frozen=True)
 class Scheduled(Damping):
-    """γ by step."""
+    """Damping by step."""
 
     schedule: Schedule
 
     def at(self, step: int) -> float:
-        return _checked(self.schedule(step))
+        return weight_of_new(self.schedule(step))
 
 
 @dataclass(frozen=True)
 class Held(Damping):
-    """γ as it stands in the state: it is set from outside, by `steady`."""
+    """Damping as it stands in the state: it is set from outside, by `steady`."""
 
     first: float
 
     def at(self, step: int) -> float:
-        return self.first
+        return weight_of_new(self.first)
 
-    def next(self, step: int, current: Tensor, accuracy: Tensor) -> Tensor:
-        return current
+    def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
+        return gamma
 
 
 @dataclass(frozen=True)
 class Adaptive(Damping):
-    """The paper's rule (appendix C.3): every `every` steps γ = 1 − accuracy, within [low, 1]."""
+    """The paper's rule (appendix C.3): every `every` steps damping = accuracy, within [0, high]."""
 
     every: int
-    low: float
+    high: float
     first: float
 
     def at(self, step: int) -> float:
-        return self.first
+        return weight_of_new(self.first)
 
-    def next(self, step: int, current: Tensor, accuracy: Tensor) -> Tensor:
+    def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
         if step == 0 or step % self.every:
-            return current
-        return (1 - accuracy).clamp(self.low, 1.0)
+            return gamma
+        return (1 - accuracy).clamp(weight_of_new(self.high), 1.0)
 
 
 def constant(value: float, *, on: str = "probability") -> Damping:
-    """The same γ at every step."""
+    """The same damping at every step."""
     return Constant(_on(on), _checked(value))
 
 
 def held(first: float, *, on: str = "probability") -> Damping:
-    """γ starts at `first` and is moved by `steady`, which backs off when beliefs oscillate."""
+    """Damping starts at `first` and is moved by `steady`: up when beliefs oscillate."""
     return Held(_on(on), _checked(first))
 
 
 def scheduled(schedule: Schedule, *, on: str = "probability") -> Damping:
-    """γ = schedule(step)."""
+    """damping = schedule(step)."""
     return Scheduled(_on(on), schedule)
 
 
 def adaptive(
-    every: int = 20, *, low: float = 0.01, first: float = 0.5, on: str = "probability"
+    every: int = 20, *, high: float = 0.99, first: float = 0.5, on: str = "probability"
 ) -> Damping:
-    """γ follows the error on the training set."""
-    return Adaptive(_on(on), every, _checked(low), _checked(first))
+    """Damping follows the accuracy on the training set: the fewer errors, the smaller the steps."""
+    return Adaptive(_on(on), every, _checked(high), _checked(first))
+
+
+def as_damping(given: Damping | float) -> Damping:
+    """A number is constant damping."""
+    return given if isinstance(given, Damping) else constant(given)
 
 
 def _on(name: str) -> bool:
@@ -107,8 +139,5 @@ def _on(name: str) -> bool:
 
 
 def _checked(value: float) -> float:
-    if not 0 < value <= 1:
-        raise ValueError(
-            f"damping is the weight of the new message, above 0 and at most 1, got {value}"
-        )
+    weight_of_new(float(value))
     return float(value)

@@ -110,7 +110,7 @@ class Passing:
     """Plain message passing: every factor `epochs` times, all at once or in batches."""
 
     update: Update
-    damping: float
+    damping: float  # share of the old message that is kept
     batch: int | None  # factors a step; None is all of them
     epochs: int
 
@@ -122,10 +122,10 @@ def usual_passing(num_factors: int, cheap_flips: bool) -> Passing:
     they cost O(1), else counts, which are noisier: of many factors they take smaller steps.
     """
     if num_factors > MANY_FACTORS:
-        counted = Passing(counting(128, least_hits=LEAST_HITS), 0.05, 128, 1)
-        return Passing(flip(5), 0.1, 128, 1) if cheap_flips else counted
+        counted = Passing(counting(128, least_hits=LEAST_HITS), 0.95, 128, 1)
+        return Passing(flip(5), 0.9, 128, 1) if cheap_flips else counted
     update = flip(5) if cheap_flips else counting(64, least_hits=LEAST_HITS)
-    return Passing(update, 0.2, 32, max(5, math.ceil(LEAST_STEPS / math.ceil(num_factors / 32))))
+    return Passing(update, 0.8, 32, max(5, math.ceil(LEAST_STEPS / math.ceil(num_factors / 32))))
 
 
 class Shape:
@@ -189,7 +189,7 @@ def _reinforced(shape: Shape, update: Update | None, rate: float | None, attempt
         attempts = 1  # a slower one would not satisfy everything either
     elif not update.exact:
         attempts = min(attempts, 2)  # noise leaves a violation or two, which polish repairs
-    inner = steady(belief_propagation(update, damping=held(1.0 if update.exact else 0.3)))
+    inner = steady(belief_propagation(update, damping=held(0.0 if update.exact else 0.7)))
     share = linear(rate)
     solver = reinforced(shape.softened(inner, share.steps), share, attempts=attempts)
     steps = sum(math.ceil(share.steps * solver.slower**k) for k in range(attempts))

@@ -64,7 +64,7 @@ def s3p(
     *,
     survey_samples: int = 100,
     bins: int = 201,
-    damping: Damping | float = 0.8,
+    damping: Damping | float = 0.2,
     batch: int | None = None,
     split: Split = "round",
     hard_ends: bool | None = None,

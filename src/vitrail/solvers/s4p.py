@@ -83,12 +83,12 @@ class S4P(SurveyPropagation):
         prepared: tuple[Tensor, ...],
         number: int,
         rows: Tensor,
-        damping: Tensor,
+        gamma: Tensor,
     ) -> Iterator[tuple[Part, Updated]]:
         block, variable = graph.blocks[number], self.variable(state)
         twin = self._twin(block, variable, len(rows))
         if twin is None or not isinstance(variable, Gaussian):
-            yield from super().changes(key, graph, state, prepared, number, rows, damping)
+            yield from super().changes(key, graph, state, prepared, number, rows, gamma)
             return
         settings, survey = self.settings, state.surveys[number]
         inner, samples = settings.update, settings.survey_samples
@@ -118,7 +118,7 @@ class S4P(SurveyPropagation):
                 branch_threshold(gather(state.means) - means, prior),
                 centre,
                 spread,
-                damping[graph.factor_problem(factors)],
+                gamma[graph.factor_problem(factors)],
                 inner.limit,
                 inner.samples,
                 samples,
@@ -194,7 +194,7 @@ def s4p(
     *,
     survey_samples: int = 100,
     bins: int = 201,
-    damping: Damping | float = 0.8,
+    damping: Damping | float = 0.2,
     batch: int | None = None,
     variable: VariableUpdate | None = None,
     feed: Feed = "draws",
@@ -208,6 +208,7 @@ def s4p(
     """Stochastic survey propagation; the paper's is pinned(5), weighted(), feed="histogram".
 
     update: inner messages, any that takes cavities; its smoothing is set to 0.
+    damping: share of the old survey that is kept, a number or a `Damping`.
     variable: how variable→factor surveys are drawn, `weighted()`, `tilted()` or `gaussian()`; None
     takes tilted, and gaussian from 200 factors a variable.
     feed: cavities from the draws themselves, or through a histogram of them as the paper has it.

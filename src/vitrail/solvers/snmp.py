@@ -34,7 +34,7 @@ def snmp(
     *,
     inner: Update | None = None,
     steps: tuple[int, int] = (20, 20),
-    sbp_damping: float = 0.2,
+    sbp_damping: float = 0.8,
     batch: int | None = None,
     **survey_settings: Any,
 ) -> tuple[Stage, Stage]:

@@ -22,7 +22,7 @@ from vitrail.graph import FactorGraph
 from vitrail.numerics import chunks, on_lattice
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
-from vitrail.solvers.damping import Damping, constant
+from vitrail.solvers.damping import Damping, as_damping
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys import Grid, Split, VariableUpdate
 from vitrail.surveys.cavity import Cavities
@@ -57,7 +57,7 @@ class SPState:
     draws: Tensor  # (C, R, V) float64, sums of the factors' contributions; exact
     means: Tensor  # (4, V) float64, sums of `log_means`; exact
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
-    damping: Tensor  # (P,) float64
+    gamma: Tensor  # (P,) float64, weight of new surveys: one minus the damping
     order: Order
     kind: Tensor  # () int64: which of VARIABLES the degree chose, where it was left to it
 
@@ -139,7 +139,7 @@ def checked_settings(
         inner,
         survey_samples,
         Grid(bins, split, inner.exact if hard_ends is None else hard_ends),
-        constant(damping) if isinstance(damping, int | float) else damping,
+        as_damping(damping),
         Batches(batch),
         prior_scale,
         store,
@@ -225,7 +225,7 @@ class SurveyPropagation(Solver[SPState]):
         self, key: Key, graph: FactorGraph, state: SPState, feedback: Feedback
     ) -> tuple[SPState, Info]:
         chosen, order = self.settings.batches.select(key, graph, state.order, feedback)
-        damping = self.settings.damping.next(key.step, state.damping, feedback.accuracy)
+        gamma = self.settings.damping.next(key.step, state.gamma, feedback.accuracy)
         prepared = self.prepare(graph, state)
         draws, means = state.draws.clone(), state.means.clone()
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
@@ -234,7 +234,7 @@ class SurveyPropagation(Solver[SPState]):
             index = chosen[number]
             rows = torch.arange(block.num_factors, device=graph.device) if index is None else index
             new_surveys = []
-            for part, new in self.changes(key, graph, state, prepared, number, rows, damping):
+            for part, new in self.changes(key, graph, state, prepared, number, rows, gamma):
                 problem = graph.factor_problem(part.factors)
                 draws += part.factors.scope.total(new.draws - part.draws, graph.num_variables)
                 means += part.factors.scope.total(new.means - part.means, graph.num_variables)
@@ -254,7 +254,7 @@ class SurveyPropagation(Solver[SPState]):
             updated=updated,
             draws=draws,
             means=means,
-            damping=damping,
+            gamma=gamma,
             order=order,
         )
         return state, self._info(key, graph, state, residual, seen)
@@ -267,12 +267,12 @@ class SurveyPropagation(Solver[SPState]):
         prepared: tuple[Tensor, ...],
         number: int,
         rows: Tensor,
-        damping: Tensor,
+        gamma: Tensor,
     ) -> Iterator[tuple[Part, Updated]]:
         """The factors at `rows` of a block before and after the update, in chunks; γ is (P,)."""
         for part in self._parts(key, graph, state, number, rows):
-            gamma = damping[graph.factor_problem(part.factors)]
-            yield part, self._updated(key, state, prepared, part, gamma)
+            weight = gamma[graph.factor_problem(part.factors)]
+            yield part, self._updated(key, state, prepared, part, weight)
 
     def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
         return mean_log_odds(state.means, state.prior).clamp(-CERTAIN, CERTAIN)
@@ -330,7 +330,7 @@ class SurveyPropagation(Solver[SPState]):
     def _updated(
         self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part, gamma: Tensor
     ) -> Updated:
-        """New surveys of a chunk of factors, damped by γ (f,), and their contributions."""
+        """New surveys of a chunk of factors, mixed by γ (f,), and their contributions."""
         settings = self.settings
         made = self.cavities_of(key, state, prepared, part)
         limit = settings.update.limit

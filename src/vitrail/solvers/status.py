@@ -28,8 +28,8 @@ class Status(IntEnum):
 _REMEDIES = {
     Status.RUNNING: "the run goes on",
     Status.SOLVED: "every factor is satisfied",
-    Status.CONVERGED: "messages have settled; a lower damping or another seed may settle elsewhere",
-    Status.MAX_STEPS: "messages still move; raise max_steps or lower the damping",
+    Status.CONVERGED: "messages have settled; another seed or a higher damping may lead elsewhere",
+    Status.MAX_STEPS: "messages still move; raise max_steps or the damping",
     Status.CONTRADICTION: "no configuration satisfies every hard factor; use a finite beta",
     Status.NON_FINITE: "a message became NaN or infinite; check the factor function",
     Status.BUDGET: "the limit of evaluations or seconds cut the run; raise it to go on",

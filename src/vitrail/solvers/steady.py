@@ -11,6 +11,7 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.damping import damping_of, weight_of_new
 from vitrail.solvers.wrapping import Wrapper
 
 
@@ -25,7 +26,9 @@ class SteadyState:
 
 @dataclass(frozen=True)
 class Steady(Wrapper[SteadyState]):
-    """γ ← cut·γ where the beliefs turn back, else grow·γ, within [low, high], per problem.
+    """γ = 1 − damping shrinks by `cut` where the beliefs turn back, else grows by `grow`.
+
+    The damping stays within [low, high] and is each problem's own.
 
     Beliefs turn back when a step undoes the one before it: the cosine between the changes of
     P(w = 1) at two steps in a row is below −½. An undamped flood over many factors does so from
@@ -51,9 +54,10 @@ class Steady(Wrapper[SteadyState]):
         cosine = _cosine(graph, change, state.change)
         factor = torch.where(cosine < -0.5, self.cut, self.grow)
         factor = torch.where(feedback.active, factor, 1.0)
-        damping = (inner.damping * factor).clamp(self.low, self.high)
-        inner = replace(inner, damping=damping)
-        info = replace(info, records={**info.records, "damping": damping})
+        least, most = weight_of_new(self.high), weight_of_new(self.low)
+        gamma = (inner.gamma * factor).clamp(least, most)
+        inner = replace(inner, gamma=gamma)
+        info = replace(info, records={**info.records, "damping": damping_of(gamma)})
         return SteadyState(inner, belief, change), info
 
     def shifted(self, state: SteadyState, by: Tensor) -> SteadyState:
@@ -72,11 +76,14 @@ class Steady(Wrapper[SteadyState]):
 
 
 def steady(
-    solver: Solver, *, low: float = 0.01, high: float = 1.0, cut: float = 0.5, grow: float = 1.02
+    solver: Solver, *, low: float = 0.0, high: float = 0.99, cut: float = 0.5, grow: float = 1.02
 ) -> Steady:
-    """Let γ follow the oscillation of a solver made with `damping=held(first)`."""
-    if not 0 < low <= high <= 1:
-        raise ValueError(f"damping lies between 0 < low <= high <= 1, got {low} and {high}")
+    """Let damping follow the oscillation of a solver made with `damping=held(first)`.
+
+    low, high: bounds of the damping. cut, grow: factors of 1 − damping, the weight of new messages.
+    """
+    if not 0 <= low <= high < 1:
+        raise ValueError(f"damping lies between 0 <= low <= high < 1, got {low} and {high}")
     if not 0 < cut < 1 <= grow:
         raise ValueError(f"cut must lie in (0, 1) and grow be at least 1, got {cut} and {grow}")
     return Steady(solver, low, high, cut, grow)

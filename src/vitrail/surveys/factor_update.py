@@ -57,11 +57,11 @@ def pair_tables(logs: Tensor, grid: Grid) -> PairTables:
     return PairTables(torch.round(positions(grid, log_odds)).to(torch.int64), rank, relative)
 
 
-def mixed(old: Tensor, counts: Tensor, damping: Tensor) -> Tensor:
+def mixed(old: Tensor, counts: Tensor, gamma: Tensor) -> Tensor:
     """(1 − γ)·old + γ·new, float32 (F, A, B); an edge without new mass keeps its old survey.
 
-    old (F, A, B) float32, counts (F, A, B) int64, γ (F, 1, 1).
+    old (F, A, B) float32, counts (F, A, B) int64, γ = 1 − damping (F, 1, 1).
     """
-    gamma = damping.to(torch.float32)
+    gamma = gamma.to(torch.float32)
     starved = (counts.sum(-1, keepdim=True) == 0).expand_as(old)
     return torch.where(starved, old, (1 - gamma) * old + gamma * normalised(counts))

@@ -87,16 +87,17 @@ class Update(ABC):
         factors: Factors,
         belief: Tensor,
         message: Tensor,
-        damping: Tensor,
+        gamma: Tensor,
         on_probability: bool,
     ) -> Sweep:
-        """New messages, damped by γ (F,): what a step of belief propagation does to factors.
+        """New messages mixed with the old, as a step of belief propagation does with factors.
 
+        gamma: (F,), weight of the new messages, one minus the damping.
         This is the definition; an update with a compiled twin does it in one visit of each row.
         """
         result = self.messages(key, factors, belief, message)
         forbids, num_variables = result.forbids, belief.shape[0]
-        new = damped(message, result.log_odds, damping[:, None], on_probability)
+        new = damped(message, result.log_odds, gamma[:, None], on_probability)
         return Sweep(
             new,
             factors.scope.total(new.double() - message.double(), num_variables),
@@ -190,19 +191,19 @@ def checked_backend(backend: Backend) -> Backend:
     return backend
 
 
-def damped(old: Tensor, new: Tensor, damping: Tensor, on_probability: bool) -> Tensor:
-    """(1 − γ)·old + γ·new for messages (F, A) log-odds, γ (F, 1); the result on the lattice.
+def damped(old: Tensor, new: Tensor, gamma: Tensor, on_probability: bool) -> Tensor:
+    """(1 − γ)·old + γ·new for messages (F, A) log-odds, γ = 1 − damping (F, 1); on the lattice.
 
     On probabilities as in the paper (appendix C.1, whose formula misses the second γ), or on
     log-odds. Only this direction is damped: the variable→factor side is not stored.
     """
-    on_host = damping.device.type == "cpu"  # elsewhere to ask is to wait
-    if on_host and bool((damping >= 1).all()):
+    on_host = gamma.device.type == "cpu"  # elsewhere to ask is to wait
+    if on_host and bool((gamma >= 1).all()):
         return on_lattice(new).to(torch.float32)
     old = old.to(torch.float64)
     if on_probability:
-        mixed = torch.logit(torch.sigmoid(old) * (1 - damping) + torch.sigmoid(new) * damping)
+        mixed = torch.logit(torch.sigmoid(old) * (1 - gamma) + torch.sigmoid(new) * gamma)
         mixed = mixed.clamp(-EXACT_LIMIT, EXACT_LIMIT)
     else:
-        mixed = old + damping * (new - old)
-    return on_lattice(torch.where(damping >= 1, new, mixed)).to(torch.float32)
+        mixed = old + gamma * (new - old)
+    return on_lattice(torch.where(gamma >= 1, new, mixed)).to(torch.float32)

@@ -53,16 +53,16 @@ class ClosedForm(CavityUpdate):
         factors: Factors,
         belief: Tensor,
         message: Tensor,
-        damping: Tensor,
+        gamma: Tensor,
         on_probability: bool,
     ) -> Sweep:
         self.check(factors)
         twin = self._twin(factors, belief.device.type)
         if twin is None:
-            return super().sweep(key, factors, belief, message, damping, on_probability)
+            return super().sweep(key, factors, belief, message, gamma, on_probability)
         # the same messages to within 1e-5 (absolute, or relative to those above 1)
         messages, moved, change = twin.gaussian_sweep(
-            factors, factors.scope, belief, message, self.limit, damping, on_probability
+            factors, factors.scope, belief, message, self.limit, gamma, on_probability
         )
         # a Gaussian tail is never zero
         starved = torch.zeros(factors.num_factors, dtype=torch.int64, device=belief.device)

@@ -136,7 +136,7 @@ def _rows(
     start,
     message,
     limit,
-    damping,
+    gammas,
     on_probability,
     out,
     moved,
@@ -189,7 +189,7 @@ def _rows(
                 odds = _lifted(b + scale, lift, cold) - _lifted(b, lift, cold)
                 odds = min(limit, max(float32(0.0), odds))
                 new[i] = odds * float32(x[i]) * wanted
-        gamma = damping[factor]
+        gamma = gammas[factor]
         keep = float32(1.0) - gamma
         if gamma < 1 and on_probability:
             for i in range(arity):
@@ -217,12 +217,12 @@ def gaussian_sweep(
     belief: Tensor,
     message: Tensor,
     limit: float,
-    damping: Tensor,
+    gamma: Tensor,
     on_probability: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Damped messages of perceptrons, each row in one visit; rows are shared out over threads.
 
-    belief (V,), message (F, A): the last messages, damping (F,): γ, the weight of the new ones.
+    belief (V,), message (F, A): the last messages, gamma (F,): the weight of the new ones.
     Returns messages (F, A) on the lattice, their sum less the old ones' (V,), and the largest
     change of each factor's messages as probabilities (F,).
     """
@@ -239,7 +239,7 @@ def gaussian_sweep(
         scope.start.numpy(),
         message.numpy(),
         limit,
-        damping.to(torch.float32).numpy(),
+        gamma.to(torch.float32).numpy(),
         on_probability,
         out,
     )

@@ -127,7 +127,7 @@ def _cavities(branch, noise, chances, centre, spread, quantiles, limit, cavity):
     error_model="numpy",
 )
 def _update(
-    begin, end, survey, rows, chances, centre, spread, damping, limit, edges, quantiles,
+    begin, end, survey, rows, chances, centre, spread, gammas, limit, edges, quantiles,
     bin_of, rank, mass_of, tilt, finite, odds, shift,
     inputs, labels, ids, low, samples, tracks,
     together, blocks, numbers, number, k0, k1,
@@ -169,7 +169,7 @@ def _update(
             for a in range(arity):
                 pair = uint32((shared + one_more[a]) * hits + shared + zero_more[a])
                 tally[a, pair] += np.uint16(1)
-        gamma = damping[i]
+        gamma = gammas[i]
         keep = np.float32(1.0) - gamma
         largest = np.float32(0.0)
         empty = 0
@@ -223,7 +223,7 @@ def update(
     chances: Tensor,
     centre: Tensor,
     spread: Tensor,
-    damping: Tensor,
+    gamma: Tensor,
     limit: float,
     samples: int,
     survey_samples: int,
@@ -245,7 +245,7 @@ def update(
         chances.contiguous().numpy(),
         centre.contiguous().numpy(),
         spread.contiguous().numpy(),
-        damping.to(torch.float32).numpy(),
+        gamma.to(torch.float32).numpy(),
         limit,
         threshold_edges(survey.device).numpy(),
         normal_quantiles(survey.device).numpy(),

@@ -88,7 +88,7 @@ def _row(belief, message, inputs, slots, used, limit, sign):
 
 @triton.jit
 def _sweep(
-    belief, start, message, inputs, labels, beta, damping, limit, out, moved, change, arity,
+    belief, start, message, inputs, labels, beta, gammas, limit, out, moved, change, arity,
     LOW: tl.constexpr, ON_PROBABILITY: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
@@ -114,7 +114,7 @@ def _sweep(
     spread_all = tl.sum(spread)
     cold = tl.load(beta + row)
     lift = tl.log(1.0 - tl.exp(-cold)).to(tl.float32)
-    gamma = tl.load(damping + row)
+    gamma = tl.load(gammas + row)
     largest = tl.zeros([BLOCK], tl.float32)
     for block in range(BLOCKS):
         slots = block * BLOCK + tl.arange(0, BLOCK)
@@ -154,7 +154,7 @@ def gaussian_sweep(
     belief: Tensor,
     message: Tensor,
     limit: float,
-    damping: Tensor,
+    gamma: Tensor,
     on_probability: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Messages (F, A), their sum less the old ones' (V,), and largest changes (F,); as the twin."""
@@ -164,7 +164,7 @@ def gaussian_sweep(
         block = min(BLOCK, power_of_two(factors.arity))
         _sweep[(factors.num_factors,)](
             belief, scope.start, message.contiguous(), factors.rows, factors.labels,
-            factors.beta, damping.to(torch.float32), double(limit, message.device), out, moved,
+            factors.beta, gamma.to(torch.float32), double(limit, message.device), out, moved,
             change, factors.arity, factors.program.perceptron_low, on_probability, block,
             pieces(factors.arity, block),
             num_warps=max(1, min(8, block // 128)),

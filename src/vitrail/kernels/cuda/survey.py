@@ -130,7 +130,7 @@ def _tally(pair, drawn, kind, WORDS: tl.constexpr):
 
 @triton.jit
 def _mix(
-    survey, rows, pairs, bin_of, kind_of, rank, mass_of, damping, units, sums, change, starved,
+    survey, rows, pairs, bin_of, kind_of, rank, mass_of, gammas, units, sums, change, starved,
     arity, num_bins, shift, apart, TRACKS: tl.constexpr, SUMS: tl.constexpr, EDGES: tl.constexpr,
     BINS: tl.constexpr, KNOWN: tl.constexpr, MET: tl.constexpr, ALIKE: tl.constexpr,
     FRESH: tl.constexpr, TILE: tl.constexpr, TILES: tl.constexpr, WORDS: tl.constexpr,
@@ -168,7 +168,7 @@ def _mix(
     fresh_bins = tl.load(bin_of + places, mask=met, other=0).to(tl.int32)
     old = tl.load(row + bins[None, :], mask=here, other=0.0)
     old_met = tl.load(row + fresh_bins[None, :], mask=there, other=0.0)
-    gamma = tl.load(damping + i)
+    gamma = tl.load(gammas + i)
     live = (total > 0)[:, None]
     faded = tl.where(live, (1.0 - gamma) * old, old)
     mixed = tl.where(live, (1.0 - gamma) * old_met + gamma * share.to(tl.float32), old_met)
@@ -231,7 +231,7 @@ def update(
     chances: Tensor,
     centre: Tensor,
     spread: Tensor,
-    damping: Tensor,
+    gamma: Tensor,
     limit: float,
     samples: int,
     survey_samples: int,
@@ -260,7 +260,7 @@ def update(
         tile = min(TRACKS, power_of_two(survey_samples))
         _mix[(num, tiles)](
             survey, rows, pairs, sheets.fresh, sheets.kinds, sheets.rank, sheets.mass,
-            damping.to(torch.float32), sheets.units, out, change, starved, arity,
+            gamma.to(torch.float32), sheets.units, out, change, starved, arity,
             sheets.num_bins, sheets.shift, num * arity, survey_samples, NUM_SUMS, EDGES,
             power_of_two(sheets.num_bins), num_kinds, len(sheets.fresh),
             *sheets.kinds.shape, tile, pieces(survey_samples, tile), pieces(num_kinds, 8),
