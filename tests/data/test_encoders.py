@@ -370,3 +370,32 @@ def test_a_thermometer_rises_with_the_number(numbers: list[float], more: float):
     assert (np.diff(bits, axis=0) >= 0).all()
     assert (np.diff(bits, axis=1) <= 0).all()
     assert len(marks) <= 9  # five thresholds, or those between at most ten whole numbers
+
+
+# Numbers as exported code holds them.
+
+
+def test_whole_numbers_are_compared_exactly_and_others_as_float32():
+    big = TableEncoder.fit({"x": [2**24, 2**24 + 1, 2**24 + 2]}, pairs=False)
+    assert big.columns[0].whole
+    assert big.transform({"x": [2**24, 2**24 + 1]})[0].tolist() == [1, 0, 0, 0, 0]
+    tenths = TableEncoder.fit({"x": [0.1, 0.3, 0.5, 0.7]})
+    assert not tenths.columns[0].whole
+    assert tenths.columns[0].thresholds == (0.2, 0.4, 0.6)
+    as_text, as_single = ["0.2", "0.4", "0.6"], np.array([0.2, 0.4, 0.6], np.float32)
+    assert np.array_equal(tenths.transform({"x": as_text}), tenths.transform({"x": as_single}))
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=2, max_size=9, unique=True))
+def test_single_precision_is_enough_to_tell_training_values_apart(values):
+    values = sorted({float(x) for x in np.nan_to_num(np.float32(values))})
+    if len(values) > 1 and not all(x.is_integer() for x in values):
+        encoder = TableEncoder.fit({"x": values}, thresholds=9, pairs=False)
+        bits = encoder.transform({"x": np.array(values, np.float32)})
+        assert len({tuple(row) for row in bits.tolist()}) == len(values)
+
+
+def test_an_encoder_of_an_older_file_compares_as_float32():
+    state = TableEncoder.fit({"x": [1, 2, 30]}).to_dict()
+    del state["columns"][0]["whole"]
+    assert not TableEncoder.from_dict(state).columns[0].whole

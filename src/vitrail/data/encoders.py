@@ -31,6 +31,8 @@ from vitrail.data.errors import DataError, listed
 from vitrail.data.plain import PlainReader
 
 FEW_NUMBERS = 10  # up to this many distinct whole numbers may be codes rather than amounts
+MOST_WHOLE = 2**31 - 1
+LARGEST = float(np.finfo(np.float32).max)
 STRAY_WORDS = 0.1  # a column of amounts may hold this share of words, such as "unknown"
 
 
@@ -45,6 +47,8 @@ class ColumnCode:
                 besides, unless there are only two bins, where it would repeat one of them
     missing     whether a missing value has a bit of its own
     typical     the training median, read where a number is missing that never was in training
+    whole       whether all numbers in training were whole and fit 32 bits: then numbers are
+                compared exactly, else as float32, which is how exported code holds them
     """
 
     name: str
@@ -55,6 +59,7 @@ class ColumnCode:
     values: tuple[float, ...] = ()
     missing: bool = False
     typical: float = 0.0
+    whole: bool = False
 
     @property
     def bit_names(self) -> list[str]:
@@ -89,7 +94,8 @@ class ColumnCode:
             parts += [np.equal(found, i) for i in range(len(self.categories))]
             parts += [np.equal(found, -1)] * self.other
         if self.thresholds or self.values:
-            bins = np.where(np.isnan(numbers), -1, np.searchsorted(self.thresholds, numbers))
+            numbers, cuts = (_rounded(x, self.whole) for x in (numbers, self.thresholds))
+            bins = np.where(np.isnan(numbers), -1, np.searchsorted(cuts, numbers))
             parts += [bins == i for i in range(len(self.values))]
             parts += [bins > i for i in range(len(self._thermometer))]
         parts += [missing] * self.missing
@@ -116,6 +122,7 @@ class ColumnCode:
             "values": list(self.values),
             "missing": self.missing,
             "typical": self.typical,
+            "whole": self.whole,
         }
 
     @staticmethod
@@ -131,6 +138,7 @@ class ColumnCode:
             values=read.numbers("values"),
             missing=read.flag("missing"),
             typical=read.number("typical"),
+            whole=read.optional_flag("whole"),
         )
         read.done()
         thresholds, values = code.thresholds, code.values
@@ -294,7 +302,9 @@ def _fit_column(
             categories = categories[1:]
         return ColumnCode(name, False, categories, other, missing=missing)
     categories, other = _keep_frequent(_count_words(cells, cells.is_word), max_categories)
-    values, place = np.unique(cells.numbers[cells.is_number], return_inverse=True)
+    numbers = cells.numbers[cells.is_number]
+    whole = bool(np.all((numbers == np.round(numbers)) & (np.abs(numbers) <= MOST_WHOLE)))
+    values, place = np.unique(_rounded(numbers, whole), return_inverse=True)
     counts = np.bincount(place, cells.counts[cells.is_number])
     if len(values) == 1 and not missing:
         return ColumnCode(name, numeric=True)
@@ -305,10 +315,11 @@ def _fit_column(
         True,
         categories,
         other,
-        thresholds=_cuts(values, counts, len(values) if named else thresholds),
+        thresholds=_cuts(values, counts, len(values) if named else thresholds, whole),
         values=tuple(values.tolist()) if named else (),
         missing=missing,
         typical=float(values[np.searchsorted(np.cumsum(counts), counts.sum() / 2)]),
+        whole=whole,
     )
 
 
@@ -328,7 +339,15 @@ def _keep_frequent(counted: dict[str, float], most: int) -> tuple[tuple[str, ...
     return tuple(sorted(word for word in ranked[:most] if counted[word] > 1)), True
 
 
-def _cuts(values: np.ndarray, counts: np.ndarray, most: int) -> tuple[float, ...]:
+def _rounded(numbers: Any, whole: bool) -> np.ndarray:
+    """Numbers as a column compares them, float64: as they are, or the nearest finite float32."""
+    numbers = np.asarray(numbers, np.float64)
+    if whole:
+        return numbers
+    return np.clip(numbers, -LARGEST, LARGEST).astype(np.float32).astype(np.float64)
+
+
+def _cuts(values: np.ndarray, counts: np.ndarray, most: int, whole: bool) -> tuple[float, ...]:
     """At most `most` thresholds between neighbouring values: the fullest bin is halved again.
 
     Quantiles, but a value that fills several of them (many zeros, say) leaves its cuts to the
@@ -348,15 +367,16 @@ def _cuts(values: np.ndarray, counts: np.ndarray, most: int) -> tuple[float, ...
         if cut > low + 1 and middle - rows[cut - 1] <= rows[cut] - middle:
             cut -= 1
         bins[bins.index(fullest) : bins.index(fullest) + 1] = [(low, cut), (cut, high)]
-    return tuple(_between(float(values[i - 1]), float(values[i])) for i, _ in bins[1:])
+    return tuple(_between(float(values[i - 1]), float(values[i]), whole) for i, _ in bins[1:])
 
 
-def _between(low: float, high: float) -> float:
+def _between(low: float, high: float, whole: bool) -> float:
     """The shortest decimal in the middle half of (low, high): 54.5 rather than 54.49999."""
     middle = low / 2 + high / 2
     quarter = high / 4 - low / 4
     for digits in range(1, 17):
         short = float(f"{middle:.{digits}g}")
-        if middle - quarter <= short <= middle + quarter and low <= short < high:
+        parts = low <= _rounded(short, whole) < high
+        if middle - quarter <= short <= middle + quarter and low <= short and parts:
             return short
     return low
