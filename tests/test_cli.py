@@ -192,7 +192,7 @@ def test_evaluate_names_the_row_of_an_unknown_label_in_its_file(model, tmp_path,
     monkeypatch.setattr(tables, "iter_table", lambda path: whole(path, batch_rows=10))
     code, _, err = call("evaluate", model, path)
     assert code == 2
-    assert "label 'perhaps' in row 34" in err
+    assert "label 'perhaps' in line 35" in err
 
 
 def test_compare_prints_a_row_per_solver_and_draws(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vitrail.data.cells import is_missing
 from vitrail.data.errors import DataError
-from vitrail.data.labels import NAMES_OF_NOTHING, LabelCoder
+from vitrail.data.labels import NAMES_OF_NOTHING, LabelCoder, check_target
 
 
 def is_no_label(label: object) -> bool:
@@ -44,6 +44,7 @@ def test_labels_come_back_as_they_were(labels: list):
     [
         ["001", "1", "1.0", "001"],
         np.array([3, 1, 3], np.int32),
+        np.array([2**63, 2**64 - 1, 5], np.uint64),
         [True, False],
         [0.5, -1.5],
         np.array(["none", "mild"], object),
@@ -79,6 +80,14 @@ def test_a_class_is_found_by_its_text_in_another_kind_of_file():
         (np.array(["2020"], "M8[Y]"), "must be text, numbers or booleans"),
         ([[1], [2, 3]], "one label a row"),
         (np.array([print, len], object), "must be text"),
+        (pd.Categorical(["a", None, "b"]), "missing in 1 of 3 rows, first in row 2"),
+        (pd.array(["a", None, "b"], dtype="string"), "missing in 1 of 3 rows"),
+        (pd.array([1, None, 2], dtype="Int64"), "missing in 1 of 3 rows"),
+        (pd.array([True, None], dtype="boolean"), "missing in 1 of 2 rows"),
+        (pd.Series(pd.date_range("2020", periods=3)), "columns of numbers, such as year, month"),
+        ([f"{i / 7:.3f}" for i in range(50)], r"holds amounts, such as 0\.143 \(50 different"),
+        (np.arange(50) / 4, r"holds amounts, such as 0\.25 .* cut them into ranges"),
+        (["a", "\ud800"], "cannot be written as UTF-8"),
         (np.array([1, {2}], object), "must be text, numbers or booleans, got set"),
     ],
     ids=str,
@@ -91,8 +100,17 @@ def test_labels_that_cannot_be_learned_say_why(labels: object, complaint: str):
 def test_an_unknown_label_is_named_with_its_row():
     with pytest.raises(DataError, match="label 'c' in row 2 is none of the classes 'a', 'b'"):
         LabelCoder.fit(["a", "b"]).encode(["a", "c"])
-    with pytest.raises(DataError, match="label 'c' in row 102"):
-        LabelCoder.fit(["a", "b"]).encode(["a", "c"], start=100)
+    with pytest.raises(DataError, match="label 'c' in line 103"):
+        LabelCoder.fit(["a", "b"]).encode(["a", "c"], place=lambda row: f"line {row + 102}")
+
+
+def test_a_target_needs_rows_and_labels_that_recur():
+    check_target(["a", "b", "c"])
+    check_target([str(i % 25) for i in range(50)])
+    with pytest.raises(DataError, match="columns but no rows; add rows"):
+        check_target([])
+    with pytest.raises(DataError, match="50 different labels in 50 rows, too few of each"):
+        check_target([f"id{i}" for i in range(50)])
 
 
 @pytest.mark.parametrize(
@@ -112,6 +130,8 @@ def test_an_unknown_label_is_named_with_its_row():
         {"classes": [1, 2], "kind": "bool"},
         {"classes": [0.5, math.nan], "kind": "float64"},
         {"classes": ["a", "b"], "kind": "O"},
+        {"classes": [1, 2**64], "kind": "uint64"},
+        {"classes": [-1, 2], "kind": "uint64"},
         {"classes": ["a", "b"], "kind": "str", "more": 0},
     ],
     ids=str,

@@ -211,12 +211,46 @@ def test_a_file_without_rows_gives_one_empty_batch(tmp_path: Path):
     assert len(batch) == 0
 
 
-def test_an_error_names_the_row_of_the_file_not_of_the_batch(tmp_path: Path):
-    path = written(tmp_path, b"x\n" + b"1\n2\n3\n" * 10 + b"four\n")
-    encoder = TableEncoder.fit({"x": [1, 2, 3]})
-    encoded = map(encoder.transform, iter_table(path, batch_rows=4))
-    with pytest.raises(DataError, match="column 'x', row 31: expected a number, found 'four'"):
-        list(encoded)
+BROKEN_LINES = b'x,"two\nlines"\n\n1,a\n\n2,"b\nc"\n\r\n3,d\n"4",\n'
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
+def test_rows_are_named_by_the_lines_of_their_file(tmp_path: Path, name: str):
+    path = written(tmp_path, BROKEN_LINES, name)
+    if name.endswith("gz"):
+        path.write_bytes(gzip.compress(BROKEN_LINES))
+    lines = ["line 4", "line 6", "line 9", "line 10"]
+    table = read_table(path)
+    assert [table.place(row) for row in range(4)] == lines
+    assert [table.place(row) for row in (3, 0, 2)] == [lines[3], lines[0], lines[2]]
+    assert [table.take([2, 1]).take([1]).place(0)] == [lines[1]]
+    batches = [batch.place(row) for batch in iter_table(path, 3) for row in range(len(batch))]
+    assert batches == lines
+    with pytest.raises(DataError, match="missing in 1 of 4 rows, first in line 10"):
+        table.labels(table.columns[1])
+
+
+def test_rows_of_a_stream_are_counted_with_its_header(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,x\n2,\n")))
+    table = read_table("-")
+    with pytest.raises(DataError, match=r"first in row 3 \(the header is row 1\)"):
+        table.labels("b")
+
+
+def test_a_closed_standard_input_says_so(monkeypatch: pytest.MonkeyPatch):
+    for stream in (None, io.TextIOWrapper(io.BytesIO())):
+        if stream is not None:
+            stream.close()
+        monkeypatch.setattr(sys, "stdin", stream)
+        with pytest.raises(DataError, match="standard input is closed"):
+            read_table("-")
+
+
+def test_rows_of_other_files_are_counted_from_one(tmp_path: Path):
+    path = tmp_path / "data.parquet"
+    parquet.write_table(pa.table({"y": ["a", "b", None]}), path)
+    with pytest.raises(DataError, match="first in row 3;"):
+        read_table(path).labels("y")
 
 
 def test_batches_of_a_table_encode_as_the_table(tmp_path: Path):

@@ -1,4 +1,5 @@
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -190,3 +191,25 @@ def test_a_device_is_written_directly():
     with atomic_output(os.devnull) as stream:
         stream.write(b"gone")
     assert not Path(os.devnull).is_file()
+
+
+def test_a_full_disk_is_told_with_the_path(tmp_path: Path):
+    path = tmp_path / "out.csv"
+    path.write_bytes(b"before")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(DataError, match=r"cannot write .*out\.csv: File too large; choose"):
+            write_table(path, table_of(a=["x" * 1000] * 1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("out.csv", b"before")]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_device_is_told_with_its_path():
+    with (
+        pytest.raises(DataError, match="cannot write /dev/full: No space left on device"),
+        atomic_output("/dev/full") as stream,
+    ):
+        stream.write(b"some")

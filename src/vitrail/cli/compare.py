@@ -127,6 +127,6 @@ def _file(path: str, target: str | None, test_size: float, seed: int) -> tuple[A
 
     table = read_table(path)
     column = target_column(table, target)
-    labels, features = table[column], table.without(column)
+    labels, features = table.labels(column), table.without(column)
     rows, held_out = split_rows(labels, test_size, seed)
     return features.take(rows), labels[rows], features.take(held_out), labels[held_out]

@@ -51,7 +51,7 @@ def fit(
     check_writable(output)
     table = read_table(data)
     column = find_target(table, target)
-    labels = table[column]
+    labels = table.labels(column)
     rows, held_out = split_rows(labels, test_size, seed)
     features = table.without(column)
     net = BinaryNetClassifier(

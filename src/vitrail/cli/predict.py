@@ -71,7 +71,7 @@ def evaluate(
     chances, labels = [], []
     for batch in counted_rows(iter_table(data), "evaluating"):
         column = batch[target_column(batch, target)]
-        truth = net.labels.encode(column, start=batch.start) if len(batch) else []
+        truth = net.labels.encode(column, place=batch.place) if len(batch) else []
         found = net.probabilities(batch)
         np.add.at(counts, (np.asarray(truth, np.int64), found.argmax(1)), 1)
         chances.append(found)

@@ -25,6 +25,7 @@ TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # so that a flag reads alike from tex
 
 
 NOTHINGS = frozenset({"NoneType", "NAType", "NaTType"})  # the last two are pandas', by name
+DATES = ("date", "time", "period")  # how types of dates and times begin, wherever they are from
 CELL_TYPES = (str, int, float, np.integer, np.floating, np.bool_)
 
 
@@ -60,6 +61,11 @@ class Cells:
     def first_row(self, level: int) -> int:
         """The first row, counted from 0, that holds the level."""
         return int(np.argmax(self.codes == level))
+
+
+def place_in_table(row: int) -> str:
+    """What a row, counted from 0, is called that stands in no file."""
+    return f"row {row + 1}"
 
 
 def is_missing(value: object) -> bool:
@@ -142,10 +148,17 @@ def _factorize(values: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _not_a_cell(kind: str, name: str) -> DataError:
+    advice = advice_on_dates(kind) or "convert it or leave it out"
     return DataError(
-        f"column {name!r} holds values of type {kind}; expected numbers, text or booleans: "
-        "convert it or leave it out"
+        f"column {name!r} holds values of type {kind}; expected numbers, text or booleans: {advice}"
     )
+
+
+def advice_on_dates(kind: str) -> str:
+    """What to do about a type of dates or times, as numpy, pandas and Python call it; else none."""
+    if not kind.casefold().startswith(DATES):
+        return ""
+    return "put what matters of it in columns of numbers, such as year, month, weekday or age"
 
 
 def column_names(table: Any) -> list[str]:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vitrail.data.cells import NOTHINGS, as_column, as_word, is_missing
-from vitrail.data.errors import DataError, listed
+from vitrail.data.cells import (
+    NOTHINGS,
+    advice_on_dates,
+    as_column,
+    as_number,
+    as_word,
+    is_missing,
+    place_in_table,
+)
+from vitrail.data.errors import DataError, listed, printable
 from vitrail.data.plain import PlainReader
 
 Label = str | int | float | bool
+Place = Callable[[int], str]  # what a row, counted from 0, is called in a sentence
 
 # numpy's kinds of arrays that can be labels, and the name of each in a model file
 LABEL_KINDS = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str", "O": "object"}
+LARGE_NUMBERS = "uint64"  # the kind of unsigned numbers that int64 cannot hold
 NAMES_OF_NOTHING = {"none", "None", "NONE"}  # missing in a feature, but a fair name for a class
+MANY_CLASSES = 20  # beyond, numbers with fractions are amounts, and labels should recur
 
 
 @dataclass(frozen=True)
@@ -30,9 +42,9 @@ class LabelCoder:
     kind: str
 
     @staticmethod
-    def fit(labels: Any) -> LabelCoder:
+    def fit(labels: Any, place: Place = place_in_table) -> LabelCoder:
         """Learn the classes of a column of labels: text, whole or decimal numbers, booleans."""
-        values, kind = _read(labels)
+        values, kind = _read(labels, place)
         if not values:
             raise DataError("expected labels to learn from, got none; add rows")
         found = set(values)
@@ -48,22 +60,26 @@ class LabelCoder:
                 f"expected at least two classes, but every label is {classes[0]!r}; "
                 "give rows of another class too"
             )
+        _refuse_amounts(classes)
+        strange = next((x for x in classes if isinstance(x, str) and printable(x) != x), None)
+        if strange is not None:
+            raise DataError(f"the label {strange!r} cannot be written as UTF-8; correct it")
         return LabelCoder(tuple(classes), kind)
 
-    def encode(self, labels: Any, start: int = 0) -> np.ndarray:
+    def encode(self, labels: Any, place: Place = place_in_table) -> np.ndarray:
         """The number of each label, (rows,) int64; a label that is no class is an error.
 
         The class 1 is also found as the text `1` and the reverse, so that a model trained on one
-        kind of file can be tested on another. `start` is the first row's place in its file.
+        kind of file can be tested on another. `place` names a row in an error.
         """
-        values, _ = _read(labels, start)
+        values, _ = _read(labels, place)
         number: dict[Any, int] = {as_word(label): k for k, label in enumerate(self.classes)}
         number |= {label: k for k, label in enumerate(self.classes)}
         number = {x: number.get(x, number.get(as_word(x), -1)) for x in set(values)}
         unknown = next((row for row, label in enumerate(values) if number[label] < 0), None)
         if unknown is not None:
             raise DataError(
-                f"label {values[unknown]!r} in row {start + unknown + 1} is none of the classes "
+                f"label {values[unknown]!r} in {place(unknown)} is none of the classes "
                 f"{listed(self.classes)}; correct it or leave the row out"
             )
         return np.fromiter((number[label] for label in values), np.int64, len(values))
@@ -81,7 +97,10 @@ class LabelCoder:
         """The coder of `to_dict`; anything malformed is a ValueError."""
         read = PlainReader(state, "label coder")
         kind = read.text("kind")
-        read.require(kind in LABEL_KINDS.values(), f"has labels of the unknown kind {kind!r}")
+        read.require(
+            kind in {*LABEL_KINDS.values(), LARGE_NUMBERS},
+            f"has labels of the unknown kind {kind!r}",
+        )
         classes = read.items("classes")
         read.done()
         read.require(len(classes) > 1, "has fewer than two classes")
@@ -97,7 +116,24 @@ class LabelCoder:
         return coder
 
 
-def _read(labels: Any, start: int = 0) -> tuple[list[Any], str]:
+def check_target(labels: Any, place: Place = place_in_table) -> None:
+    """Raise a DataError where a column cannot be what a classifier learns; `place` names a row."""
+    if not len(labels):
+        raise DataError("the table has columns but no rows; add rows to learn from")
+    classes = len(LabelCoder.fit(labels, place).classes)
+    if classes > max(MANY_CLASSES, len(labels) / 2):
+        raise DataError(
+            f"the target has {classes} different labels in {len(labels)} rows, too few of each to "
+            "learn from; choose another column, or group its values"
+        )
+
+
+def require_labels(labels: Any, place: Place = place_in_table) -> None:
+    """Raise a DataError where a label is missing, or is neither text, number nor boolean."""
+    _read(labels, place)
+
+
+def _read(labels: Any, place: Place) -> tuple[list[Any], str]:
     """The labels as Python values, none of them missing, and their kind."""
     array = as_column(labels, "expected one label a row")
     if array.dtype.kind not in LABEL_KINDS:
@@ -109,11 +145,26 @@ def _read(labels: Any, start: int = 0) -> tuple[list[Any], str]:
     missing = [is_missing(label) and label not in NAMES_OF_NOTHING for label in values]
     if any(missing):
         raise DataError(
-            f"the label is missing in {sum(missing)} of {len(values)} rows, first in row "
-            f"{start + missing.index(True) + 1}; fill it in or leave these rows out"
+            f"the label is missing in {sum(missing)} of {len(values)} rows, first in "
+            f"{place(missing.index(True))}; fill it in or leave these rows out"
         )
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        return values, LARGE_NUMBERS
     return values, LABEL_KINDS[array.dtype.kind]
 
 
+def _refuse_amounts(classes: list[Any]) -> None:
+    numbers = [as_number(label) for label in classes]
+    if len(classes) > MANY_CLASSES and all(map(np.isfinite, numbers)):
+        amount = next((label for label in classes if as_number(label) % 1), None)
+        if amount is not None:
+            raise DataError(
+                f"the target holds amounts, such as {amount} ({len(classes)} different ones), "
+                "where a classifier needs classes; cut them into ranges, such as low and high, or "
+                "choose another column"
+            )
+
+
 def _not_a_label(kind: str) -> DataError:
-    return DataError(f"labels must be text, numbers or booleans, got {kind}; convert the column")
+    advice = advice_on_dates(kind) or "convert the column"
+    return DataError(f"labels must be text, numbers or booleans, got {kind}; {advice}")

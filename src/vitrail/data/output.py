@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from vitrail.data.errors import DataError
 
@@ -22,14 +23,15 @@ def atomic_output(path: str | Path) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     with _explained(path):
-        draft, stream = _open(target)
+        draft, stream = _open(target, path)
     try:
         with stream:
             yield stream
         if draft is not None:
-            if target.exists():
-                draft.chmod(stat.S_IMODE(target.stat().st_mode))
-            draft.replace(target)
+            with _explained(path):
+                if target.exists():
+                    draft.chmod(stat.S_IMODE(target.stat().st_mode))
+                draft.replace(target)
     except BaseException:
         if draft is not None:
             draft.unlink(missing_ok=True)
@@ -40,7 +42,7 @@ def check_writable(path: str | Path) -> None:
     """Raise a DataError if `atomic_output` could not write there; leaves no trace."""
     target = Path(os.path.realpath(path))
     with _explained(path):
-        draft, stream = (None, None) if _is_device(target) else _open(target)
+        draft, stream = (None, None) if _is_device(target) else _open(target, path)
     if draft is not None and stream is not None:
         stream.close()
         draft.unlink()
@@ -50,16 +52,28 @@ def _is_device(target: Path) -> bool:
     return target.exists() and not target.is_file() and not target.is_dir()
 
 
-def _open(target: Path) -> tuple[Path | None, BinaryIO]:
+class _Output(io.FileIO):
+    """A file that says in a sentence, with the path its user gave, why it cannot be written."""
+
+    def __init__(self, file: Path, mode: str, path: str | Path) -> None:
+        super().__init__(file, mode)
+        self._path = path
+
+    def write(self, data: Any, /) -> int:
+        with _explained(self._path):
+            return super().write(data)
+
+
+def _open(target: Path, path: str | Path) -> tuple[Path | None, BinaryIO]:
     """A draft beside the target, or no draft and the target itself if it is a device or a pipe."""
     if _is_device(target):
-        return None, open(target, "wb")
+        return None, io.BufferedWriter(_Output(target, "wb", path))
     if target.is_dir():
         raise IsADirectoryError
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError
     draft = target.with_name(f".vitrail-{secrets.token_hex(8)}.tmp")
-    return draft, open(draft, "xb")
+    return draft, io.BufferedWriter(_Output(draft, "xb", path))
 
 
 @contextmanager
@@ -68,6 +82,8 @@ def _explained(path: str | Path) -> Iterator[None]:
         yield
     except IsADirectoryError:
         raise DataError(f"cannot write {path}: it is a folder; give a file name") from None
+    except BrokenPipeError:  # the reader has what it wanted
+        raise
     except OSError as error:
         folder = Path(os.path.realpath(path)).parent
         if not folder.is_dir():

@@ -15,18 +15,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from vitrail.data.cells import Cells, parse_levels, read_cells
+from vitrail.data.cells import Cells, parse_levels, place_in_table, read_cells
 from vitrail.data.errors import DataError, counted, listed
+from vitrail.data.labels import check_target
 from vitrail.data.memory import check_size
 from vitrail.data.sources import Format, Source, open_source
 
 BATCH_ROWS = 65_536
 LOADING_COPIES = 2  # joining blocks and their dictionaries holds the table twice for a while
-
-
-def place_in_table(row: int) -> str:
-    """What a row is called that stands in no file."""
-    return f"row {row + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +69,12 @@ class Table:
         levels, codes = parts[0][0], np.concatenate([codes for _, codes in parts])
         used = np.bincount(codes, minlength=len(levels)) > 0  # part of a table has only some
         return parse_levels(levels[used], (np.cumsum(used) - 1)[codes], name)
+
+    def labels(self, name: str) -> np.ndarray:
+        """A column, (rows,), if a classifier can learn to tell its values."""
+        labels = self[name]
+        check_target(labels, self.place)
+        return labels
 
     def place(self, row: int) -> str:
         """What a row, counted from 0, is called in its file: `line 17`, `row 3`."""

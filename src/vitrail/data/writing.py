@@ -109,3 +109,7 @@ def _standard_output() -> Iterator[IO[bytes]]:
             sys.stdout.flush()
         except BrokenPipeError:  # the reader, `head` say, has what it wanted
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            raise DataError(
+                f"cannot write to standard output: {error.strerror}; give a file"
+            ) from None

@@ -16,6 +16,7 @@ from sklearn.utils.validation import (
 from vitrail.data.bits import PIXEL_RANGE, BitColumns, bit_range
 from vitrail.data.cells import CELL_TYPES, column_names, is_missing
 from vitrail.data.encoders import TableEncoder
+from vitrail.data.labels import require_labels
 from vitrail.data.tables import Table
 
 
@@ -49,10 +50,11 @@ def checked_labels(y: Any, table: Any) -> np.ndarray:
     """One label a row, (rows,), of kinds that can be classes."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None; give one label a row")
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(np.asarray(y), warn=True)  # frames of others know no scikit-learn
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_consistent_length(table, y)
+    require_labels(y)
     check_classification_targets(y)
     return y
 
