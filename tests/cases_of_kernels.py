@@ -8,6 +8,7 @@ import torch
 from vitrail.factors import Factors, Network, network, perceptron
 from vitrail.graph import indexed
 from vitrail.nn import (
+    BinaryConv1d,
     BinaryConv2d,
     BinaryLinear,
     Coding,
@@ -47,6 +48,16 @@ NETS = {
         4,
     ),
     "linear-classes": (lambda: BinaryLinear(11, 3), (11,), 3),
+    "series": (
+        lambda: Sequential(
+            BinaryConv1d(2, 3, 3, stride=2, padding=1),
+            Threshold(),
+            Flatten(),
+            BinaryLinear(12, 1, "binary"),
+        ),
+        (2, 7),
+        2,
+    ),
     "padded-conv": (
         lambda: Sequential(
             BinaryConv2d(2, 3, 3, padding=1, coding="binary"),

@@ -6,15 +6,18 @@ every factor knows its problem; no solver has a batch axis.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from vitrail.numerics import DEFAULT_MEMORY, chunks, on_lattice
+from vitrail.prepared import Prepared
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from vitrail.factors.base import Factors
@@ -172,7 +175,7 @@ class FactorGraph:
     @cached_property
     def factors_per_problem(self) -> Tensor:
         """How many factors each problem has, (P,) int64."""
-        problem = torch.cat([self.factor_problem(block) for block in self.blocks])
+        problem = torch.cat(self.problem_of_factors)
         return torch.bincount(problem, minlength=self.num_problems)
 
     @cached_property
@@ -188,6 +191,22 @@ class FactorGraph:
     def factor_problem(self, block: Factors) -> Tensor:
         """Problem of each factor of a block, (F,) int64."""
         return self.problem[block.scope.first()]
+
+    @cached_property
+    def problem_of_factors(self) -> tuple[Tensor, ...]:
+        """Problem of each factor, (F,) int64 a block."""
+        return tuple(self.factor_problem(block) for block in self.blocks)
+
+    def once(self, make: Callable[..., T], *details: Hashable) -> T:
+        """What `make(self, *details)` gives, worked out at the first request.
+
+        For what depends neither on the prior nor on beta: graphs that differ in these share it.
+        """
+        return self._prepared.get(make, self, *details)
+
+    @cached_property
+    def _prepared(self) -> Prepared:
+        return Prepared()
 
     def total(self, messages: Sequence[Tensor]) -> Tensor:
         """Where factors meet: the sum of one (F, A) tensor a block, (V,) float64."""
@@ -205,8 +224,8 @@ class FactorGraph:
         """Sum over the factors of each problem: (…, F) a block → (…, P) float64."""
         lead = values[0].shape[:-1]
         out = torch.zeros((*lead, self.num_problems), dtype=torch.float64, device=self.device)
-        for block, value in zip(self.blocks, values, strict=True):
-            out.index_add_(-1, self.factor_problem(block), value.to(torch.float64))
+        for problem, value in zip(self.problem_of_factors, values, strict=True):
+            out.index_add_(-1, problem, value.to(torch.float64))
         return out
 
     def satisfied(self, states: Tensor, memory: int = DEFAULT_MEMORY) -> Tensor:
@@ -233,11 +252,18 @@ class FactorGraph:
         )
 
     def with_prior(self, log_prior: Tensor) -> FactorGraph:
-        return replace(self, log_prior=_checked_prior(log_prior, self.num_variables))
+        return self._alike(log_prior=_checked_prior(log_prior, self.num_variables))
 
     def with_beta(self, beta: float | Tensor) -> FactorGraph:
         """The same graph at another inverse temperature: one number, or one per factor."""
-        return replace(self, blocks=tuple(block.with_beta(beta) for block in self.blocks))
+        return self._alike(blocks=tuple(block.with_beta(beta) for block in self.blocks))
+
+    def _alike(self, **changes: Any) -> FactorGraph:
+        """The graph with another prior or beta: what was prepared stays."""
+        made = replace(self, **changes)
+        for name in ("_prepared", "problem_of_factors", "factors_per_problem"):
+            object.__setattr__(made, name, getattr(self, name))
+        return made
 
 
 def factor_graph(

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
-OwnerT = TypeVar("OwnerT")
 T = TypeVar("T")
-Arguments = ParamSpec("Arguments")
 
 
-class Prepared(Generic[OwnerT]):
-    """Things derived from a graph or a block of factors, for as long as it lives.
+class Prepared:
+    """Things derived from a graph or a block of factors, for as long as that lives.
 
-    A thing is asked for by the function that makes it: packed rows, tables, the kernel that serves
-    an update with its arguments laid out. It is made at the first request.
+    A thing is asked for by the function that makes it: packed rows, tables, the kernel that
+    serves an update. It is made at the first request.
 
-    >>> Prepared([3, 4]).get(sum)
-    7
+    >>> kept = Prepared()
+    >>> kept.get(sorted, (4, 3)) is kept.get(sorted, (4, 3))
+    True
     """
 
-    def __init__(self, owner: OwnerT) -> None:
-        self._owner = owner
+    def __init__(self) -> None:
         self._made: dict[Hashable, Any] = {}
 
-    def get(
-        self,
-        make: Callable[Concatenate[OwnerT, Arguments], T],
-        *details: Arguments.args,
-        **named: Arguments.kwargs,
-    ) -> T:
-        """What `make(owner, *details)` gives; details must be hashable."""
-        name = (make, details, *sorted(named.items()))
+    def get(self, make: Callable[..., T], owner: Any, *details: Hashable) -> T:
+        """What `make(owner, *details)` gives. The owner is not kept: it is always the same."""
+        name = (make, details)
         if name not in self._made:
-            self._made[name] = make(self._owner, *details, **named)
+            self._made[name] = make(owner, *details)
         return self._made[name]

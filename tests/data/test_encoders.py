@@ -388,7 +388,7 @@ def test_whole_numbers_are_compared_exactly_and_others_as_float32():
 
 @given(st.lists(st.floats(width=32, allow_nan=False), min_size=2, max_size=9, unique=True))
 def test_single_precision_is_enough_to_tell_training_values_apart(values):
-    values = sorted({float(x) for x in np.nan_to_num(np.float32(values))})
+    values = sorted({float(x) for x in np.nan_to_num(np.array(values, np.float32))})
     if len(values) > 1 and not all(x.is_integer() for x in values):
         encoder = TableEncoder.fit({"x": values}, thresholds=9, pairs=False)
         bits = encoder.transform({"x": np.array(values, np.float32)})

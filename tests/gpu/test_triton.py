@@ -277,7 +277,7 @@ def test_gaussian_sweeps_are_as_defined_to_1e_5(arity, beta, coding, on_probabil
     expected = Update.sweep(update, KEY, factors, belief, message, gamma, on_probability)
     assert isinstance(factors.scope, Dense)
     new, moved, change = cuda_gaussian.gaussian_sweep(
-        factors, factors.scope, belief, message, update.limit, gamma, on_probability
+        factors, belief, message, update.limit, gamma, on_probability
     )
     error = (new - expected.messages).abs() / expected.messages.abs().clamp(min=1)
     assert float(error.max()) < 1e-5

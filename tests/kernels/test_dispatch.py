@@ -9,6 +9,7 @@ from cases_of_kernels import perceptrons
 from oracles import random_table
 
 from vitrail.kernels import dispatch
+from vitrail.kernels.cpu import compiled
 from vitrail.random import Key
 from vitrail.updates import flip
 
@@ -52,16 +53,46 @@ def test_a_missing_package_stops_only_the_named_backend(monkeypatch):
 
 def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
     monkeypatch.delitem(sys.modules, "vitrail.kernels.cpu.flip", raising=False)
-    monkeypatch.setattr(dispatch, "_drawn", 0)
+    monkeypatch.setattr(dispatch, "STORE", dispatch.Store())
     asked = []
-    monkeypatch.setattr(dispatch, "load", asked.append)
+    monkeypatch.setattr("importlib.import_module", asked.append)
     assert dispatch.find("flip", "auto", perceptrons(2, 3), 1000, 5) is None
     assert asked == []
 
 
-def test_loading_is_announced_where_it_takes_long(monkeypatch, capsys):
-    waiting = threading.Event()
-    monkeypatch.setattr(dispatch, "COMPILING", 0.0)
-    monkeypatch.setattr("importlib.import_module", lambda name: waiting.wait(0.3))
-    dispatch.load("vitrail.kernels.slow_to_compile")
+def test_kernels_are_compiled_when_they_are_called_and_long_work_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(compiled, "LONG", 0.0)
+    calls = []
+
+    def slow(signature, **options):
+        calls.append(signature)
+        threading.Event().wait(0.3)
+        return lambda function: function
+
+    monkeypatch.setattr(compiled, "njit", slow)
+
+    @compiled.compiled("int64(int64)")
+    def twice(number):
+        return 2 * number
+
+    assert calls == []
+    assert [twice(3), twice(4)] == [6, 8]
+    assert calls == ["int64(int64)"]
     assert "compiling kernels" in capsys.readouterr().err
+
+
+def test_without_a_writable_folder_kernels_are_compiled_but_not_kept(monkeypatch, capsys):
+    monkeypatch.setattr(compiled, "_STORE", compiled._Store())
+    kept = []
+
+    def njit(signature, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function 'settle': no locator available for file")
+        kept.append(signature)
+        return lambda function: function
+
+    monkeypatch.setattr(compiled, "njit", njit)
+    for number in range(2):
+        assert compiled.compiled("int64()")(lambda number=number: number)() == number
+    assert len(kept) == 2
+    assert capsys.readouterr().err.count("no writable folder") == 1

@@ -22,6 +22,15 @@ NETS = {
         ),
         (2, 5, 5),
     ),
+    "series": (
+        lambda: nn.Sequential(
+            nn.BinaryConv1d(3, 4, 3, stride=2, padding=1),
+            nn.Sign(),
+            nn.Flatten(),
+            nn.BinaryLinear(4 * 5, 2),
+        ),
+        (3, 9),
+    ),
     "nested": (lambda: nn.Sequential(nn.Flatten(), nn.mlp(4, (2,)), nn.Threshold()), (2, 2)),
 }
 

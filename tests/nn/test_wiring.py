@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from vitrail.nn import (
+    BinaryConv1d,
     BinaryConv2d,
     BinaryLinear,
     Sign,
@@ -22,6 +23,15 @@ NETS = {
     "one hidden": (mlp(9, (4,)), (9,)),
     "three classes": (mlp(9, (4, 5), 3), (9,)),
     "paper conv": (paper_conv(), (1, 14, 14)),
+    "series": (
+        nn.Sequential(
+            BinaryConv1d(2, 3, 4, stride=3, padding=2, coding="binary"),
+            Threshold(),
+            nn.Flatten(),
+            BinaryLinear(3 * 4, 1),
+        ),
+        (2, 9),
+    ),
     "padded conv": (
         nn.Sequential(
             BinaryConv2d(2, 3, (2, 3), stride=(1, 2), padding=(1, 2)),

@@ -220,8 +220,8 @@ def test_batches_are_shuffled_anew_every_epoch():
     batches = Batches(40)
     _, first = batches.select(Key(5, 0), graph, batches.start(graph), awake(graph))
     _, second = batches.select(Key(5, 1), graph, first, awake(graph))
-    assert not torch.equal(first.rank, second.rank)
-    assert first.rank.sort().values.tolist() == list(range(40))
+    assert not torch.equal(first.factors, second.factors)
+    assert first.factors.sort().values.tolist() == list(range(40))
 
 
 def test_damping_mixes_probabilities_or_log_odds():

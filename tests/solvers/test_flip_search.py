@@ -5,7 +5,7 @@ import torch
 
 from vitrail.factors import blackbox, network, perceptron
 from vitrail.graph import factor_graph
-from vitrail.nn import mlp, paper_conv
+from vitrail.nn import BinaryConv1d, BinaryLinear, Flatten, Sequential, Sign, mlp, paper_conv
 from vitrail.random import Key
 from vitrail.solvers.flip_search import Energy, Stretch, errors, flip_searches, ramp
 
@@ -31,6 +31,11 @@ CASES = {
     "one hidden": network(mlp(11, (3,)), signs(7, 60, 11), bits(8, 60)),
     "one hidden, weighted": network(mlp(11, (3,)), signs(7, 60, 11), bits(8, 60), weight=WHOLE),
     "one hidden, 0/1": network(mlp(11, (4,), coding="binary"), signs(7, 60, 11), bits(8, 60)),
+    "series": network(
+        Sequential(BinaryConv1d(2, 3, 3), Sign(), Flatten(), BinaryLinear(15, 1)),
+        signs(15, 60, 2, 7),
+        bits(16, 60),
+    ),
     "two hidden, classes": network(mlp(9, (5, 4), 3), signs(9, 60, 9), classes(10, 60, 3)),
     "conv": network(paper_conv(), signs(11, 60, 1, 14, 14), bits(12, 60)),
 }

@@ -57,9 +57,6 @@ def _small_problems(graph: FactorGraph) -> list[LinearProblem]:
 
 
 def _optimum(problem: LinearProblem, histogram: bool) -> Optimum:
-    from vitrail.kernels.dispatch import load
-
-    load("vitrail.kernels.cpu.enumerate")
     from vitrail.kernels.cpu.enumerate import enumerate_weights
 
     copies = problem.counts()

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Self, TypedDict
+from typing import Self, TypedDict, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ from torch import Tensor
 from vitrail.graph import Dense, Indexed, Scope, dense
 from vitrail.numerics import chunks
 from vitrail.prepared import Prepared
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +76,16 @@ class Factors(ABC):
         """Scratch that scoring one configuration of one factor takes, for chunking."""
         return 16 * self.arity
 
-    @abstractmethod
     def select(self, index: Tensor) -> Self:
-        """The factors at `index` (F',) int64, their ids kept."""
+        """The factors at `index` (F',) int64, their ids kept. They know where they come from."""
+        made = self._selected(index)
+        whole, rows = self.origin()
+        object.__setattr__(made, "_origin", (whole, index if rows is None else rows[index]))
+        return made
+
+    @abstractmethod
+    def _selected(self, index: Tensor) -> Self:
+        """The fields of the factors at `index`."""
 
     def to(self, device: torch.device | str) -> Self:
         """All tensors on another device."""
@@ -90,7 +99,7 @@ class Factors(ABC):
 
     def with_beta(self, beta: float | Tensor) -> Self:
         made = replace(self, beta=checked_beta(beta, self.num_factors).to(self.beta.device))
-        object.__setattr__(made, "prepared", self.prepared)  # nothing in it looks at beta
+        object.__setattr__(made, "_prepared", self._prepared)
         return made
 
     def shifted(self, offset: int) -> Self:
@@ -134,20 +143,33 @@ class Factors(ABC):
 
         One row where all factors share a beta.
         """
-        return self.tables.get(_log_means, count)
+        whole, rows = self.origin()
+        table = whole.once_at_beta(_log_means, count)
+        return table if rows is None or len(table) == 1 else table[rows]
 
-    @cached_property
-    def prepared(self) -> Prepared[Self]:
-        """What is derived from the factors whatever their beta; factors made of these begin anew.
+    def once(self, make: Callable[..., T], *details: Hashable) -> T:
+        """What `make(self, *details)` gives, worked out at the first request.
 
-        The same factors at another beta share it.
+        For what does not depend on beta: the same factors at another beta share it. Factors that
+        are made of these begin anew.
         """
-        return Prepared(self)
+        return self._prepared.get(make, self, *details)
+
+    def once_at_beta(self, make: Callable[..., T], *details: Hashable) -> T:
+        """The same for what depends on beta too."""
+        return self._prepared_at_beta.get(make, self, *details)
 
     @cached_property
-    def tables(self) -> Prepared[Self]:
-        """What is derived from beta."""
-        return Prepared(self)
+    def _prepared(self) -> Prepared:
+        return Prepared()
+
+    @cached_property
+    def _prepared_at_beta(self) -> Prepared:
+        return Prepared()
+
+    def origin(self) -> tuple[Factors, Tensor | None]:
+        """The factors that these were selected from, and their places there (F,); None for all."""
+        return self.__dict__.get("_origin", (self, None))
 
     def log_potential_mean(self, log_score: Tensor) -> Tensor:
         """Log of the mean potential from the log of the mean score, (F, …) float64.
@@ -185,7 +207,7 @@ class Classifiers(Factors):
     @property
     def rows(self) -> Tensor:
         """Inputs as a matrix (F, I) int8 without gaps, as kernels want them."""
-        return self.prepared.get(_rows)
+        return self.once(_rows)
 
     @abstractmethod
     def outputs(self, states: Tensor) -> Tensor:
@@ -197,7 +219,7 @@ class Classifiers(Factors):
     def score(self, states: Tensor) -> Tensor:
         return meets(self.outputs(states), self.labels[:, None])
 
-    def select(self, index: Tensor) -> Self:
+    def _selected(self, index: Tensor) -> Self:
         parts = selected_parts(self, index)
         return replace(self, **parts, inputs=self.inputs[index], labels=self.labels[index])
 

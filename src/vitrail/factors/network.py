@@ -51,7 +51,7 @@ class Network(Classifiers):
     def _floats(self) -> Tensor:
         """Inputs as float32, (F, 1, …); kept where they are few: the loop scores them all."""
         small = self.inputs.numel() <= MAX_KEPT
-        return self.prepared.get(_as_floats) if small else _as_floats(self)
+        return self.once(_as_floats) if small else _as_floats(self)
 
     def merge_key(self) -> Hashable:
         return Network, self.program
@@ -139,7 +139,7 @@ class BlackBox(Factors):
         lifted = ((potential - floor) / (1 - floor)).clamp(min=0.0)
         return torch.where(potential >= 1, 1.0, lifted)
 
-    def select(self, index: Tensor) -> BlackBox:
+    def _selected(self, index: Tensor) -> BlackBox:
         return replace(self, **selected_parts(self, index), data=self.data[index])
 
 

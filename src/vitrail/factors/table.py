@@ -53,7 +53,7 @@ class Table(Factors):
         lifted = (potential - floor) / (1 - floor)
         return torch.where(potential >= 1, 1.0, lifted.clamp(min=0.0))
 
-    def select(self, index: Tensor) -> Table:
+    def _selected(self, index: Tensor) -> Table:
         return replace(self, **selected_parts(self, index), potential=self.potential[index])
 
     def merge_key(self) -> Hashable:

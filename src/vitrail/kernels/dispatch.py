@@ -9,17 +9,34 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
 from types import ModuleType
+from typing import Any, Literal, overload
 
 from vitrail.factors import Factors
+from vitrail.kernels.protocols import (
+    CountingKernels,
+    DampingKernels,
+    DrawKernels,
+    FlipKernels,
+    GaussianKernels,
+    PoolKernels,
+    ScoreKernels,
+    SurveyKernels,
+)
+
+Task = Literal["flip", "damp", "counting", "gaussian", "survey", "score", "pool", "draw"]
 
 # task → backend → the module that serves it, each with serves(factors, samples) -> bool
-TWINS = {
+TWINS: dict[Task, dict[str, str]] = {
     "flip": {"numba": "vitrail.kernels.cpu.flip", "triton": "vitrail.kernels.cuda.flip"},
+    "damp": {"numba": "vitrail.kernels.cpu.damping"},
     "counting": {
         "numba": "vitrail.kernels.cpu.counting",
         "triton": "vitrail.kernels.cuda.counting",
+    },
+    "gaussian": {
+        "numba": "vitrail.kernels.cpu.gaussian",
+        "triton": "vitrail.kernels.cuda.gaussian",
     },
     "survey": {"numba": "vitrail.kernels.cpu.survey", "triton": "vitrail.kernels.cuda.survey"},
     "score": {"numba": "vitrail.kernels.cpu.score", "triton": "vitrail.kernels.cuda.score"},
@@ -32,16 +49,68 @@ REMEDY = {
     "triton": "install torch with CUDA, which brings Triton, or choose backend='auto' or 'torch'",
 }
 PATIENCE = 5_000_000  # lanes drawn by torch in about the time it takes to load a twin
-COMPILING = 2.0  # seconds of loading after which a line says what is going on
-
-_drawn = 0  # lanes that `auto` left to torch so far
 
 
 class BackendError(RuntimeError):
     """A backend asked for by name cannot serve; the message says why and what to do."""
 
 
-def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) -> ModuleType | None:
+class Store:
+    """The modules of kernels that this process has loaded, and when to load one."""
+
+    def __init__(self) -> None:
+        self._drawn = 0  # lanes that `auto` left to torch so far
+
+    def load(self, name: str) -> ModuleType:
+        """The module of that name; its kernels are compiled when they are first called."""
+        return sys.modules.get(name) or importlib.import_module(name)
+
+    def worth_loading(self, name: str, lanes: int) -> bool:
+        """Whether a module is here already, or about as much work was done without it."""
+        if name in sys.modules:
+            return True
+        self._drawn += lanes
+        return self._drawn > PATIENCE
+
+
+STORE = Store()
+
+
+@overload
+def find(
+    task: Literal["flip"], backend: str, factors: Factors, lanes: int, samples: int
+) -> FlipKernels | None: ...
+@overload
+def find(
+    task: Literal["damp"], backend: str, factors: Factors, lanes: int, samples: int
+) -> DampingKernels | None: ...
+@overload
+def find(
+    task: Literal["counting"], backend: str, factors: Factors, lanes: int, samples: int
+) -> CountingKernels | None: ...
+@overload
+def find(
+    task: Literal["gaussian"], backend: str, factors: Factors, lanes: int, samples: int
+) -> GaussianKernels | None: ...
+@overload
+def find(
+    task: Literal["survey"], backend: str, factors: Factors, lanes: int, samples: int
+) -> SurveyKernels | None: ...
+@overload
+def find(
+    task: Literal["score"], backend: str, factors: Factors, lanes: int, samples: int
+) -> ScoreKernels | None: ...
+@overload
+def find(
+    task: Literal["pool"], backend: str, factors: Factors, lanes: int, samples: int
+) -> PoolKernels | None: ...
+@overload
+def find(
+    task: Literal["draw"], backend: str, factors: Factors, lanes: int, samples: int
+) -> DrawKernels | None: ...
+
+
+def find(task: Task, backend: str, factors: Factors, lanes: int, samples: int) -> Any:
     """The module that serves `task` on these factors, or None for the torch definition.
 
     lanes: how many 16-bit draws the call is about to make; samples: how many for each message.
@@ -59,13 +128,14 @@ def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) ->
     if wanted not in TWINS[task]:
         return _absent(named, f"{task} has no {wanted} kernel; choose backend='auto' or 'torch'")
     name = TWINS[task][wanted]
-    if wanted == "numba" and not named and name not in sys.modules and not _worth_loading(lanes):
+    if wanted == "numba" and not named and not STORE.worth_loading(name, lanes):
         return None
     try:
-        twin = load(name)
+        twin = STORE.load(name)
     except ImportError as error:
         return _absent(named, f"backend {wanted!r} is not here ({error}); {REMEDY[wanted]}")
-    if not factors.tables.get(twin.serves, samples):
+    whole, _ = factors.origin()
+    if not whole.once_at_beta(twin.serves, samples):
         kind = type(factors).__name__
         return _absent(
             named,
@@ -73,26 +143,6 @@ def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) ->
             "choose backend='auto' or 'torch'",
         )
     return twin
-
-
-def load(name: str) -> ModuleType:
-    """Import a module of kernels; a line on standard error where compiling takes long."""
-    if name in sys.modules:
-        return sys.modules[name]
-    line = "vitrail: compiling kernels for this machine (once; they are kept)\n"
-    notice = threading.Timer(COMPILING, lambda: sys.stderr.write(line))
-    notice.daemon = True
-    notice.start()
-    try:
-        return importlib.import_module(name)
-    finally:
-        notice.cancel()
-
-
-def _worth_loading(lanes: int) -> bool:
-    global _drawn
-    _drawn += lanes
-    return _drawn > PATIENCE
 
 
 def _absent(named: bool, reason: str) -> None:

@@ -4,12 +4,20 @@ from torch.nn import Flatten, MaxPool2d, Sequential
 
 from vitrail.data.dataset import Coding
 from vitrail.nn.coding import checked_inputs, low_value, values
-from vitrail.nn.layers import BinaryConv2d, BinaryLayer, BinaryLinear, Sign, Threshold
+from vitrail.nn.layers import (
+    BinaryConv1d,
+    BinaryConv2d,
+    BinaryLayer,
+    BinaryLinear,
+    Sign,
+    Threshold,
+)
 from vitrail.nn.nets import mlp, paper_conv, paper_linear, paper_mlp
 from vitrail.nn.parameters import get_bits, num_weights, set_bits
 from vitrail.nn.program import Program, Shallow, linear_program, program_of
 
 __all__ = [
+    "BinaryConv1d",
     "BinaryConv2d",
     "BinaryLayer",
     "BinaryLinear",

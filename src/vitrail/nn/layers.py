@@ -92,6 +92,15 @@ class _BinaryConv(BinaryLayer):
         )
 
 
+class BinaryConv1d(_BinaryConv):
+    """1-D convolution without bias; zero padding. Weights in the order (out, in, step in time)."""
+
+    rank = 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv1d(x, self.weight, None, self.stride, self.padding)
+
+
 class BinaryConv2d(_BinaryConv):
     """2-D convolution without bias; zero padding. Weights in the order (out, in, row, column)."""
 

@@ -73,11 +73,16 @@ class BeliefPropagation(Solver[BPState]):
         for number, (block, index) in enumerate(zip(graph.blocks, selected, strict=True)):
             if index is not None and len(index) == 0:
                 continue
-            factors = block if index is None else block.select(index)
-            old = messages[number] if index is None else messages[number][index]
-            problem = graph.factor_problem(factors)
+            problem = graph.problem_of_factors[number]
+            problem = problem if index is None else problem[index]
             result = self.update.sweep(
-                key, factors, state.belief, old, gamma[problem], self.damping.on_probability
+                key,
+                block,
+                state.belief,
+                messages[number],
+                gamma[problem],
+                self.damping.on_probability,
+                index,
             )
             belief += result.moved
             messages[number] = (
@@ -121,9 +126,9 @@ class BeliefPropagation(Solver[BPState]):
         return replace(
             state,
             messages=tuple(
-                torch.where(problems[graph.factor_problem(block)][:, None], new, old)
-                for block, new, old in zip(
-                    graph.blocks, fresh.messages, state.messages, strict=True
+                torch.where(problems[problem][:, None], new, old)
+                for problem, new, old in zip(
+                    graph.problem_of_factors, fresh.messages, state.messages, strict=True
                 )
             ),
             belief=torch.where(here, fresh.belief, state.belief),

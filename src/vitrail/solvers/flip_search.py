@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
 from vitrail.factors import Network
 from vitrail.factors.linear import LinearProblem, linear_problem
@@ -26,8 +25,6 @@ from vitrail.random import Key, Stream, lanes32
 
 MAX_COUNT = 2**12  # of one example, where weights become whole numbers; rounding is 1e-4 of it
 MAX_LOOKAHEAD = 64  # proposals evaluated at once where there is no kernel
-
-_LAID_OUT = WeakIdKeyDictionary()  # graph → its searches, for as long as the graph lives
 
 
 @dataclass(frozen=True)
@@ -124,12 +121,14 @@ class FlipSearch(ABC):
 
 def flip_searches(graph: FactorGraph) -> list[FlipSearch]:
     """A search for each problem of the graph, compiled where it can be."""
-    if graph not in _LAID_OUT:
-        _LAID_OUT[graph] = [
-            _flip_search(part, variables, number)
-            for number, (part, variables) in enumerate(split(graph))
-        ]
-    return _LAID_OUT[graph]
+    return graph.once(_flip_searches)
+
+
+def _flip_searches(graph: FactorGraph) -> list[FlipSearch]:
+    return [
+        _flip_search(part, variables, number)
+        for number, (part, variables) in enumerate(split(graph))
+    ]
 
 
 def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSearch:
@@ -185,9 +184,6 @@ def _counts(weight: Tensor) -> _Counts:
 
 class _LinearSearch(FlipSearch):
     def __init__(self, problem: LinearProblem, number: int) -> None:
-        from vitrail.kernels.dispatch import load
-
-        load("vitrail.kernels.cpu.anneal")
         from vitrail.kernels.cpu.anneal import columns
 
         self.variables, self.number = problem.variables, number
@@ -225,9 +221,6 @@ class _LinearSearch(FlipSearch):
 
 class _NetworkSearch(FlipSearch):
     def __init__(self, block: Network, wiring: Wiring, variables: Tensor, number: int) -> None:
-        from vitrail.kernels.dispatch import load
-
-        load("vitrail.kernels.cpu.anneal_network")
         from vitrail.kernels.cpu.anneal_network import Examples
 
         self.variables, self.number = variables, number

@@ -47,7 +47,7 @@ class S3P(SurveyPropagation):
     ) -> Cavities:
         samples = self.settings.survey_samples
         address = cavity_address(key, part.factors.ids, samples, part.factors.arity)
-        counts = torch.round(prepared[part.block][part.index] * MASS_ONE).to(torch.int64)
+        counts = torch.round(prepared[part.number][part.index] * MASS_ONE).to(torch.int64)
         odds = drawn_values(address, counts, self.settings.grid)
         return Cavities(odds, torch.full_like(odds[0], samples))
 

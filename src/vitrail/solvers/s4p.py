@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from vitrail.decode import threshold
-from vitrail.factors import Factors
+from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
+from vitrail.kernels.protocols import GaussianCavities, SurveyDraws, SurveyKernels
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
@@ -19,10 +20,10 @@ from vitrail.solvers.damping import Damping
 from vitrail.solvers.sp import (
     CERTAIN,
     Part,
+    Report,
     SPState,
     Store,
     SurveyPropagation,
-    Told,
     Updated,
     checked_settings,
     degrees,
@@ -93,7 +94,9 @@ class S4P(SurveyPropagation):
         settings, survey = self.settings, state.surveys[number]
         inner, samples = settings.update, settings.survey_samples
         assert isinstance(inner, Flip)
-        sheets = block.tables.get(_sheets, twin, inner.samples, settings.grid)
+        assert isinstance(block, Network)
+        tables = block.once_at_beta(_tables, twin, inner.samples, settings.grid)
+        draw = SurveyDraws(inner.stream, inner.samples, samples, inner.limit)
 
         def contributions(sums: Tensor) -> tuple[Tensor, Tensor]:
             means = log_means_of(sums[0], sums[1:3], settings.grid)
@@ -101,36 +104,27 @@ class S4P(SurveyPropagation):
 
         for chunk in chunks(len(rows), (SCRATCH + samples) * block.arity, settings.memory):
             index = rows[chunk]
-            factors = block.select(index)
-            gather = factors.scope.gather
-            draws, means = contributions(twin.sums(survey, index, sheets))
-            part = Part(number, index, factors, survey[:0], draws, means)
+            problem = graph.problem_of_factors[number][index]
+            draws, means = contributions(twin.sums(survey, index, tables))
+            part = Part(number, block, index, problem, survey[:0], draws, means)
+            gather = part.scope.gather
             prior = gather(state.prior)
             one, zero = (gather(state.draws) - draws)[:, 0].chunk(2)
-            centre = torch.stack([prior + one[0], prior + zero[0]], dim=1)
-            spread = torch.stack([one[1], zero[1]], dim=1).clamp(min=0).sqrt()
-            sums, change, starved = twin.update(
-                key,
-                inner.stream,
-                factors,
-                survey,
-                index,
+            cavities = GaussianCavities(
                 branch_threshold(gather(state.means) - means, prior),
-                centre,
-                spread,
-                gamma[graph.factor_problem(factors)],
-                inner.limit,
-                inner.samples,
-                samples,
-                sheets,
+                torch.stack([prior + one[0], prior + zero[0]], dim=1),
+                torch.stack([one[1], zero[1]], dim=1).clamp(min=0).sqrt(),
+            )
+            sums, change, starved = twin.update(
+                key, draw, block, index, survey, cavities, gamma[problem], tables
             )
             draws, means = contributions(sums)
             every = torch.full_like(prior, samples).expand(len(index), -1)
             evaluations = len(index) * samples * inner.samples
-            told = Told(starved.sum(), evaluations, inner.samples, every)
-            yield part, Updated(None, draws, means, change, told)
+            report = Report(starved.sum(), evaluations, inner.samples, every)
+            yield part, Updated(None, draws, means, change, report)
 
-    def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
+    def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> SurveyKernels | None:
         """The compiled module that makes a whole step of gaussian surveys with flips, if any."""
         settings = self.settings
         inner, grid = settings.update, settings.grid
@@ -182,11 +176,11 @@ class S4P(SurveyPropagation):
         )
 
 
-def _sheets(block: Factors, twin: Any, samples: int, grid: Grid) -> Any:
+def _tables(block: Factors, twin: SurveyKernels, samples: int, grid: Grid) -> Any:
     """The tables that a compiled step works from."""
     logs = block.log_means(samples)
     tables, units = pair_tables(logs[0], grid), moment_units(grid, logs.device)
-    return twin.Sheets(units, tables.bins, tables.rank, tables.mass)
+    return twin.Tables(units, tables.bins, tables.rank, tables.mass)
 
 
 def s4p(

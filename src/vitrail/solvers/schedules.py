@@ -14,9 +14,9 @@ from vitrail.solvers.base import Feedback
 
 @dataclass(frozen=True)
 class Order:
-    """The shuffle in force: each factor's place within its problem, and each problem's epoch."""
+    """The shuffle in force: the factors of each problem in turn, and each problem's epoch."""
 
-    rank: Tensor  # (F,) int64 over all blocks
+    factors: Tensor  # (F,) int64, their numbers over all blocks
     epoch: Tensor  # (P,) int64
 
 
@@ -35,8 +35,8 @@ class Batches:
             raise ValueError(f"a batch needs at least one factor, got {self.size}; None takes all")
 
     def start(self, graph: FactorGraph) -> Order:
-        rank = torch.zeros(graph.num_factors, dtype=torch.int64, device=graph.device)
-        return Order(rank, torch.full((graph.num_problems,), -1, device=graph.device))
+        none = torch.zeros(graph.num_factors, dtype=torch.int64, device=graph.device)
+        return Order(none, torch.full((graph.num_problems,), -1, device=graph.device))
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         """Steps in which every factor of a problem is updated once, (P,) int64."""
@@ -52,27 +52,36 @@ class Batches:
 
         Problems that are not active are left alone.
         """
-        if self.size is None and feedback.all_active():
-            return [None] * len(graph.blocks), order
-        problem = torch.cat([graph.factor_problem(block) for block in graph.blocks])
-        chosen = feedback.active[problem]
-        if self.size is not None:
-            steps = self.epoch_steps(graph).clamp(min=1)
-            order = _shuffled(key, graph, order, problem, key.step // steps)
-            first = (key.step % steps * self.size)[problem]
-            chosen = chosen & (order.rank >= first) & (order.rank < first + self.size)
-        sizes = [block.num_factors for block in graph.blocks]
-        return [part.nonzero()[:, 0] for part in chosen.split(sizes)], order
+        if self.size is None:
+            if feedback.all_active():
+                return [None] * len(graph.blocks), order
+            chosen = [feedback.active[problem] for problem in graph.problem_of_factors]
+            return [part.nonzero()[:, 0] for part in chosen], order
+        steps = self.epoch_steps(graph)
+        order = _shuffled(key, graph, order, key.step // steps.clamp(min=1))
+        counts = graph.factors_per_problem
+        first = key.step % steps.clamp(min=1) * self.size
+        taken = torch.where(feedback.active, (counts - first).clamp(0, self.size), 0)
+        chosen = order.factors[_runs(counts.cumsum(0) - counts + first, taken)].sort().values
+        if len(graph.blocks) == 1:
+            return [chosen], order
+        ends = torch.tensor([block.num_factors for block in graph.blocks]).cumsum(0)
+        block = torch.bucketize(chosen, ends.to(chosen.device), right=True)
+        starts = [0, *ends.tolist()]
+        return [chosen[block == b] - starts[b] for b in range(len(graph.blocks))], order
 
 
-def _shuffled(key: Key, graph: FactorGraph, order: Order, problem: Tensor, epoch: Tensor) -> Order:
+def _runs(start: Tensor, length: Tensor) -> Tensor:
+    """start[0], start[0] + 1, … length[0] of them, then those of start[1]: (Σ length,) int64."""
+    before = (length.cumsum(0) - length).repeat_interleave(length)
+    place = torch.arange(len(before), device=start.device)
+    return start.repeat_interleave(length) + place - before
+
+
+def _shuffled(key: Key, graph: FactorGraph, order: Order, epoch: Tensor) -> Order:
     if bool((epoch == order.epoch).all()):
         return order
     ids = torch.cat([block.ids for block in graph.blocks])
+    problem = torch.cat(graph.problem_of_factors)
     by_draw = permutation_keys(key, ids, epoch[problem]).argsort()
-    by_problem = by_draw[problem[by_draw].argsort(stable=True)]
-    counts = graph.factors_per_problem
-    first = (counts.cumsum(0) - counts)[problem[by_problem]]
-    rank = torch.empty_like(by_problem)
-    rank[by_problem] = torch.arange(len(rank), device=rank.device) - first
-    return Order(rank, epoch)
+    return Order(by_draw[problem[by_draw].argsort(stable=True)], epoch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors
+from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
 
 
@@ -27,4 +27,6 @@ def _by_kernel(block: Factors, states: Tensor) -> Tensor | None:
 
     terms = block.num_factors * block.arity * len(states)
     twin = dispatch.find("score", "auto", block, terms // 4, 1)  # four cost about a draw
-    return None if twin is None else twin.satisfied(block, states)
+    if twin is None or not isinstance(block, Network):
+        return None
+    return twin.satisfied(block, states)

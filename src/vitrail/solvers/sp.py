@@ -12,13 +12,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from vitrail.factors import Factors
-from vitrail.graph import FactorGraph
+from vitrail.graph import FactorGraph, Scope
 from vitrail.numerics import chunks, on_lattice
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
@@ -66,17 +67,27 @@ class SPState:
 class Part:
     """A chunk of factors with their surveys and what they have put into the sums."""
 
-    block: int
+    number: int  # of the block
+    block: Factors
     index: Tensor  # (f,) int64 into the block
-    factors: Factors
+    problem: Tensor  # (f,) int64
     survey: Tensor  # (f, A, B) as stored
     draws: Tensor  # (C, R, f, A)
     means: Tensor  # (4, f, A)
 
+    @cached_property
+    def factors(self) -> Factors:
+        """The factors of the chunk, where no kernel takes them by their rows."""
+        return self.block.select(self.index)
+
+    @cached_property
+    def scope(self) -> Scope:
+        return self.block.scope.select(self.index)
+
 
 @dataclass(frozen=True)
-class Told:
-    """What there is to report of a chunk."""
+class Report:
+    """What an update of a chunk has to report."""
 
     starved: Tensor  # () int64: edges whose draws carried no mass
     evaluations: int
@@ -92,7 +103,7 @@ class Updated:
     draws: Tensor  # (C, R, f, A)
     means: Tensor  # (4, f, A)
     change: Tensor  # (f,) float64, the largest change of a bin's mass
-    told: Told
+    report: Report
 
 
 @dataclass(frozen=True)
@@ -210,8 +221,8 @@ class SurveyPropagation(Solver[SPState]):
         for number, block in enumerate(graph.blocks):
             index = torch.arange(block.num_factors, device=graph.device)
             for part in self._parts(key, graph, state, number, index):
-                draws += part.factors.scope.total(part.draws, graph.num_variables)
-                means += part.factors.scope.total(part.means, graph.num_variables)
+                draws += part.scope.total(part.draws, graph.num_variables)
+                means += part.scope.total(part.means, graph.num_variables)
         return replace(state, draws=draws, means=means)
 
     def warm_start(
@@ -235,13 +246,12 @@ class SurveyPropagation(Solver[SPState]):
             rows = torch.arange(block.num_factors, device=graph.device) if index is None else index
             new_surveys = []
             for part, new in self.changes(key, graph, state, prepared, number, rows, gamma):
-                problem = graph.factor_problem(part.factors)
-                draws += part.factors.scope.total(new.draws - part.draws, graph.num_variables)
-                means += part.factors.scope.total(new.means - part.means, graph.num_variables)
-                residual.scatter_reduce_(0, problem, new.change, "amax")
+                draws += part.scope.total(new.draws - part.draws, graph.num_variables)
+                means += part.scope.total(new.means - part.means, graph.num_variables)
+                residual.scatter_reduce_(0, part.problem, new.change, "amax")
                 if new.survey is not None:
                     new_surveys.append(new.survey)
-                seen.append(new.told)
+                seen.append(new.report)
             fresh.append((index, new_surveys))
         surveys = tuple(_written(old, *new) for old, new in zip(state.surveys, fresh, strict=True))
         updated = tuple(
@@ -271,7 +281,7 @@ class SurveyPropagation(Solver[SPState]):
     ) -> Iterator[tuple[Part, Updated]]:
         """The factors at `rows` of a block before and after the update, in chunks; γ is (P,)."""
         for part in self._parts(key, graph, state, number, rows):
-            weight = gamma[graph.factor_problem(part.factors)]
+            weight = gamma[part.problem]
             yield part, self._updated(key, state, prepared, part, weight)
 
     def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
@@ -322,10 +332,14 @@ class SurveyPropagation(Solver[SPState]):
         per_edge = settings.survey_samples * (200 + 24 * len(state.draws)) + 64 * settings.grid.bins
         for rows in chunks(len(index), block.arity * per_edge, settings.memory):
             chosen = index[rows]
-            factors, survey = block.select(chosen), state.surveys[number][chosen]
+            problem, survey = (
+                graph.problem_of_factors[number][chosen],
+                state.surveys[number][chosen],
+            )
             mass, step = masses(survey), state.updated[number][chosen]
-            draws = self._contribution(key, state, step, factors.ids, mass)
-            yield Part(number, chosen, factors, survey, draws, log_means(mass, settings.grid))
+            draws = self._contribution(key, state, step, block.ids[chosen], mass)
+            means = log_means(mass, settings.grid)
+            yield Part(number, block, chosen, problem, survey, draws, means)
 
     def _updated(
         self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part, gamma: Tensor
@@ -346,7 +360,7 @@ class SurveyPropagation(Solver[SPState]):
             draws=self._contribution(key, state, step, part.factors.ids, mass),
             means=log_means(mass, settings.grid),
             change=(survey - old).abs().flatten(1).amax(1).double(),
-            told=Told(
+            report=Report(
                 (counts.sum(-1) == 0).sum(),
                 estimate.evaluations,
                 estimate.min_hits,
@@ -355,7 +369,7 @@ class SurveyPropagation(Solver[SPState]):
         )
 
     def _info(
-        self, key: Key, graph: FactorGraph, state: SPState, residual: Tensor, seen: list[Told]
+        self, key: Key, graph: FactorGraph, state: SPState, residual: Tensor, seen: list[Report]
     ) -> Info:
         contradiction = torch.zeros(graph.num_problems, dtype=torch.bool, device=graph.device)
         if self.settings.update.exact:

@@ -78,8 +78,18 @@ class Update(ABC):
         return EXACT_LIMIT if self.exact else SAMPLED_LIMIT
 
     @abstractmethod
-    def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
-        """From the belief (V,) float64 and the factors' last messages (F, A), log-odds."""
+    def messages(
+        self,
+        key: Key,
+        factors: Factors,
+        belief: Tensor,
+        message: Tensor,
+        rows: Tensor | None = None,
+    ) -> Messages:
+        """From the belief (V,) float64 and the last messages (F, A) of all factors, log-odds.
+
+        rows (f,) int64: the factors whose messages are made; None is all of them.
+        """
 
     def sweep(
         self,
@@ -89,25 +99,77 @@ class Update(ABC):
         message: Tensor,
         gamma: Tensor,
         on_probability: bool,
+        rows: Tensor | None = None,
     ) -> Sweep:
-        """New messages mixed with the old, as a step of belief propagation does with factors.
+        """New messages of the factors at rows (f,), γ (f,) the weight of the new ones.
 
-        gamma: (F,), weight of the new messages, one minus the damping.
-        This is the definition; an update with a compiled twin does it in one visit of each row.
+        This is the definition of what a step of belief propagation does to factors; an update
+        with a compiled twin may do it in one visit of each row.
         """
-        result = self.messages(key, factors, belief, message)
+        result = self.messages(key, factors, belief, message, rows)
+        scope = factors.scope if rows is None else factors.scope.select(rows)
         forbids, num_variables = result.forbids, belief.shape[0]
-        new = damped(message, result.log_odds, gamma[:, None], on_probability)
+        mix = self._mixed if self.exact else self._mixed_by_kernel
+        new, moved, change = mix(
+            factors, result.log_odds, message, gamma, on_probability, rows, num_variables
+        )
         return Sweep(
             new,
-            factors.scope.total(new.double() - message.double(), num_variables),
-            (torch.sigmoid(new) - torch.sigmoid(message)).abs().amax(1),
+            moved,
+            change,
             result.starved.sum(1),
             result.evaluations,
             result.min_hits,
             result.effective_samples,
-            None if forbids is None else factors.scope.total(forbids, num_variables),
+            None if forbids is None else scope.total(forbids, num_variables),
         )
+
+    def _mixed(
+        self,
+        factors: Factors,
+        log_odds: Tensor,
+        message: Tensor,
+        gamma: Tensor,
+        on_probability: bool,
+        rows: Tensor | None,
+        num_variables: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """New messages (f, A) after damping, their sum less the old ones', and largest changes."""
+        old = (message if rows is None else message[rows]).double()
+        scope = factors.scope if rows is None else factors.scope.select(rows)
+        new = damped(old, log_odds, gamma[:, None], on_probability)
+        change = (torch.sigmoid(new.double()) - torch.sigmoid(old)).abs().amax(1)
+        return new, scope.total(new.double() - old, num_variables), change
+
+    def _mixed_by_kernel(
+        self,
+        factors: Factors,
+        log_odds: Tensor,
+        message: Tensor,
+        gamma: Tensor,
+        on_probability: bool,
+        rows: Tensor | None,
+        num_variables: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same by a kernel, where there is one: `_mixed` decides what it leaves open."""
+        from vitrail.kernels import dispatch
+
+        given = log_odds, message, gamma, on_probability, rows, num_variables
+        twin = dispatch.find("damp", self._backend, factors, log_odds.numel(), 0)
+        if twin is None:
+            return self._mixed(factors, *given)
+        new, moved, change, left = twin.mixed(factors, *given)
+        if len(left):
+            places = left if rows is None else rows[left]
+            given = log_odds[left], message, gamma[left], on_probability, places, num_variables
+            new[left], more, change[left] = self._mixed(factors, *given)
+            moved = moved + more
+        return new, moved, change
+
+    @property
+    def _backend(self) -> Backend:
+        """Asked for messages by torch, damping is torch's too; else what there is."""
+        return "torch" if getattr(self, "backend", "auto") == "torch" else "auto"
 
     def _as_messages(self, estimate: Estimate) -> Messages:
         one, zero = estimate.log_one[:, 0], estimate.log_zero[:, 0]
@@ -128,7 +190,16 @@ class Update(ABC):
 class CavityUpdate(Update):
     """An update that needs only the cavities, so that surveys can be built on it too."""
 
-    def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
+    def messages(
+        self,
+        key: Key,
+        factors: Factors,
+        belief: Tensor,
+        message: Tensor,
+        rows: Tensor | None = None,
+    ) -> Messages:
+        if rows is not None:
+            factors, message = factors.select(rows), message[rows]
         return self._as_messages(self.estimate(key, factors, self.cavity(factors, belief, message)))
 
     def cavity(self, factors: Factors, belief: Tensor, message: Tensor) -> Tensor:

@@ -8,13 +8,13 @@ is satisfied exactly when K ≥ T, for either weight coding and with ties counte
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.graph import Dense
+from vitrail.kernels.protocols import GaussianKernels
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key
 from vitrail.updates.base import CavityUpdate, Estimate, Sweep
@@ -55,31 +55,27 @@ class ClosedForm(CavityUpdate):
         message: Tensor,
         gamma: Tensor,
         on_probability: bool,
+        rows: Tensor | None = None,
     ) -> Sweep:
         self.check(factors)
-        twin = self._twin(factors, belief.device.type)
-        if twin is None:
-            return super().sweep(key, factors, belief, message, gamma, on_probability)
+        twin = self._twin(factors)
+        if twin is None or not isinstance(factors, Network):
+            return super().sweep(key, factors, belief, message, gamma, on_probability, rows)
         # the same messages to within 1e-5 (absolute, or relative to those above 1)
         messages, moved, change = twin.gaussian_sweep(
-            factors, factors.scope, belief, message, self.limit, gamma, on_probability
+            factors, belief, message, self.limit, gamma, on_probability, rows
         )
         # a Gaussian tail is never zero
-        starved = torch.zeros(factors.num_factors, dtype=torch.int64, device=belief.device)
+        starved = torch.zeros(len(messages), dtype=torch.int64, device=belief.device)
         return Sweep(messages, moved, change, starved, 0)
 
-    def _twin(self, factors: Factors, device: str) -> Any:
-        """The compiled module for gaussian messages of factors with runs of variables, if any."""
-        if self.method != "gaussian" or not isinstance(factors.scope, Dense):
+    def _twin(self, factors: Factors) -> GaussianKernels | None:
+        """The compiled module for gaussian messages, if any; it is taken whatever the work."""
+        if self.method != "gaussian":
             return None
-        from vitrail.kernels.dispatch import load
+        from vitrail.kernels import dispatch
 
-        if device == "cpu":
-            return load("vitrail.kernels.cpu.gaussian")
-        try:
-            return load("vitrail.kernels.cuda.gaussian")
-        except ImportError:  # a CUDA build without Triton
-            return None
+        return dispatch.find("gaussian", "auto", factors, dispatch.PATIENCE + 1, 0)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
         assert isinstance(factors, Network)

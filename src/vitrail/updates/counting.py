@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors
+from vitrail.factors import Factors, Network
+from vitrail.kernels.protocols import CountingKernels
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key, Stream, thresholds
 from vitrail.updates.base import (
@@ -48,9 +49,11 @@ class Counting(CavityUpdate):
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
         twin = self._twin(factors, cavity.shape[1])
-        counts = self._counts if twin is None else twin.counts
-        key_draws = key.of(Stream.CONFIGURATION)
-        found = counts(key_draws, factors, thresholds(cavity), self.samples)
+        key_draws, threshold = key.of(Stream.CONFIGURATION), thresholds(cavity)
+        if twin is None or not isinstance(factors, Network):
+            found = self._counts(key_draws, factors, threshold, self.samples)
+        else:
+            found = twin.counts(key_draws, factors, threshold, self.samples)
         count_one, hits_one, hits_all = (part.double() for part in found)
         hits_all = hits_all[..., None]
         fewest = torch.minimum(count_one, self.samples - count_one)
@@ -77,7 +80,7 @@ class Counting(CavityUpdate):
         score = score.view(shape).to(kind)
         return ones.sum(2), torch.einsum("frs,frsa->fra", score, ones), score.sum(2)
 
-    def _twin(self, factors: Factors, tracks: int) -> Any:
+    def _twin(self, factors: Factors, tracks: int) -> CountingKernels | None:
         """The compiled module that serves these factors, if any."""
         from vitrail.kernels import dispatch
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors
+from vitrail.factors import Factors, Network
+from vitrail.kernels.protocols import FlipKernels
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key, Stream, thresholds
 from vitrail.updates.base import (
@@ -36,24 +36,36 @@ class Flip(CavityUpdate):
     backend: Backend = "auto"
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
-        if self._twin(factors, cavity.shape[1]) is not None:
+        if self._twin(factors, cavity.shape[0] * cavity.shape[1]) is not None:
             return cavity.shape[1] * factors.arity * 64
         draws = cavity.shape[1] * self.samples
         neighbours = 1 if factors.cheap_flips else factors.arity
         return draws * (40 * factors.arity + neighbours * factors.row_bytes)
 
-    def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
-        twin = None if self.smoothing else self._twin(factors, 1)
-        if twin is None:
-            return super().messages(key, factors, belief, message)
-        key = key.of(self.stream)
-        log_odds, starved = twin.messages(key, factors, belief, message, self.samples, self.limit)
-        return Messages(log_odds, starved, self._evaluations(factors, 1), self.samples)
+    def messages(
+        self,
+        key: Key,
+        factors: Factors,
+        belief: Tensor,
+        message: Tensor,
+        rows: Tensor | None = None,
+    ) -> Messages:
+        num_factors = factors.num_factors if rows is None else len(rows)
+        twin = None if self.smoothing else self._twin(factors, num_factors)
+        if twin is None or not isinstance(factors, Network):
+            return super().messages(key, factors, belief, message, rows)
+        log_odds, starved = twin.messages(
+            key.of(self.stream), factors, belief, message, self.samples, self.limit, rows
+        )
+        return Messages(log_odds, starved, self._evaluations(factors, num_factors), self.samples)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        twin = self._twin(factors, cavity.shape[1])
-        hits = self._hits if twin is None else twin.hits
-        one, zero, drawn = hits(key.of(self.stream), factors, thresholds(cavity), self.samples)
+        tracks = cavity.shape[0] * cavity.shape[1]
+        twin, key = self._twin(factors, tracks), key.of(self.stream)
+        if twin is None or not isinstance(factors, Network):
+            one, zero, drawn = self._hits(key, factors, thresholds(cavity), self.samples)
+        else:
+            one, zero, drawn = twin.hits(key, factors, thresholds(cavity), self.samples)
         count: float = self.samples
         if self.smoothing:
             extra = (self.smoothing * drawn.double() / count)[..., None]
@@ -61,7 +73,7 @@ class Flip(CavityUpdate):
         return Estimate(
             factors.log_mean(one, count),
             factors.log_mean(zero, count),
-            self._evaluations(factors, cavity.shape[1]),
+            self._evaluations(factors, tracks),
             self.samples,
         )
 
@@ -78,16 +90,16 @@ class Flip(CavityUpdate):
         totals = [_total(score, dim=2) for score in scores]
         return totals[0], totals[1], totals[2][..., 0]
 
-    def _twin(self, factors: Factors, tracks: int) -> Any:
-        """The compiled module that serves these factors, if any."""
+    def _twin(self, factors: Factors, tracks: int) -> FlipKernels | None:
+        """The compiled module that serves these factors, if any; tracks of all of them."""
         from vitrail.kernels import dispatch
 
-        lanes = factors.num_factors * tracks * self.samples * factors.arity
+        lanes = tracks * self.samples * factors.arity
         return dispatch.find("flip", self.backend, factors, lanes, self.samples)
 
     def _evaluations(self, factors: Factors, tracks: int) -> int:
         neighbours = 0 if factors.cheap_flips else factors.arity
-        return factors.num_factors * tracks * self.samples * (1 + neighbours)
+        return tracks * self.samples * (1 + neighbours)
 
 
 def _total(score: Tensor, dim: int) -> Tensor:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors
+from vitrail.factors import Factors, Network
+from vitrail.kernels.protocols import PoolKernels
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import THRESHOLD_ONE, Key, Stream, bernoulli, thresholds
 from vitrail.updates.base import (
@@ -36,7 +36,16 @@ class Pooled(Update):
     smoothing: float = 1.0
     backend: Backend = "auto"
 
-    def messages(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Messages:
+    def messages(
+        self,
+        key: Key,
+        factors: Factors,
+        belief: Tensor,
+        message: Tensor,
+        rows: Tensor | None = None,
+    ) -> Messages:
+        if rows is not None:
+            factors, message = factors.select(rows), message[rows]
         return self._as_messages(self.estimate(key, factors, belief, message))
 
     def estimate(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
@@ -50,11 +59,9 @@ class Pooled(Update):
         shift = _log_odds(thresholds(cavity)) - factors.scope.gather(_log_odds(thresholds(belief)))
         rows_in_pool = 1 if factors.scope.shared else factors.num_factors
         twin = self._twin(factors)
-        scratch = (
-            self.samples * factors.row_bytes
-            if twin is None
-            else twin.scratch_bytes(factors, self.samples)
-        )
+        scratch = self.samples * factors.row_bytes
+        if twin is not None and isinstance(factors, Network):
+            scratch = twin.scratch_bytes(factors, self.samples)
         per_factor = 40 * self.samples + scratch
         per_factor += 9 * self.samples * factors.arity * rows_in_pool // max(1, factors.num_factors)
         parts = []
@@ -63,16 +70,21 @@ class Pooled(Update):
             parts.append(self._estimate(twin, factors.select(index), pool, shift[rows]))
         return _joined(parts, cavity[:, None])
 
-    def _twin(self, factors: Factors) -> Any:
+    def _twin(self, factors: Factors) -> PoolKernels | None:
         """The compiled module that scores a shared pool, if any."""
         from vitrail.kernels import dispatch
 
         lanes = factors.num_factors * self.samples * factors.arity
         return dispatch.find("pool", self.backend, factors, lanes, self.samples)
 
-    def _estimate(self, twin: Any, factors: Factors, pool: Tensor, shift: Tensor) -> Estimate:
+    def _estimate(
+        self, twin: PoolKernels | None, factors: Factors, pool: Tensor, shift: Tensor
+    ) -> Estimate:
         states = factors.scope.gather(pool).transpose(0, 1)  # (F or 1, S, A)
-        score = factors.score(states) if twin is None else twin.pool_scores(factors, states[0])
+        if twin is None or not isinstance(factors, Network):
+            score = factors.score(states)
+        else:
+            score = twin.pool_scores(factors, states[0])
         score = score.to(torch.float64)  # (F, S)
         ones = states.to(torch.float64)
         log_weight = _by_row(shift, ones.transpose(1, 2))

@@ -30,6 +30,7 @@ import numpy as np
 from numba import int16, njit, uint32
 from numpy.typing import NDArray
 
+from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import philox
 from vitrail.kernels.cpu.threads import over_rows
 
@@ -59,10 +60,10 @@ class Search:
     proposals: NDArray[np.int64]  # (R,): fewer than asked for where everything was satisfied
 
 
-@njit("int64(int16[::1], int8[::1], int16, int16, int16)", cache=True, nogil=True)
+@njit
 def _energy(margins, column, change, margin, width):
     """Energy with `change`·column added to the margins."""
-    total = 0
+    change, total = int16(change), 0
     size = _SUM_LIMIT // width
     for block in range((margins.shape[0] + size - 1) // size):
         # slices, because a loop that starts at an offset is not vectorised
@@ -76,19 +77,19 @@ def _energy(margins, column, change, margin, width):
     return total
 
 
-@njit("int64(int16[::1], int8[::1], int16, int16, int16, int32[::1])", cache=True, nogil=True)
+@njit
 def _weighted_energy(margins, column, change, margin, width, weights):
-    total = 0
+    change, total = int16(change), 0
     for f in range(margins.shape[0]):
         moved = int16(margins[f] + int16(change * column[f]))
         total += weights[f] * min(width, max(int16(0), int16(margin - moved)))
     return total
 
 
-@njit("int64(int16[::1], int8[::1], int16, int32[::1])", cache=True, nogil=True)
+@njit
 def _move(margins, column, change, weights):
     """Add `change`·column to the margins; returns the satisfied weight after it."""
-    satisfied = 0
+    change, satisfied = int16(change), 0
     if weights.shape[0] == 0:
         for f in range(margins.shape[0]):
             moved = int16(margins[f] + int16(change * column[f]))
@@ -102,18 +103,16 @@ def _move(margins, column, change, weights):
     return satisfied
 
 
-@njit("boolean(int64, int64, float64, uint32)", cache=True, nogil=True)
+@njit
 def accepted(energy, after, temperature, coin):
     """Whether a proposal of energy `after` is taken: min(1, exp((energy − after) / T))."""
     return after <= energy or energy - after > temperature * log((coin + 0.5) / 4294967296.0)
 
 
-@njit(
+@compiled(
     "UniTuple(int64, 3)(int8[:, ::1], int16[::1], int32[::1], boolean[::1], boolean[::1], int64,"
     " int16, int16, float64, float64, boolean, int64, int64[::1], int64[::1],"
     " uint32[::1])",
-    cache=True,
-    nogil=True,
 )
 def _chain(
     columns,

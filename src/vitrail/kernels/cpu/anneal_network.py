@@ -26,6 +26,7 @@ from numba import int16, int32, njit, uint32
 from numpy.typing import NDArray
 
 from vitrail.kernels.cpu.anneal import Schedule, Search, accepted, searched
+from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import philox
 from vitrail.nn.wiring import Wiring
 
@@ -34,21 +35,21 @@ STRETCH = 2048  # examples at a time: the scratch of a few dozen units stays in 
 _WIRING = "UniTuple(int64[::1], 10)"
 
 
-@njit("void(int16[::1], int8[::1], int64)", cache=True, nogil=True)
+@njit
 def _add_values(sums, values, factor):
     factor = int16(factor)
     for f in range(sums.shape[0]):
         sums[f] = int16(sums[f] + int16(factor * values[f]))
 
 
-@njit("void(int16[::1], int16[::1], int64)", cache=True, nogil=True)
+@njit
 def _add_switches(sums, switches, factor):
     factor = int16(factor)
     for f in range(sums.shape[0]):
         sums[f] = int16(sums[f] + int16(factor * switches[f]))
 
 
-@njit("void(int16[::1], int16[::1], int8[::1], int64)", cache=True, nogil=True)
+@njit
 def _switch(moved, sums, values, inactive):
     """Changes of the sums → changes of the values, in place."""
     inactive, rise = int16(inactive), int16(1 - inactive)
@@ -57,13 +58,13 @@ def _switch(moved, sums, values, inactive):
         moved[f] = int16(int16(inactive + rise * active) - values[f])
 
 
-@njit("void(int16[::1], int8[::1], int64)", cache=True, nogil=True)
+@njit
 def _activate(sums, values, inactive):
     for f in range(sums.shape[0]):
         values[f] = 1 if sums[f] > 0 else inactive
 
 
-@njit("void(int16[:, ::1], int16[::1], int16[::1])", cache=True, nogil=True)
+@njit
 def _margins(outputs, labels, margins):
     """Outputs (C, n) and labels (n,) → signed margins (n,)."""
     num_outputs = outputs.shape[0]
@@ -81,7 +82,7 @@ def _margins(outputs, labels, margins):
         margins[f] = int16(np.int64(outputs[label, f]) + 1 - rival)
 
 
-@njit("UniTuple(int64, 2)(int16[::1], int32[::1], int16, int16)", cache=True, nogil=True)
+@njit
 def _judge(margins, weights, margin, width):
     """Energy and satisfied weight of a stretch."""
     if weights.shape[0] == 0:
@@ -97,7 +98,7 @@ def _judge(margins, weights, margin, width):
     return energy, satisfied
 
 
-@njit(f"void({_WIRING}, boolean[::1], int8[:, ::1], int16[:, ::1])", cache=True, nogil=True)
+@njit
 def _forward(wiring, bits, values, sums):
     """Sums and values of all units from the inputs, the first rows of `values`."""
     layers, activation, layer_of, low, uses, use_unit, use_value = wiring[:7]
@@ -113,12 +114,7 @@ def _forward(wiring, bits, values, sums):
             _activate(sums[u], values[num_inputs + u], activation[layer])
 
 
-@njit(
-    f"UniTuple(int64, 2)({_WIRING}, boolean[::1], int8[:, ::1], int16[:, ::1], int16[:, ::1],"
-    " int16[::1], int32[::1], int64, int16, int16, boolean)",
-    cache=True,
-    nogil=True,
-)
+@njit
 def _flip(wiring, bits, values, sums, scratch, labels, weights, q, margin, width, keep):
     """Energy and satisfied weight with weight q flipped; `keep` writes the flip into the state.
 
@@ -184,12 +180,10 @@ def _flip(wiring, bits, values, sums, scratch, labels, weights, q, margin, width
     return energy, satisfied
 
 
-@njit(
+@compiled(
     f"UniTuple(int64, 3)({_WIRING}, int8[:, ::1], int16[:, ::1], int16[::1], int32[::1],"
     " boolean[::1], boolean[::1], int16, int16, float64, float64, boolean, int64, int64[::1],"
     " int64[::1], uint32[::1])",
-    cache=True,
-    nogil=True,
 )
 def _chain(
     wiring,

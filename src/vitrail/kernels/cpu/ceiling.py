@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint32
+from numba import uint32
 
+from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import TILE, fill
 from vitrail.kernels.cpu.threads import over_rows
 
 
-@njit("void(int64, int64, uint32[::1], uint32[::1])", cache=True, nogil=True, error_model="numpy")
+@compiled("void(int64, int64, uint32[::1], uint32[::1])")
 def _bare(begin, end, blocks, sink):
     words = np.empty(4 * blocks.shape[0], np.uint32)
     last = uint32(0)

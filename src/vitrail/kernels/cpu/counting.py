@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
+from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import addressed, fill
 from vitrail.kernels.cpu.rows import PAD, bounds, padded
 from vitrail.kernels.cpu.threads import over_rows
@@ -89,7 +90,7 @@ def _units(factors: Factors) -> Units | None:
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons and nets of binary layers with sign or threshold between them."""
-    return factors.prepared.get(_units) is not None
+    return factors.once(_units) is not None
 
 
 @njit(inline="always")
@@ -172,14 +173,11 @@ def _wins(outputs, top, labels, score):
         score[lane] = best
 
 
-@njit(
+@compiled(
     "void(int64, int64, int32[:, :, ::1], int8[:, ::1], int64[::1], int64[::1], int64, int64,"
     " int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64,"
     " int64, uint32[::1], uint32[::1], uint32, uint32, uint32,"
-    " int32[:, :, ::1], int32[:, :, ::1], int32[:, ::1])",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
+    " int32[:, :, ::1], int32[:, :, ::1], int32[:, ::1])"
 )
 def _counts(
     first_group, last_group, threshold, inputs, labels, ids, num_inputs, num_outputs,
@@ -278,7 +276,7 @@ def counts(
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
-    net = factors.prepared.get(_units)
+    net = factors.origin()[0].once(_units)
     if net is None:
         raise TypeError(f"there is no compiled counting for {type(factors).__name__} of this shape")
     # numpy's memory, as in `kernels.cpu.flip`

@@ -28,6 +28,7 @@ from numba import njit, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.threads import over_rows
 
 LOW_BITS = 10  # 2¹⁰ settings · 4 planes · 8 bytes fill the first-level cache
@@ -58,7 +59,7 @@ def _population_count(_context, word):
 _popcount: Any = intrinsic(_population_count)  # one instruction, on whole vectors where it exists
 
 
-@njit("void(uint64[::1], uint64)", cache=True, nogil=True)
+@njit
 def _add(counter, bits):
     for k in range(counter.shape[0]):
         plane = counter[k]
@@ -66,7 +67,7 @@ def _add(counter, bits):
         bits = plane & bits
 
 
-@njit("void(uint64[::1], uint64)", cache=True, nogil=True)
+@njit
 def _subtract(counter, bits):
     for k in range(counter.shape[0]):
         plane = counter[k]
@@ -74,7 +75,7 @@ def _subtract(counter, bits):
         bits = ~plane & bits
 
 
-@njit("uint64[:, :, ::1](uint64[:, ::1], uint64[:, ::1], int64)", cache=True, nogil=True)
+@compiled("uint64[:, :, ::1](uint64[:, ::1], uint64[:, ::1], int64)")
 def _low_table(plus, minus, low_bits):
     """Agreements with the first weights, by setting: (words, TABLE_PLANES, 2^low_bits)."""
     num_words = plus.shape[0]
@@ -95,7 +96,7 @@ def _low_table(plus, minus, low_bits):
     return table
 
 
-@njit("void(uint64[:, ::1], uint64[::1], uint64, uint64[::1])", cache=True, nogil=True)
+@njit
 def _add_satisfied(table, slack, unlabel, satisfied):
     """satisfied[j] += examples of one word that setting j of the low weights gets right."""
     out = slack[4] | slack[5]
@@ -117,11 +118,9 @@ def _add_satisfied(table, slack, unlabel, satisfied):
         satisfied[j] += _popcount(carry ^ unlabel)
 
 
-@njit(
+@compiled(
     "UniTuple(int64, 3)(uint64[:, :, ::1], uint64[:, ::1], uint64[:, ::1], uint64[:, ::1],"
     " uint64[::1], int64, int64, int64[::1])",
-    cache=True,
-    nogil=True,
 )
 def _search_range(table, plus, minus, slack, unlabel, first, free_bits, histogram):
     """Best, its count and its lowest index over high settings first…first + 2^free_bits − 1.

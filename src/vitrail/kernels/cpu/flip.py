@@ -75,13 +75,16 @@ def hits(
 
 def messages(
     key: Key, factors: Network, belief: Tensor, message: Tensor, samples: int,
-    limit: float,
+    limit: float, rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Log-odds (F, A) float64 and starved (F, A) bool from beliefs and last messages."""
+    """Log-odds (f, A) float64 and starved (f, A) bool from beliefs and the last messages (F, A)."""
     kernels, shape = _kind(factors) or _refused(factors)
-    log_odds, starved = np.empty(message.shape), np.empty(message.shape, np.bool_)
+    places = factors.once(all_rows) if rows is None else rows.numpy()
+    log_odds = np.empty((len(places), factors.arity))
+    starved = np.empty(log_odds.shape, np.bool_)
     arguments: tuple[Any, ...] = (
-        *_beliefs(factors, belief),
+        places,
+        *_beliefs(factors, belief, places),
         message.contiguous().numpy(),
         threshold_edges(message.device).numpy(),
         limit,
@@ -95,7 +98,7 @@ def messages(
     )
     over_rows(
         lambda begin, end: kernels.messages(begin, end, *arguments),
-        factors.num_factors,
+        len(places),
         factors.arity * (samples + 4),  # thresholds and logs weigh about four draws
     )
     return torch.from_numpy(log_odds), torch.from_numpy(starved)
@@ -114,9 +117,16 @@ def classifiers(factors: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def _beliefs(factors: Factors, belief: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Beliefs and where each factor's run of them begins."""
+def all_rows(factors: Factors) -> np.ndarray:
+    """The number of every factor, (F,) int64."""
+    return np.arange(factors.num_factors)
+
+
+def _beliefs(factors: Factors, belief: Tensor, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Beliefs and where each factor's run of them begins, (F,); of other rows nobody asks."""
     if isinstance(factors.scope, Dense):
         return belief.contiguous().numpy(), factors.scope.start.numpy()
-    runs = factors.scope.gather(belief)
-    return runs.flatten().numpy(), np.arange(factors.num_factors) * factors.arity
+    runs = factors.scope.select(torch.from_numpy(rows)).gather(belief)
+    start = np.zeros(factors.num_factors, np.int64)
+    start[rows] = np.arange(len(rows)) * factors.arity
+    return runs.flatten().numpy(), start

@@ -21,8 +21,10 @@ from numba import njit
 from numpy import float32, int32
 from torch import Tensor
 
-from vitrail.factors import Network
+from vitrail.factors import Factors, Network
 from vitrail.graph import Dense
+from vitrail.kernels.cpu.compiled import compiled
+from vitrail.kernels.cpu.flip import all_rows
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.mills import MILLS
 
@@ -119,13 +121,11 @@ def _sigmoid(x):
     return large if x >= 0 else e * large
 
 
-@njit(
+@compiled(
     "void(int8[:, ::1], int64[::1], int64, float64[::1], float64[::1], int64[::1], float32[:, ::1],"
-    " float32, float32[::1], boolean, float32[:, ::1], float64[::1], float32[::1], int64, int64)",
-    cache=True,
-    nogil=True,
+    " float32, float32[::1], boolean, float32[:, ::1], float64[::1], float32[::1], int64[::1],"
+    " int64, int64)",
     fastmath=_FINITE,
-    error_model="numpy",
 )
 def _rows(
     inputs,
@@ -141,15 +141,18 @@ def _rows(
     out,
     moved,
     change,
+    rows,
     first,
     last,
 ):
-    """Factors first…last−1: new messages into `out`, their sum less the old one's into `moved`."""
+    """Factors at rows first…last−1: new messages into `out`, their sum less the old ones' into
+    `moved`. out, damping and change are those of the rows, all else is the whole block's."""
     arity = inputs.shape[1]
     agrees = np.empty(arity, np.float32)
     variance = np.empty(arity, np.float32)
-    for factor in range(first, last):
-        x, old, new = inputs[factor], message[factor], out[factor]
+    for place in range(first, last):
+        factor = rows[place]
+        x, old, new = inputs[factor], message[factor], out[place]
         mine = belief[start[factor] : start[factor] + arity]
         wanted = float32(1.0) if labels[factor] == 1 else float32(-1.0)
         mean, spread, nonzero, minus = 0.0, 0.0, 0, 0
@@ -189,7 +192,7 @@ def _rows(
                 odds = _lifted(b + scale, lift, cold) - _lifted(b, lift, cold)
                 odds = min(limit, max(float32(0.0), odds))
                 new[i] = odds * float32(x[i]) * wanted
-        gamma = gammas[factor]
+        gamma = gammas[place]
         keep = float32(1.0) - gamma
         if gamma < 1 and on_probability:
             for i in range(arity):
@@ -208,27 +211,35 @@ def _rows(
             new[i] = float32(whole) / LATTICE
             total[i] += np.float64(new[i]) - np.float64(old[i])
             largest = max(largest, abs(_sigmoid(new[i]) - _sigmoid(old[i])))
-        change[factor] = largest
+        change[place] = largest
+
+
+def serves(factors: Factors, samples: int) -> bool:
+    """Perceptrons that see runs of variables."""
+    known = isinstance(factors, Network) and factors.program.perceptron_low is not None
+    return known and isinstance(factors.scope, Dense)
 
 
 def gaussian_sweep(
     factors: Network,
-    scope: Dense,
     belief: Tensor,
     message: Tensor,
     limit: float,
     gamma: Tensor,
     on_probability: bool,
+    rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Damped messages of perceptrons, each row in one visit; rows are shared out over threads.
+    """Damped messages of perceptrons at rows (f,), each in one visit, shared out over threads.
 
-    belief (V,), message (F, A): the last messages, gamma (F,): the weight of the new ones.
-    Returns messages (F, A) on the lattice, their sum less the old ones' (V,), and the largest
-    change of each factor's messages as probabilities (F,).
+    belief (V,), message (F, A): the last messages, gamma (f,): the weight of the new ones.
+    Returns messages (f, A) on the lattice, their sum less the old ones' (V,), and the largest
+    change of each factor's messages as probabilities (f,).
     """
+    assert isinstance(factors.scope, Dense)
+    places = factors.once(all_rows) if rows is None else rows.numpy()
     # numpy's memory, as in `kernels.cpu.flip`
-    out, moved = np.empty(message.shape, np.float32), torch.zeros_like(belief)
-    change = torch.empty(factors.num_factors)
+    out = np.empty((len(places), factors.arity), np.float32)
+    moved, change = torch.zeros_like(belief), torch.empty(len(places))
     total, adding = moved.numpy(), Lock()
     given = (
         factors.rows.numpy(),
@@ -236,8 +247,8 @@ def gaussian_sweep(
         factors.program.perceptron_low,
         factors.beta.numpy(),
         belief.numpy(),
-        scope.start.numpy(),
-        message.numpy(),
+        factors.scope.start.numpy(),
+        message.contiguous().numpy(),
         limit,
         gamma.to(torch.float32).numpy(),
         on_probability,
@@ -246,9 +257,9 @@ def gaussian_sweep(
 
     def part(first: int, last: int) -> None:
         mine = np.zeros_like(total)
-        _rows(*given, mine, change.numpy(), first, last)
+        _rows(*given, mine, change.numpy(), places, first, last)
         with adding:  # sums on the lattice are exact, so their order does not show
             np.add(total, mine, out=total)
 
-    over_rows(part, factors.num_factors, factors.arity)
+    over_rows(part, len(places), factors.arity)
     return torch.from_numpy(out), moved, change

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint32
 
+from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import fill
 from vitrail.kernels.cpu.rows import PAD, bounds, cavities, padded, settle, write
 
@@ -102,13 +103,10 @@ def buffers(arity, calls):
     )
 
 
-@njit(
+@compiled(
     "void(int64, int64, int32[:, :, ::1], int8[:, ::1], int64[::1], int64[::1], int64, int64,"
     " int64, uint32[::1], uint32[::1], uint32, uint32, uint32, int32[:, :, ::1], int32[:, :, ::1],"
-    " int32[:, ::1])",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
+    " int32[:, ::1])"
 )
 def hits(
     begin, end, threshold, inputs, labels, ids, low, samples,
@@ -133,19 +131,17 @@ def hits(
                 zero[f, r, a] = shared + zero_more[a]
 
 
-@njit(
-    "void(int64, int64, float64[::1], int64[::1], float32[:, ::1], float64[::1], float64,"
+@compiled(
+    "void(int64, int64, int64[::1], float64[::1], int64[::1], float32[:, ::1], float64[::1],"
+    " float64,"
     " int8[:, ::1], int64[::1], int64[::1], int64, int64, float64[:, ::1],"
-    " int64, uint32[::1], uint32[::1], uint32, uint32, uint32, float64[:, ::1], boolean[:, ::1])",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
+    " int64, uint32[::1], uint32[::1], uint32, uint32, uint32, float64[:, ::1], boolean[:, ::1])"
 )
 def messages(
-    begin, end, belief, start, message, edges, limit, inputs, labels, ids, low, samples, logs,
+    begin, end, rows, belief, start, message, edges, limit, inputs, labels, ids, low, samples, logs,
     together, blocks, numbers, number, k0, k1, log_odds, starved,
 ):  # fmt: skip
-    """log_odds and starved (F, A) in one go: cavities, thresholds, draws, hits, logs.
+    """log_odds and starved (f, A) of the factors at rows (f,): cavities, thresholds, draws, logs.
 
     Factor f sees belief[start[f]:start[f] + A]; logs (F or 1, S+1) of the mean for each hit count.
     """
@@ -154,7 +150,8 @@ def messages(
     signed, one_more, zero_more = row[2:5]
     cavity, threshold = np.empty(arity, np.float64), np.empty(arity, np.int32)
     step = np.int32(1 - low)
-    for f in range(begin, end):
+    for i in range(begin, end):
+        f = rows[i]
         cavities(belief[start[f] : start[f] + arity], message[f], limit, cavity)
         settle(cavity, edges, threshold)
         constant = signed_inputs(inputs[f], labels[f], low, signed)
@@ -163,4 +160,4 @@ def messages(
             (together, blocks, numbers), (uint32(ids[f]), number, k0, k1),
         )  # fmt: skip
         table = logs[f if logs.shape[0] > 1 else 0]
-        write(table, shared, one_more, zero_more, apart, limit, log_odds[f], starved[f])
+        write(table, shared, one_more, zero_more, apart, limit, log_odds[i], starved[i])

@@ -40,14 +40,13 @@ def rounds(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@njit(
-    "UniTuple(uint32, 4)(uint32, uint32, uint32, uint32, uint32, uint32)",
-    cache=True,
-    nogil=True,
-)
+@njit
 def philox(c0, c1, c2, c3, k0, k1):
     """Four 32-bit words of the counter (c0, c1, c2, c3) under the key (k0, k1)."""
-    w0, w1, w2, w3 = rounds(uint64(c0), uint64(c1), uint64(c2), uint64(c3), uint64(k0), uint64(k1))
+    w0, w1, w2, w3 = rounds(
+        uint64(c0) & _LOW, uint64(c1) & _LOW, uint64(c2) & _LOW, uint64(c3) & _LOW,
+        uint64(k0), uint64(k1),
+    )  # fmt: skip
     return uint32(w0), uint32(w1), uint32(w2), uint32(w3)
 
 

@@ -49,13 +49,8 @@ def _steps(x):
     return 65536.0 * (x * p / q) + 32768.5
 
 
-@njit(
-    "void(float64[::1], float64[::1], int32[::1])",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath={"contract"},  # multiply and add in one: its last bit is covered by DOUBT
-)
+# multiply and add in one: the last bit of that is covered by DOUBT
+@njit(error_model="numpy", fastmath={"contract"})
 def settle(cavity, edges, threshold):
     """threshold (A,) from cavity (A,) log-odds; edges (65538,)."""
     doubts = 0

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit, uint64
+from numba import uint64
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.graph import Dense
+from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.flip import classifiers, perceptron_low
 from vitrail.kernels.cpu.threads import over_rows
 
 
-@njit(
+@compiled(
     "void(int64, int64, int8[:, ::1], int64[::1], int64[::1], int64, int16[:, ::1],"
-    " boolean[:, ::1])",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
+    " boolean[:, ::1])"
 )
 def _score(begin, end, inputs, labels, start, low, masks, out):
     """out (F, C): whether factor f, which sees the bits from start[f] on, is satisfied.

@@ -16,11 +16,13 @@ from numba import njit, uint32
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
+from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.flip import classifiers, perceptron_low
 from vitrail.kernels.cpu.perceptron import buffers, flips, signed_inputs
 from vitrail.kernels.cpu.philox import addressed, fill, tile
 from vitrail.kernels.cpu.rows import settle
 from vitrail.kernels.cpu.threads import over_rows
+from vitrail.kernels.protocols import GaussianCavities, SurveyDraws
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # tallies of (S+1)² pairs an edge
@@ -58,12 +60,9 @@ def _sums(survey, tilt, finite, odds, shift, out):
     out[7], out[8], out[9], out[10] = w0, f0, a0, q0
 
 
-@njit(
+@compiled(
     "void(int64, int64, float32[:, :, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64[::1],"
-    " int64, int64[:, :, ::1])",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
+    " int64, int64[:, :, ::1])"
 )
 def _all_sums(begin, end, survey, rows, tilt, finite, odds, shift, out):
     for i in range(begin, end):
@@ -115,16 +114,13 @@ def _cavities(branch, noise, chances, centre, spread, quantiles, limit, cavity):
         cavity[a] = x if x < limit else limit
 
 
-@njit(
+@compiled(
     "void(int64, int64, float32[:, :, ::1], int64[::1], int64[:, ::1], float64[:, :, ::1],"
     " float64[:, :, ::1], float32[::1], float64, float64[::1], float64[::1],"
     " int64[::1], int64[::1], int64[:, ::1], int64[:, ::1], int64[:, ::1], int64[::1], int64,"
     " int8[:, ::1], int64[::1], int64[::1], int64, int64, int64,"
     " int64, uint32[::1], uint32[::1], uint32, uint32, uint32,"
-    " uint32[::1], uint32[::1], uint32[:, ::1], int64[:, :, ::1], float32[::1], int64[::1])",
-    cache=True,
-    nogil=True,
-    error_model="numpy",
+    " uint32[::1], uint32[::1], uint32[:, ::1], int64[:, :, ::1], float32[::1], int64[::1])"
 )
 def _update(
     begin, end, survey, rows, chances, centre, spread, gammas, limit, edges, quantiles,
@@ -144,8 +140,9 @@ def _update(
     fresh, old = np.zeros(bins, np.int64), np.empty(bins, np.float32)
     step, hits = np.int32(1 - low), samples + 1
     for i in range(begin, end):
-        constant = signed_inputs(inputs[i], labels[i], low, signed)
-        factor = uint32(ids[i])
+        f = rows[i]
+        constant = signed_inputs(inputs[f], labels[f], low, signed)
+        factor = uint32(ids[f])
         tally[:] = 0
         common[:] = 0
         for r in range(tracks):
@@ -189,7 +186,7 @@ def serves(factors: Factors, samples: int) -> bool:
     return few and factors.log_means(samples).shape[0] == 1
 
 
-class Sheets:
+class Tables:
     """The tables of a grid and of the pairs of hits, as arrays."""
 
     def __init__(self, units: Any, bins: Tensor, rank: Tensor, mass: Tensor) -> None:
@@ -202,13 +199,13 @@ class Sheets:
         )
 
 
-def sums(survey: Tensor, rows: Tensor, sheets: Sheets) -> Tensor:
+def sums(survey: Tensor, rows: Tensor, tables: Tables) -> Tensor:
     """Integer sums (11, f, A) of the surveys (F, A, B) float32 at rows (f,).
 
     Of masses, of masses tilted to one and to zero, and the eight of moments.
     """
     out = torch.empty(len(rows), survey.shape[1], NUM_SUMS, dtype=torch.int64)
-    arguments = survey.numpy(), rows.numpy(), *sheets.units, out.numpy()
+    arguments = survey.numpy(), rows.numpy(), *tables.units, out.numpy()
     work = survey[:1].numel()
     over_rows(lambda begin, end: _all_sums(begin, end, *arguments), len(rows), work)
     return out.movedim(-1, 0)
@@ -216,52 +213,46 @@ def sums(survey: Tensor, rows: Tensor, sheets: Sheets) -> Tensor:
 
 def update(
     key: Key,
-    stream: Stream,
+    draws: SurveyDraws,
     factors: Network,
-    survey: Tensor,
     rows: Tensor,
-    chances: Tensor,
-    centre: Tensor,
-    spread: Tensor,
+    survey: Tensor,
+    cavities: GaussianCavities,
     gamma: Tensor,
-    limit: float,
-    samples: int,
-    survey_samples: int,
-    sheets: Sheets,
+    tables: Tables,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """New surveys of the factors at rows (f,) of survey (F, A, B), in place.
 
-    chances (f, A) int64: a 32-bit lane below takes the product over p; centre and spread
-    (f, 2, A) float64: of the log-odds in each product. Returns the integer sums (11, f, A) of the
-    new surveys, the largest change of a bin (f,), and edges without mass (f,).
+    Returns the integer sums (11, f, A) of the new surveys, the largest change of a bin (f,), and
+    edges without mass (f,).
     """
-    num, arity = chances.shape
+    num, arity = cavities.chances.shape
     out = torch.empty(num, arity, NUM_SUMS, dtype=torch.int64)
     change, starved = torch.empty(num), torch.empty(num, dtype=torch.int64)
     keys = [key.of(Stream.BRANCH).words(), key.of(Stream.CAVITY).words()]
     arguments: tuple[Any, ...] = (
         survey.numpy(),
         rows.numpy(),
-        chances.contiguous().numpy(),
-        centre.contiguous().numpy(),
-        spread.contiguous().numpy(),
+        cavities.chances.contiguous().numpy(),
+        cavities.centre.contiguous().numpy(),
+        cavities.spread.contiguous().numpy(),
         gamma.to(torch.float32).numpy(),
-        limit,
+        draws.limit,
         threshold_edges(survey.device).numpy(),
         normal_quantiles(survey.device).numpy(),
-        *sheets.pairs,
-        *sheets.units,
+        *tables.pairs,
+        *tables.units,
         *classifiers(factors),
         perceptron_low(factors),
-        samples,
-        survey_samples,
-        *addressed(key.of(stream), arity, samples),
+        draws.samples,
+        draws.survey_samples,
+        *addressed(key.of(draws.stream), arity, draws.samples),
         *tile(arity, 1, lanes=4)[1:],
         np.array(keys, np.uint32),
         out.numpy(),
         change.numpy(),
         starved.numpy(),
     )
-    work = survey_samples * arity * (samples + 8)
+    work = draws.survey_samples * arity * (draws.samples + 8)
     over_rows(lambda begin, end: _update(begin, end, *arguments), num, work)
     return out.movedim(-1, 0), change.double(), starved

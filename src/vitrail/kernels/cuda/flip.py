@@ -118,7 +118,7 @@ def _launch(
     kernel: Any, num_rows: int, factors: Network, samples: int, arguments: Sequence
 ) -> None:
     """A program for each row, or twice for each part of the long rows of perceptrons."""
-    shape, (parts, blocks, warps) = factors.prepared.get(_plan)
+    shape, (parts, blocks, warps) = factors.origin()[0].once(_plan)
     constants = samples, blocks, parts
     if parts == 1:  # nothing is held between visits: any tensor stands for the sums
         sums = factors.ids
@@ -199,9 +199,11 @@ def hits(
 
 def messages(
     key: Key, factors: Network, belief: Tensor, message: Tensor, samples: int,
-    limit: float,
+    limit: float, rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Log-odds (F, A) float64 and starved (F, A) bool from beliefs and last messages."""
+    """Log-odds (f, A) float64 and starved (f, A) bool from beliefs and the last messages (F, A)."""
+    if rows is not None:
+        factors, message = factors.select(rows), message[rows]
     message = message.contiguous()  # and so are the results like it
     log_odds = torch.empty_like(message, dtype=torch.float64)
     starved = torch.empty_like(message, dtype=torch.bool)
@@ -209,7 +211,7 @@ def messages(
         return log_odds, starved
     if not isinstance(factors.scope, Dense):
         belief = factors.scope.gather(belief).flatten()
-    fixed = factors.tables.get(_fixed, samples, limit)
+    fixed = factors.once_at_beta(_fixed, samples, limit)
     arguments = belief, message, log_odds, starved, *fixed, key.step, *key.words()
     _launch(_messages, factors.num_factors, factors, samples, arguments)
     return log_odds, starved

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from vitrail.factors import Network
+from vitrail.factors import Factors, Network
 from vitrail.graph import Dense
 from vitrail.kernels.cuda.flip import double
 from vitrail.kernels.cuda.philox import pieces, power_of_two
@@ -148,22 +148,31 @@ def _sweep(
     tl.store(change + row, tl.max(largest))
 
 
+def serves(factors: Factors, samples: int) -> bool:
+    """Perceptrons that see runs of variables."""
+    known = isinstance(factors, Network) and factors.program.perceptron_low is not None
+    return known and isinstance(factors.scope, Dense)
+
+
 def gaussian_sweep(
     factors: Network,
-    scope: Dense,
     belief: Tensor,
     message: Tensor,
     limit: float,
     gamma: Tensor,
     on_probability: bool,
+    rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Messages (F, A), their sum less the old ones' (V,), and largest changes (F,); as the twin."""
+    """Messages (f, A), their sum less the old ones' (V,), and largest changes (f,); as the twin."""
+    if rows is not None:
+        factors, message = factors.select(rows), message[rows]
+    assert isinstance(factors.scope, Dense)
     out, moved = torch.empty_like(message), torch.zeros_like(belief)
     change = torch.zeros(factors.num_factors, dtype=torch.float32, device=message.device)
     if message.numel():
         block = min(BLOCK, power_of_two(factors.arity))
         _sweep[(factors.num_factors,)](
-            belief, scope.start, message.contiguous(), factors.rows, factors.labels,
+            belief, factors.scope.start, message.contiguous(), factors.rows, factors.labels,
             factors.beta, gamma.to(torch.float32), double(limit, message.device), out, moved,
             change, factors.arity, factors.program.perceptron_low, on_probability, block,
             pieces(factors.arity, block),

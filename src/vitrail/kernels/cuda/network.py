@@ -86,7 +86,7 @@ def _layers(factors: Factors) -> tuple[Layer, ...] | None:
 
 def layers_of(factors: Factors) -> tuple[Layer, ...] | None:
     """Layers of perceptrons and of nets of binary layers with sign or threshold between them."""
-    return factors.prepared.get(_layers)
+    return factors.origin()[0].once(_layers)
 
 
 @triton.jit(do_not_specialize=ADDRESS)

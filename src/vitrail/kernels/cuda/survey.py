@@ -23,6 +23,7 @@ from vitrail.kernels.cuda.flip import double, perceptron_low
 from vitrail.kernels.cuda.perceptron import flips
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
 from vitrail.kernels.cuda.rows import settled
+from vitrail.kernels.protocols import GaussianCavities, SurveyDraws
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # (S+1)² pairs fit a byte
@@ -193,7 +194,7 @@ def serves(factors: Factors, samples: int) -> bool:
     return few and factors.log_means(samples).shape[0] == 1
 
 
-class Sheets:
+class Tables:
     """The tables of a grid and of the pairs of hits, on the device."""
 
     def __init__(self, units: Any, bins: Tensor, rank: Tensor, mass: Tensor) -> None:
@@ -210,60 +211,57 @@ class Sheets:
         self.kinds[nth, place[order]] = order.to(torch.int32)
 
 
-def sums(survey: Tensor, rows: Tensor, sheets: Sheets) -> Tensor:
+def sums(survey: Tensor, rows: Tensor, tables: Tables) -> Tensor:
     """Integer sums (11, f, A) of the surveys (F, A, B) float32 at rows (f,)."""
     num, arity = len(rows), survey.shape[1]
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=survey.device)
     if num:
         _old_sums[(num, pieces(arity, EDGES))](
-            survey, rows, sheets.units, out, arity, sheets.num_bins, sheets.shift, num * arity,
-            NUM_SUMS, EDGES, power_of_two(sheets.num_bins), num_warps=WARPS,
+            survey, rows, tables.units, out, arity, tables.num_bins, tables.shift, num * arity,
+            NUM_SUMS, EDGES, power_of_two(tables.num_bins), num_warps=WARPS,
         )  # fmt: skip
     return out
 
 
 def update(
     key: Key,
-    stream: Stream,
+    draws: SurveyDraws,
     factors: Network,
-    survey: Tensor,
     rows: Tensor,
-    chances: Tensor,
-    centre: Tensor,
-    spread: Tensor,
+    survey: Tensor,
+    cavities: GaussianCavities,
     gamma: Tensor,
-    limit: float,
-    samples: int,
-    survey_samples: int,
-    sheets: Sheets,
+    tables: Tables,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """New surveys of the factors at rows (f,), in place; see the twin in `kernels.cpu.survey`."""
-    num, arity = chances.shape
+    num, arity = cavities.chances.shape
     device, tiles = survey.device, pieces(arity, EDGES)
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=device)
     change = torch.zeros(num, tiles, dtype=torch.float32, device=device)
     starved = torch.zeros(num, tiles, dtype=torch.int64, device=device)
-    groups = pieces(survey_samples, 4)
+    groups = pieces(draws.survey_samples, 4)
     if num:
+        part = factors.select(rows)
         pairs = torch.empty(num, arity, 4 * groups, dtype=torch.uint8, device=device)
         _pairs[(num,)](
-            chances.contiguous(), centre.contiguous(), spread.contiguous(),
+            cavities.chances.contiguous(), cavities.centre.contiguous(),
+            cavities.spread.contiguous(),
             normal_quantiles(device), threshold_edges(device),
-            factors.rows, factors.labels, factors.ids,
+            part.rows, part.labels, part.ids,
             pairs.view(torch.int32),
-            double(limit, device), arity, key.step, *key.of(stream).words(),
-            *key.of(Stream.BRANCH).words(), *key.of(Stream.CAVITY).words(), survey_samples,
-            samples, perceptron_low(factors), blocks_of(arity),
+            double(draws.limit, device), arity, key.step, *key.of(draws.stream).words(),
+            *key.of(Stream.BRANCH).words(), *key.of(Stream.CAVITY).words(), draws.survey_samples,
+            draws.samples, perceptron_low(factors), blocks_of(arity),
             num_warps=min(16, 2 * warps_of(arity)), enable_fp_fusion=False,
         )  # fmt: skip
-        num_kinds = len(sheets.rank)
-        tile = min(TRACKS, power_of_two(survey_samples))
+        num_kinds = len(tables.rank)
+        tile = min(TRACKS, power_of_two(draws.survey_samples))
         _mix[(num, tiles)](
-            survey, rows, pairs, sheets.fresh, sheets.kinds, sheets.rank, sheets.mass,
-            gamma.to(torch.float32), sheets.units, out, change, starved, arity,
-            sheets.num_bins, sheets.shift, num * arity, survey_samples, NUM_SUMS, EDGES,
-            power_of_two(sheets.num_bins), num_kinds, len(sheets.fresh),
-            *sheets.kinds.shape, tile, pieces(survey_samples, tile), pieces(num_kinds, 8),
+            survey, rows, pairs, tables.fresh, tables.kinds, tables.rank, tables.mass,
+            gamma.to(torch.float32), tables.units, out, change, starved, arity,
+            tables.num_bins, tables.shift, num * arity, draws.survey_samples, NUM_SUMS, EDGES,
+            power_of_two(tables.num_bins), num_kinds, len(tables.fresh),
+            *tables.kinds.shape, tile, pieces(draws.survey_samples, tile), pieces(num_kinds, 8),
             num_warps=WARPS, enable_fp_fusion=False,
         )  # fmt: skip
     return out, change.amax(1).double(), starved.sum(1)

@@ -1,0 +1,81 @@
+"""Kernels are compiled at their first call, for one signature, and kept on disk."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from numba import njit
+
+LONG = 2.0  # seconds of compiling after which a line says what is going on
+COMPILING = "vitrail: compiling kernels for this machine (once; they are kept)\n"
+NOT_KEPT = (
+    "vitrail: there is no writable folder for compiled kernels, so every process compiles them "
+    "again; set NUMBA_CACHE_DIR to a folder of your own to keep them\n"
+)
+
+Arguments = ParamSpec("Arguments")
+T = TypeVar("T")
+Kernel = Callable[Arguments, T]
+
+
+def compiled(signature: str, **options: Any) -> Callable[[Kernel], Kernel]:
+    """Compile a function for one signature, when it is first called.
+
+    A module holds many kernels, and a problem needs few of them. Rows are shared out among
+    threads, so kernels let go of the interpreter's lock.
+    """
+
+    def decorate(function: Kernel) -> Kernel:
+        made: list[Kernel] = []
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            if not made:
+                with _STORE.lock:
+                    if not made:
+                        made.append(_STORE.compile(function, signature, options))
+            return made[0](*arguments)
+
+        return call
+
+    return decorate
+
+
+class _Store:
+    """The compiled code of this process: one kernel is made at a time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._kept = True  # whether there is a folder that numba can write to
+
+    def compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
+        options = {"nogil": True, "error_model": "numpy", **options}
+        with _told_when_long():
+            if self._kept:
+                try:
+                    return njit(signature, cache=True, **options)(function)
+                except RuntimeError as error:  # a container without a writable home or package
+                    if "no locator available" not in str(error):
+                        raise
+                    self._kept = False
+                    sys.stderr.write(NOT_KEPT)
+            return njit(signature, **options)(function)
+
+
+_STORE = _Store()
+
+
+@contextmanager
+def _told_when_long() -> Iterator[None]:
+    notice = threading.Timer(LONG, lambda: sys.stderr.write(COMPILING))
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
