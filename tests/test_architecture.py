@@ -241,3 +241,22 @@ def test_no_file_names_a_path_of_someones_machine():
                 if pattern.search(line)
             ]
     assert faults == []
+
+
+def test_one_place_answers_which_net_it_is():
+    """Kinds of layers are told apart in nn alone; everyone else reads a program."""
+    layers = {"BinaryLinear", "BinaryConv1d", "BinaryConv2d", "Sign", "Threshold", "Activation"}
+    faults = []
+    for path in FILES:
+        if room_of(path) == "nn":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            asked = (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "isinstance"
+                and {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)} & layers
+            )
+            if asked:
+                faults.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert faults == []
