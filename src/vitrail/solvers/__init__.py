@@ -20,6 +20,7 @@ from vitrail.solvers.sp import SPState
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
 from vitrail.solvers.status import Status
 from vitrail.solvers.steady import Steady, steady
+from vitrail.solvers.streaming import Streaming, StreamState, streaming
 
 __all__ = [
     "S3P",
@@ -45,6 +46,8 @@ __all__ = [
     "StagedSolution",
     "Status",
     "Steady",
+    "StreamState",
+    "Streaming",
     "adaptive",
     "annealed",
     "belief_propagation",
@@ -65,5 +68,6 @@ __all__ = [
     "scheduled",
     "snmp",
     "steady",
+    "streaming",
     "usual_passing",
 ]

@@ -1,0 +1,219 @@
+"""Mean and variance of a net's values when its weights are independent random bits.
+
+`Program.evaluate` asks what a net of given bits answers; `moments` asks what the answers of all
+nets are like, each bit being one with its own probability p. Layer by layer, w and x independent,
+
+    E[h] = Σ E[w]·E[x]        Var[h] = Σ Var[x]·E[w]² + E[x²]·Var[w]
+    P(h > 0) = Φ((E[h] − boundary) / √Var[h])
+
+Sums of whole numbers lie on a lattice, so the boundary stands halfway between the largest sum
+that is not positive and the smallest that is: a sum of n terms ±1 has the parity of n, and the
+boundary is 1 where it is even and 0 where it is odd; it is ½ where it may be either.
+
+The first layer's moments are exact. Behind a step, values are taken as Gaussian before it and as
+independent after it. Everything can be differentiated with respect to p: the gradient of an
+example's `log_chance` is its message to every weight, see `vitrail.solvers.streaming`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Shape, Step, Weighted
+from vitrail.nn.program import Program
+from vitrail.numerics import DEFAULT_MEMORY, chunks
+
+SMALLEST_VARIANCE = 1e-4  # of a sum that is all but certain
+SHARPNESS = 1.28  # π/√6: argmax of Gaussians ≈ argmax with Gumbel noise of the same variance
+SCRATCH_COPIES = 8  # tensors of the size of a layer's values that moments of it hold
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Independent values of F examples: what is known of each."""
+
+    mean: Tensor  # (F, …) float32
+    variance: Tensor | None  # (F, …); None where values are certain
+    parity: Tensor | None  # (F or 1, …): 1 odd, 0 even, ½ either; None where not whole numbers
+    low: int | None = None  # where values are bits: what a zero bit stands for
+
+    @property
+    def square(self) -> Tensor:
+        """E[x²], (F or 1, …)."""
+        if self.low == -1:
+            return torch.ones_like(self.mean[:1])
+        square = self.mean * self.mean
+        return square if self.variance is None else square + self.variance
+
+    @property
+    def score(self) -> Tensor:
+        """How far the mean lies above the boundary, in standard deviations, (F, …)."""
+        boundary = 0.0 if self.parity is None else 1 - self.parity
+        variance = torch.zeros_like(self.mean) if self.variance is None else self.variance
+        return (self.mean - boundary) * variance.clamp(min=SMALLEST_VARIANCE).rsqrt()
+
+
+def moments(program: Program, probability: Tensor, inputs: Tensor) -> Moments:
+    """Moments of the outputs, (F, …), of nets whose bits are one with `probability` (A,) float32.
+
+    inputs (F, …) are certain: whole numbers in an integer tensor, real numbers in a floating one.
+    A last step of a single output is left out, because it keeps the sign that is asked for.
+    Cost: about two evaluations of one net.
+    """
+    values = _certain(inputs)
+    first = 0
+    for node in _parts(program):
+        values = through(node, probability[first : first + node.num_bits], values)
+        first += node.num_bits
+    return values
+
+
+def log_chance(outputs: Moments, labels: Tensor) -> Tensor:
+    """Log of the chance that outputs (F, …) give the labels (F,): (F,).
+
+    One output: log Φ. C outputs: log-softmax of s·E[h]/√Var[h], the variance being the mean over
+    the outputs, which is near the chance that the label's output is the largest.
+    """
+    if outputs.mean[0].numel() == 1:
+        score = outputs.score.flatten()
+        return torch.special.log_ndtr(torch.where(labels == 1, score, -score))
+    return _logits(outputs).log_softmax(1).gather(1, labels[:, None])[:, 0]
+
+
+def chances(
+    program: Program, probability: Tensor, inputs: Tensor, memory: int = DEFAULT_MEMORY
+) -> Tensor:
+    """Chance of every class for every example, (F, C) float64, by moments: no net is drawn.
+
+    probability (A,) is P(w = 1), as in a solution's marginals. One output gives two classes.
+    """
+    probability = probability.to(torch.float32)
+    widest = max(
+        torch.Size(shape).numel() + node.scratch(shape) for node, shape in _shapes(program)
+    )
+    found = []
+    with torch.no_grad():
+        for part in chunks(len(inputs), 4 * SCRATCH_COPIES * widest, memory):
+            outputs = moments(program, probability, inputs[part])
+            if program.num_outputs == 1:
+                score = outputs.score.flatten().double()
+                found.append(torch.special.ndtr(torch.stack([-score, score], 1)))
+            else:
+                found.append(_logits(outputs).double().softmax(1))
+    return torch.cat(found)
+
+
+@singledispatch
+def through(node: Node, probability: Tensor, x: Moments) -> Moments:
+    """Moments behind a part of a net, whose bits are one with `probability` (n,)."""
+    raise TypeError(
+        f"moments are not known of {type(node).__name__} parts; build the net of vitrail.nn layers "
+        "one after another, or train it by counting or straight-through"
+    )
+
+
+@through.register
+def _(node: Weighted, probability: Tensor, x: Moments) -> Moments:
+    span = 1 - node.low
+    weight = (node.low + span * probability).view(node.weight_shape)
+    spread = (span**2 * probability * (1 - probability)).view(node.weight_shape)
+    variance = _sums(node, spread, x.square)
+    if x.variance is not None:
+        variance = variance + _sums(node, weight * weight, x.variance)
+    mean = _sums(node, weight, x.mean)
+    return Moments(mean, variance.expand_as(mean), _parity(node, x))
+
+
+@through.register
+def _(node: Step, probability: Tensor, x: Moments) -> Moments:
+    if x.variance is None:
+        return _certain(node.evaluate(probability, x.mean), low=node.low)
+    chance, span = torch.special.ndtr(x.score), 1 - node.low
+    return _bits(node.low + span * chance, span**2 * chance * (1 - chance), node.low)
+
+
+@through.register
+def _(node: Flatten, probability: Tensor, x: Moments) -> Moments:
+    variance = None if x.variance is None else x.variance.flatten(1)
+    parity = None if x.parity is None else x.parity.expand(-1, *x.mean.shape[1:]).flatten(1)
+    return Moments(x.mean.flatten(1), variance, parity, x.low)
+
+
+@through.register
+def _(node: MaxPool, probability: Tensor, x: Moments) -> Moments:
+    if x.variance is None:
+        return _certain(node.evaluate(probability, x.mean[:, None])[:, 0], low=x.low)
+    if x.low is None:
+        raise TypeError(
+            "moments of a pool are known of bits only; put a Sign or Threshold before or behind it"
+        )
+    none = 1 - (x.mean - x.low) / (1 - x.low)
+    for axis, (size, stride) in enumerate(zip(node.kernel, node.stride, strict=True)):
+        none = none.unfold(2 + axis, size, stride)
+    chance, span = 1 - none.flatten(2 + len(node.kernel)).prod(-1), 1 - x.low
+    return _bits(x.low + span * chance, span**2 * chance * (1 - chance), x.low)
+
+
+def _certain(inputs: Tensor, low: int | None = None) -> Moments:
+    """Values without spread; those of an integer tensor, and bits, lie on the lattice."""
+    values = inputs.to(torch.float32)
+    if inputs.is_floating_point() and low is None:
+        return Moments(values, None, None)
+    whole = values.detach()
+    if bool((whole.abs() == 1).all()):
+        return Moments(values, None, torch.ones_like(whole[:1]), low=-1)
+    return Moments(values, None, whole.remainder(2), low)
+
+
+def _bits(mean: Tensor, variance: Tensor, low: int) -> Moments:
+    """Independent bits: ±1 is odd, 0/1 may be either."""
+    parity = torch.full_like(mean[:1].detach(), 1.0 if low == -1 else 0.5)
+    return Moments(mean, variance, parity, low)
+
+
+def _sums(layer: Weighted, weights: Tensor, values: Tensor) -> Tensor:
+    """Values (F, …) through real weights (outputs, inputs, …) in the layer's wiring."""
+    if isinstance(layer, Linear):
+        return values @ weights.T
+    assert isinstance(layer, Conv)
+    convolve = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(layer.kernel)]
+    return convolve(values, weights, None, layer.stride, layer.padding)
+
+
+def _parity(layer: Weighted, x: Moments) -> Tensor | None:
+    """Parity of the layer's sums, (F or 1, 1, …): it is the same for all units at a place."""
+    if x.parity is None:
+        return None
+    parity = x.parity.expand(-1, *x.mean.shape[1:])
+    ones = parity.new_ones((1, *layer.weight_shape[1:]))
+    # a weight of zero takes an odd term out, so that nothing is known
+    unsure = parity == 0.5 if layer.low == -1 else parity > 0
+    odd = _sums(layer, ones, (parity == 1).to(ones.dtype)).remainder(2)
+    return torch.where(_sums(layer, ones, unsure.to(ones.dtype)) > 0, 0.5, odd)
+
+
+def _logits(outputs: Moments) -> Tensor:
+    assert outputs.variance is not None
+    mean, variance = outputs.mean.flatten(1), outputs.variance.flatten(1).mean(1, keepdim=True)
+    return SHARPNESS * mean * variance.clamp(min=SMALLEST_VARIANCE).rsqrt()
+
+
+def _parts(program: Program) -> Sequence[Node]:
+    """The nodes, a step before a pool rather than behind it: both orders compute the same."""
+    nodes = list(program.nodes)
+    if isinstance(nodes[-1], Step) and program.num_outputs == 1:
+        nodes = nodes[:-1]
+    for i in reversed(range(1, len(nodes))):
+        if isinstance(nodes[i], Step) and isinstance(nodes[i - 1], MaxPool):
+            nodes[i - 1 : i + 1] = nodes[i], nodes[i - 1]
+    return nodes
+
+
+def _shapes(program: Program) -> list[tuple[Node, Shape]]:
+    return list(zip(program.nodes, program.shapes, strict=False))

@@ -1,0 +1,205 @@
+"""Streaming keeps beliefs only, and the protocol of a solver; it learns nets of any depth."""
+
+import math
+
+import pytest
+import torch
+from oracles import random_inputs, random_labels
+from torch import nn
+
+from vitrail.data import glass, mnist
+from vitrail.factors import network, perceptron, table
+from vitrail.graph import factor_graph, indexed, join
+from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sign, Threshold, mlp
+from vitrail.nn.moments import chances
+from vitrail.random import Key
+from vitrail.solvers import Status, geometric, run, streaming
+from vitrail.solvers.base import Feedback
+from vitrail.solvers.checkpoint import flatten
+from vitrail.updates import closed_form, flip
+
+CASES = {
+    "moments": streaming(batch=8, batches=3),
+    "forgetting": streaming(batch=8, batches=1, forget=0.1, beta=geometric(1.0, 5.0, 20)),
+    "closed form": streaming(closed_form("gaussian"), batch=8, batches=2),
+    "flip": streaming(flip(16), batch=8, batches=2),
+}
+each = pytest.mark.parametrize("solver", CASES.values(), ids=CASES.keys())
+
+
+def separable(num_examples=60, num_inputs=21, seed=0):
+    """Examples of a teacher with bits for weights, so that a solution exists."""
+    inputs = glass(num_examples, num_inputs, seed=seed).inputs
+    teacher = 2 * (torch.arange(num_inputs) % 3 > 0).int() - 1
+    return inputs, (inputs.int() @ teacher > 0).long()
+
+
+def noise(num_examples=70, num_inputs=21, seed=4):
+    return random_inputs(seed, num_examples, num_inputs), random_labels(seed, num_examples)
+
+
+def everyone(graph):
+    ones = torch.ones(graph.num_problems, dtype=torch.float64)
+    return Feedback(0 * ones, ones.bool(), True)
+
+
+@each
+def test_a_separable_problem_is_solved(solver):
+    graph = factor_graph(perceptron(*separable()))
+    solution = run(solver, graph, max_steps=300)
+    assert solution.status == (Status.SOLVED,)
+    assert graph.accuracy(solution.best[None]).item() == 1.0
+
+
+@each
+def test_a_run_is_a_pure_function_of_the_seed(solver):
+    graph = factor_graph(perceptron(*noise()))
+    first, again, other = (run(solver, graph, seed=s, max_steps=6) for s in (1, 1, 2))
+    assert torch.equal(first.marginals, again.marginals)
+    assert not torch.equal(first.marginals, other.marginals)
+
+
+@each
+def test_a_stopped_run_resumes_bit_for_bit(solver, tmp_path):
+    graph = factor_graph(perceptron(*noise()))
+    whole = run(solver, graph, seed=3, max_steps=20)
+    place = tmp_path / "run.safetensors"
+    run(solver, graph, seed=3, max_steps=7, checkpoint=place, checkpoint_every=7)
+    resumed = run(solver, graph, seed=3, max_steps=20, checkpoint=place)
+    assert torch.equal(whole.marginals, resumed.marginals)
+    assert torch.equal(whole.best, resumed.best)
+    assert torch.equal(whole.history["pace"], resumed.history["pace"])
+
+
+@each
+def test_a_problem_goes_its_own_way_in_a_joined_graph(solver):
+    lone = run(solver, factor_graph(perceptron(*noise())), max_steps=5)
+    others = factor_graph(perceptron(*noise(num_examples=33, num_inputs=17, seed=6)))
+    both = run(solver, join([factor_graph(perceptron(*noise())), others]), max_steps=5)
+    # the first problem has the same factor and variable numbers, so the same draws
+    assert torch.allclose(lone.marginals, both.marginals[: len(lone.marginals)], atol=1e-4)
+
+
+@each
+def test_a_solved_problem_is_left_alone(solver):
+    easy = factor_graph(perceptron(torch.ones(1, 5, dtype=torch.int8), torch.ones(1)))
+    joined = join([easy, factor_graph(perceptron(*noise()))])
+    solution = run(solver, joined, max_steps=20)
+    assert solution.status[0] == Status.SOLVED
+    assert joined.accuracy(solution.weights[None])[0, 0] == 1.0
+
+
+def test_nothing_in_the_state_grows_with_examples_times_weights():
+    graph = factor_graph(network(mlp(21, (5,)), *noise(num_examples=300)))
+    state = streaming().init(Key(0), graph)
+    sizes = [part.numel() for part in flatten(state).values()]
+    assert max(sizes) <= max(graph.num_variables, graph.num_factors)
+
+
+def test_one_batch_at_even_odds_adds_the_sum_of_exact_messages():
+    """On perceptrons the gradient of moments and the messages of the closed form agree.
+
+    They differ by the second order, m·g², in messages of up to a third.
+    """
+    graph = factor_graph(perceptron(*noise(num_examples=40, num_inputs=101)))
+    wide = {"batch": 40, "batches": 1, "first": 0.1}
+    moved = []
+    for solver in (streaming(**wide), streaming(closed_form("gaussian"), **wide)):
+        start = solver.init(Key(0), graph)
+        after, info = solver.step(Key(0), graph, start, everyone(graph))
+        assert info.evaluations == 40
+        moved.append(after.messages)
+    assert (moved[0] - moved[1]).abs().max() < 0.05 * moved[1].abs().max()
+
+
+def test_a_soft_factor_says_less_and_a_heavy_one_more():
+    inputs, labels = noise(num_examples=1)
+    moved = {}
+    for name, beta, weight in (("hard", math.inf, 1.0), ("soft", 1.0, 1.0), ("heavy", 1.0, 3.0)):
+        factors = perceptron(inputs, labels, beta, weight=torch.tensor([weight]))
+        graph = factor_graph(factors)
+        solver = streaming(batch=1, batches=1)
+        after, _ = solver.step(Key(0), graph, solver.init(Key(0), graph), everyone(graph))
+        moved[name] = after.messages
+    assert moved["soft"].norm() < moved["hard"].norm()
+    assert torch.allclose(moved["heavy"], 3 * moved["soft"], rtol=1e-5)
+
+
+def test_forgetting_pulls_towards_the_prior():
+    graph = factor_graph(perceptron(*noise())).with_prior(torch.full((21,), 0.5))
+    solver = streaming(batch=70, batches=1, forget=1.0, first=5.0)
+    state = solver.init(Key(0), graph)
+    after, _ = solver.step(Key(0), graph, state, everyone(graph))
+    # every example is in the batch, so that only its messages are left beside the prior
+    assert after.field.abs().max() <= 1.0
+    assert torch.allclose(solver.log_odds(graph, after), (0.5 + after.field).double())
+
+
+def test_the_pace_falls_when_batches_turn_back():
+    """All examples are alike but for their label, which the batches cannot agree on."""
+    inputs = torch.ones(64, 21, dtype=torch.int8)
+    labels = torch.arange(64) % 2
+    graph = factor_graph(perceptron(inputs, labels))
+    history = run(streaming(batch=2, batches=4), graph, max_steps=40).history["pace"]
+    assert history[-1] < history[0]
+    assert history.max() <= 1.0
+
+
+NETS = {
+    "two hidden layers": lambda: mlp(196, (31, 31), 3),
+    "last layer of zeros and ones": lambda: nn.Sequential(
+        BinaryLinear(196, 31), Sign(), BinaryLinear(31, 3, "binary")
+    ),
+    "conv": lambda: nn.Sequential(
+        BinaryConv2d(1, 8, 3, stride=2),
+        Threshold(),
+        Flatten(),
+        BinaryLinear(8 * 36, 3),
+    ),
+    "pool": lambda: nn.Sequential(
+        BinaryConv2d(1, 8, 3), MaxPool2d(2), Sign(), Flatten(), BinaryLinear(8 * 36, 3)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_nets_of_any_kind_learn_digits(name):
+    """Three digits, 400 images: chance is a third; the posterior is right for nine of ten."""
+    module = NETS[name]()
+    data = mnist(coding="binary")
+    few = (data.labels < 3).nonzero()[:, 0][:600]
+    shape = (1, 14, 14) if name in ("conv", "pool") else (196,)
+    images, labels = data.inputs[few].reshape(-1, *shape), data.labels[few]
+    graph = factor_graph(network(module, images[:400], labels[:400]))
+    steps = 20
+    solver = streaming(batch=50, batches=4, beta=geometric(1.0, 4.0, steps))
+    solution = run(solver, graph, max_steps=steps, score_every=steps)
+    program = network(module, images, labels).program
+    found = chances(program, solution.marginals, images[400:])
+    assert (found.argmax(1) == labels[400:]).double().mean() > 0.9
+    assert solution.accuracy > 0.9
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"batch": 0}, "batch must be at least 1"),
+        ({"batches": 0}, "batches must be at least 1"),
+        ({"step": 0.0}, "step must be a positive number"),
+        ({"forget": 1.5}, "forget must be from 0 to 1"),
+        ({"first": -1.0}, "first must be at least 0"),
+        ({"beta": 0.0}, "beta must be a positive number"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        streaming(**wrong)
+
+
+def test_factors_without_moments_are_refused():
+    with pytest.raises(TypeError, match="needs nets whose weights are a run"):
+        run(streaming(), factor_graph(table(torch.ones(1, 2, 2))), max_steps=1)
+    inputs, labels = noise(num_examples=2, num_inputs=3)
+    scattered = perceptron(inputs, labels, scope=indexed([[0, 2, 4], [1, 2, 3]]))
+    with pytest.raises(TypeError, match="needs nets whose weights are a run"):
+        run(streaming(), factor_graph(scattered), max_steps=1)
