@@ -25,7 +25,7 @@ from vitrail.baselines import straight_through
 from vitrail.cli.fit import split_rows
 from vitrail.cli.predict import quality
 from vitrail.data.tables import Table, read_table
-from vitrail.training import Examples, graph_of
+from vitrail.fitting.examples import Examples, graph_of
 
 RATES = (0.003, 0.01, 0.03)
 EPOCHS = 40
@@ -48,7 +48,7 @@ def one_split(
     result = {
         "vitrail": float((chances.argmax(1) == test_y.numpy()).mean()),
         "seconds": seconds,
-        "units": float(sum(model.shape.hidden or ())),
+        "units": float(sum(model.program.hidden or ())),
         "bits": float(model.bits),
         "polished": float(net.plan_.polish > 0),
         "ece_best": quality(chances, test_y.numpy())["calibration_error"],
@@ -56,14 +56,14 @@ def one_split(
     }
     if posterior:
         average = BinaryNetClassifier(
-            hidden=model.shape.hidden or (), predictor="posterior", random_state=split
+            hidden=model.program.hidden or (), predictor="posterior", random_state=split
         ).fit(table.take(rows), labels[rows])
         chances = average.predict_proba(table.take(held))
         result["posterior"] = float((chances.argmax(1) == test_y.numpy()).mean())
         result["ece_posterior"] = quality(chances, test_y.numpy())["calibration_error"]
     ones = torch.ones(len(train_y), dtype=torch.float64)
-    graph = graph_of(model.module, [Examples.distinct(train, train_y, ones)], 1.0, 1)
-    unseen = graph_of(model.module, [Examples(test, test_y, ones[: len(test_y)])], 1.0, 1)
+    graph = graph_of(model.program, [Examples.distinct(train, train_y, ones)], 1.0, 1)
+    unseen = graph_of(model.program, [Examples(test, test_y, ones[: len(test_y)])], 1.0, 1)
     steps = EPOCHS * -(-graph.num_factors // 32)
     for rate in rates:
         found = run(

@@ -27,11 +27,8 @@ FLOW = (
     {"decode"},  # the loop decodes at every step, to keep the best configuration
     {"solvers"},
     {"baselines"},
-    {"settings"},
     {"model"},
-    {"training"},
-    {"posterior"},
-    {"selection"},
+    {"fitting"},
     {"export"},
     {"estimator"},
     {"plots"},
@@ -44,7 +41,7 @@ FLOW = (
 PLACE = {room: place for place, rooms in enumerate(FLOW) for room in rooms}
 
 ONLY_IN = {
-    "sklearn": {"data", "model", "estimator"},
+    "sklearn": {"data", "fitting", "estimator"},
     "numba": {"kernels"},
     "triton": {"kernels"},
     "matplotlib": {"plots"},
@@ -184,7 +181,7 @@ def test_an_import_against_the_flow_is_found(file, source):
         ("solvers/run.py", "from vitrail.graph import FactorGraph\nfrom ..updates import flip"),
         ("solvers/run.py", "from .base import Solver\nfrom vitrail import random, graph"),
         ("updates/flip.py", "def f():\n    from vitrail.kernels import cpu"),
-        ("model.py", "from vitrail import __version__"),
+        ("fitting/learn.py", "from vitrail import __version__"),
         ("graph.py", "import math\nimport torch"),
     ],
 )
@@ -197,7 +194,7 @@ def test_an_import_with_the_flow_is_let_through(file, source):
     [
         ("updates/flip.py", "import numba", "numba belongs in kernels only"),
         ("solvers/run.py", "def f():\n    from matplotlib import pyplot", "belongs in plots"),
-        ("nn/layers.py", "from sklearn.base import clone", "belongs in data, estimator, model"),
+        ("nn/layers.py", "from sklearn.base import clone", "belongs in data, estimator, fitting"),
         ("graph.py", "import pandas as pd", "pandas is not among the dependencies"),
     ],
 )

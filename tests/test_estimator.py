@@ -15,11 +15,11 @@ from torch import nn
 
 from vitrail import BinaryNetClassifier
 from vitrail.data import mnist
+from vitrail.fitting import SOLVERS
+from vitrail.fitting.examples import Examples
 from vitrail.nn import BinaryConv2d, BinaryLinear, Threshold
-from vitrail.settings import SOLVERS
 from vitrail.solvers import Status
 from vitrail.solvers.portfolio import NAMES
-from vitrail.training import Examples
 
 RNG = np.random.default_rng(1)
 BITS = RNG.integers(0, 2, (200, 12))
@@ -39,7 +39,7 @@ WORDS = np.where((FRAME["colour"] == "red") | (FRAME["size"] > 0), "good", "bad"
 
 def net(**settings) -> BinaryNetClassifier:
     """A classifier that goes straight to training: how it chooses has tests of its own."""
-    return BinaryNetClassifier(**{"random_state": 0, "polish": 3, **settings})
+    return BinaryNetClassifier(**{"random_state": 0, "hidden": (), "polish": 3, **settings})
 
 
 def test_the_constructor_only_stores():
@@ -89,7 +89,7 @@ def test_each_of_several_nets_is_found_by_a_stage_of_its_own():
 
 def test_the_net_is_chosen_on_rows_held_out():
     chosen = BinaryNetClassifier(hidden="auto", random_state=0).fit(PAIRED, XOR)
-    assert chosen.model_.shape.hidden != ()
+    assert chosen.model_.program.hidden != ()
     assert chosen.score(PAIRED, XOR) == 1.0
     noise = RNG.integers(0, 2, 200)
     assert BinaryNetClassifier(hidden="auto", random_state=0).fit(BITS, noise).n_iter_ > 0
@@ -229,7 +229,7 @@ def test_any_module_can_be_trained():
         nn.Flatten(),
         BinaryLinear(32, 1),
     )
-    fitted = net(module=module, epochs=2, inputs="binary").fit(pair.inputs, pair.labels)
+    fitted = net(module=module, epochs=2, inputs="binary", polish=0).fit(pair.inputs, pair.labels)
     assert fitted.weights_.shape == (1, 50)
     assert fitted.score(pair.inputs, pair.labels) > 0.8
 
@@ -276,7 +276,7 @@ def test_a_bad_setting_is_named(fault):
 
 
 def test_training_beyond_memory_is_refused_before_it_starts(monkeypatch):
-    from vitrail import training
+    from vitrail.fitting import training
 
     monkeypatch.setattr(training, "available_memory", lambda: 1000)
     with pytest.raises(ValueError, match="of memory for messages"):

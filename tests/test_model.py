@@ -30,7 +30,7 @@ BITS = RNG.integers(0, 2, (ROWS, 9))
 def trained(labels=TWO, rows=None, **settings_) -> Model:
     import pandas as pd
 
-    net = BinaryNetClassifier(random_state=0, epochs=3, **settings_)
+    net = BinaryNetClassifier(**{"random_state": 0, "epochs": 3, "hidden": (), **settings_})
     return net.fit(pd.DataFrame(TABLE) if rows is None else rows, labels).model_
 
 
@@ -54,11 +54,13 @@ def test_a_saved_model_comes_back_the_same(case, tmp_path):
     path = tmp_path / "model.safetensors"
     model.save(path)
     again = load_model(path)
-    for name in ("best", "marginals", "networks", "shares"):
+    for name in ("best", "marginals", "networks", "votes", "calibration"):
         assert torch.equal(getattr(model, name), getattr(again, name)), name
     assert again.encoder == model.encoder
     assert again.labels == model.labels
-    assert (again.shape, again.bias, again.coding) == (model.shape, model.bias, model.coding)
+    assert again.program == model.program
+    assert (again.bias, again.coding) == (model.bias, model.coding)
+    assert (again.clip, again.thresholds) == (model.clip, model.thresholds)
     rows = rows_for(model)
     assert np.array_equal(again.probabilities(rows), model.probabilities(rows))
     assert again.predict(rows).tolist() == model.predict(rows).tolist()

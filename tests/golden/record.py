@@ -88,5 +88,4 @@ def fitted(classifier: BinaryNetClassifier, rows: np.ndarray, labels: np.ndarray
         "score": round(float(net.score(rows, labels)), 6),
         "weights": digest(net.weights_),
         "marginals": digest(net.marginals_),
-        "probabilities": digest(net.predict_proba(rows)),
     }

@@ -25,10 +25,11 @@ def info(model: ModelFile, as_json: Json = False) -> None:
     from vitrail.model import load_model
 
     net = load_model(model)
-    sizes = [net.shape.num_inputs, *(net.shape.hidden or ()), net.shape.num_outputs]
+    hidden = net.program.hidden
+    sizes = [net.program.num_inputs, *(hidden or ()), net.program.num_outputs]
     layers = [f"{before}×{after}" for before, after in pairwise(sizes)]
     facts: dict[str, Any] = {
-        "layers": layers if net.shape.hidden is not None else "a module of the user's own",
+        "layers": layers if hidden is not None else "a module of the user's own",
         "nets": len(net.best),
         "bits": net.bits,
         "bytes_of_weights": -(-net.bits // 8),
@@ -54,8 +55,8 @@ def info(model: ModelFile, as_json: Json = False) -> None:
             table.add_row(name.replace("_", " "), _text(net.record[name]))
     console.print(table)
     shape = net.record.get("image_shape")
-    if shape and len(net.encoder.bit_names) == shape[0] * shape[1] and net.shape.hidden is not None:
-        units = net.best[:, : net.shape.num_inputs * sizes[1]].reshape(-1, net.shape.num_inputs)
+    if shape and len(net.encoder.bit_names) == shape[0] * shape[1] and hidden is not None:
+        units = net.best[:, : sizes[0] * sizes[1]].reshape(-1, sizes[0])
         for unit in units[:MOST_PICTURES]:
             console.print(picture(unit[: shape[0] * shape[1]].tolist(), shape[1]), highlight=False)
 

@@ -29,6 +29,13 @@ class PlainReader:
             raise self._wrong(key, "a list")
         return value
 
+    def optional_items(self, key: str) -> list[object] | None:
+        """A list, or null."""
+        value = self._take(key)
+        if value is not None and not isinstance(value, list):
+            raise self._wrong(key, "a list")
+        return value
+
     def text(self, key: str) -> str:
         return self._text(key, self._take(key))
 
@@ -54,6 +61,10 @@ class PlainReader:
     def whole(self, key: str, low: int, high: int) -> int:
         """A whole number from low to high."""
         return self._whole(key, self._take(key), low, high)
+
+    def wholes(self, key: str, low: int, high: int) -> tuple[int, ...]:
+        """A list of whole numbers from low to high."""
+        return tuple(self._whole(key, item, low, high) for item in self.items(key))
 
     def optional_wholes(self, key: str, low: int, high: int) -> tuple[int, ...] | None:
         """A list of whole numbers, or null."""

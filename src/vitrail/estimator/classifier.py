@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import (
     check_array,
     check_is_fitted,
@@ -18,32 +14,33 @@ from sklearn.utils.validation import (
 )
 from torch import nn
 
-from vitrail import __version__
 from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding
 from vitrail.data.errors import DataError
 from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
 from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, fitted_encoder
-from vitrail.estimator.settled import Front, Net, device_for, seed_of, shape_of, unless_auto
-from vitrail.model import Model, Shape, as_inputs
-from vitrail.posterior import equal_shares, fitted_scale, posterior_networks
-from vitrail.random import MAX_SEED
-from vitrail.selection import Choosing, choose
-from vitrail.settings import (
-    AUTO,
-    HIDDEN_SIZES,
-    Plan,
-    Problem,
-    auto_bias,
-    plan,
-)
-from vitrail.solvers import Status
-from vitrail.training import Examples, nets_of, train
+from vitrail.fitting.front import Front, auto_bias, seed_of, unless_auto
+from vitrail.fitting.learn import Learned, Wanted, learn
+from vitrail.fitting.problem import AUTO
+from vitrail.solvers import Solver, Stage
 
 Auto = Literal["auto"]
 SIGNS = (-1.0, 1.0)
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
+# settings of a plan, and the parameters that give them
+PLANNED = {
+    "solver": "solver",
+    "update": "update",
+    "samples": "samples",
+    "beta": "beta",
+    "damping": "damping",
+    "batch": "batch_size",
+    "epochs": "epochs",
+    "restarts": "restarts",
+    "polish": "polish",
+}
+FIXED = {"hidden", "module", "multiclass", "inputs", "bias", "restarts"}  # by the first training
 
 
 class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
@@ -57,10 +54,10 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     module         any torch module with one output (or one a class) instead of an MLP
     solver         "auto" is the portfolio of `vitrail.solvers`: messages, then local search, and
                    with beta=inf and few examples the stages between; "bp", "sbp", "ste", … as in
-                   `vitrail.settings.SOLVERS`
+                   `vitrail.fitting.SOLVERS`; or a solver, or stages, of `vitrail.solvers`
     predictor      "best": the one network that is saved, probabilities from its margin;
-                   "posterior": the average over networks drawn from the posterior, by short
-                   chains that begin at the marginals and at the best network
+                   "posterior": votes of networks drawn from the posterior, by short chains that
+                   begin at the marginals and at the best network
     multiclass     "argmax": one net with an output a class; "ovo": a net for each pair of classes
     inputs         how the net reads a bit: "binary" as 0/1, "bipolar" as ±1
     bias           number of constant inputs
@@ -73,7 +70,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     polish         rounds of local search from what messages found; 0 for messages alone
     networks       how many networks the posterior predictor averages over
     class_weight   None, "balanced" or {label: weight}
-    warm_start     fit starts from the marginals of the fit before
+    warm_start     fit starts from the marginals of the fit before, with the same net; settings
+                   of the training may be changed between the two
     random_state   same number, same network
     device         "auto", "cpu", "cuda"
     verbose        1 shows a progress bar on a terminal
@@ -92,8 +90,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        hidden: tuple[int, ...] | Auto = (),
-        solver: str = AUTO,
+        hidden: tuple[int, ...] | Auto = "auto",
+        solver: str | Solver[Any] | Sequence[Stage] = AUTO,
         predictor: Literal["best", "posterior"] = "best",
         multiclass: Literal["auto", "argmax", "ovo"] = "auto",
         inputs: Coding | Auto = "auto",
@@ -154,7 +152,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on with more rows: the posterior so far is the prior. Encoder and net stay.
 
-        The first call fixes them, and the classes: all of `classes`, or those in y.
+        The first call fixes them, and the classes: all of `classes`, or those in y. Rows that
+        lack a class are taught together with a few earlier ones of that class.
         """
         return self._learn(X, y, sample_weight, classes, fresh=not hasattr(self, "model_"))
 
@@ -166,7 +165,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class of each row."""
         check_is_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        return self.classes_[self.model_.answers(self._table(X, reset=False)).numbers.numpy()]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -179,7 +178,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     @property
     def marginals_(self) -> np.ndarray:
         """P(bit = 1), (N, A)."""
-        return self.model_.marginals.numpy()
+        return self._learned.trained.marginals.numpy()
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X as the encoders take it, with what scikit-learn wants checked and remembered."""
@@ -201,47 +200,37 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         return array
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool) -> Self:
-        """Encode, train, and keep what was found; from the start, or on from the last marginals."""
-        begun = time.perf_counter()
-        table = self._table(X, reset=fresh)
-        y = checked_labels(y, table)
-        weight = checked_weights(y, sample_weight)
-        if fresh:
-            self._calls = 0
-            self._front = self._settle_front(table, y, weight, classes)
-            self.classes_ = self._front.coder.decode(np.arange(self._front.num_classes))
-        front = self._front
-        weight = self._with_class_weights(y, weight)
-        inputs = as_inputs(front.encoder.transform(table), front.coding, front.bias)
-        labels = torch.from_numpy(front.coder.encode(y))
-        examples = Examples.distinct(inputs, labels, torch.from_numpy(weight))
-        if fresh:
-            self._net = self._settle_net(front, examples)
-        net = self._net
-        nets = nets_of(examples, front.num_classes, front.pairs)
-        self.plan_ = net.plan
-        earlier = None if fresh else self._trained
-        self._trained = train(
-            net.program,
-            nets,
-            net.plan,
-            seed=(front.seed + self._calls) % MAX_SEED,
-            device=net.device,
-            earlier=earlier,
-            log_prior=None if earlier is None else earlier.log_odds,
-            progress=bool(self.verbose),
+        """Train, and keep what was found: all of it, or after an error what there was before."""
+        before = dict(vars(self))
+        try:
+            table = self._table(X, reset=fresh)
+            y = checked_labels(y, table)
+            weight = checked_weights(y, sample_weight)
+            self._check_choices()
+            earlier = None if fresh else self._learned
+            front = self._front(table, y, weight, classes) if earlier is None else earlier.front
+            weight = front.with_class_weights(y, weight, self.class_weight)
+            learned = learn(front, table, y, weight, self._wanted(earlier), earlier)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        found = learned.trained
+        vars(self).update(
+            _learned=learned,
+            _asked=self._settings(),
+            classes_=front.classes,
+            model_=learned.model,
+            plan_=learned.plan,
+            history_=found.solution.history,
+            n_iter_=found.solution.steps,
+            found_by_=found.found_by,
+            status_=learned.status,
         )
-        self._calls += 1
-        self.history_ = self._trained.solution.history
-        self.n_iter_ = self._trained.solution.steps
-        self.found_by_ = self._trained.found_by
-        self.status_ = (Status.INTERRUPTED,) if net.interrupted else self._trained.status
-        self.model_ = self._model(nets, len(y), begun)
         return self
 
-    def _settle_front(self, table: Any, y: np.ndarray, weight: np.ndarray, classes: Any) -> Front:
+    def _front(self, table: Any, y: np.ndarray, weight: np.ndarray, classes: Any) -> Front:
         """What a first training fixes before it sees bits: classes, encoder, coding."""
-        self._check_choices()
         if len(y) < 2:
             raise DataError(
                 f"expected at least two rows to learn from, got {len(y)} sample; add rows"
@@ -254,109 +243,47 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         num_classes = len(coder.classes)
         few = self.module is None and num_classes <= MAX_PAIR_CLASSES
         pairs = num_classes > 2 and (self.multiclass == "ovo" or (self.multiclass == AUTO and few))
-        return Front(encoder, coder, coding, bias, pairs, seed_of(self.random_state))
+        return Front(encoder, coder, coding, bias, pairs)
 
-    def _settle_net(self, front: Front, examples: Examples) -> Net:
-        """The net and its plan: as asked for, or what does best on rows held out."""
-        nets = nets_of(examples, front.num_classes, front.pairs)
-        num_factors = max(len(net.labels) for net in nets)
+    def _settings(self) -> dict[str, Any]:
+        """The parameters as they are now; solvers and modules themselves, not copies."""
+        return self.get_params(deep=False)
 
-        def plan_of(shape: Shape) -> Plan:
-            return self._plan(Problem(num_factors, shape.hidden, shape.num_weights))
-
-        def device_of(shape: Shape) -> str:
-            return device_for(self.device, sum(len(net.labels) for net in nets), shape.num_weights)
-
-        if self.module is not None:
-            shape, program = shape_of(self.module, front.num_inputs, front.num_outputs)
-            return Net(shape, program, plan_of(shape), device_of(shape), False)
-        sizes = HIDDEN_SIZES if isinstance(self.hidden, str) else (tuple(self.hidden),)
-        for units in (units for hidden in sizes for units in hidden):
-            checked_count("a hidden layer", units, 1)
-        shapes = [Shape.of_mlp(front.num_inputs, hidden, front.num_outputs) for hidden in sizes]
-        plans = [plan_of(shape) for shape in shapes]
-        searches = self.polish == AUTO and any(plan.polish for plan in plans)
-        shape, plan = shapes[-1], plans[-1]
-        if len(shapes) == 1 and self.predictor == "posterior":
-            return Net(shape, shape.build(), plan, device_of(shape), False)
-        if len(shapes) == 1 and not searches:
-            return Net(shape, shape.build(), plan, device_of(shape), False)
-        choosing = Choosing(
-            examples,
-            front.num_classes,
-            front.pairs,
-            front.seed,
-            device_of(shape),
-            bool(self.verbose),
-        )
-        choice, interrupted = choose(choosing, shapes, plan_of)
-        if choice is not None:
-            shape = Shape.of_mlp(front.num_inputs, choice.hidden, front.num_outputs)
-            plan = replace(plan_of(shape), polish=choice.polish)
-        if interrupted:
-            plan = replace(plan, epochs=1, polish=0)  # the user wants an end
-        return Net(shape, shape.build(), plan, device_of(shape), interrupted)
-
-    def _model(self, nets: list[Examples], num_rows: int, begun: float) -> Model:
-        front, net, trained, plan = self._front, self._net, self._trained, self.plan_
-        networks = trained.best[None]
-        shares = torch.ones(1, len(nets), dtype=torch.float64)
-        if self.predictor == "posterior":
-            marginals = trained.log_odds[trained.chosen, torch.arange(len(nets))]
-            networks = posterior_networks(
-                net.program, nets, marginals, trained.best, self.networks, plan.beta, front.seed
-            )
-            shares = equal_shares(self.networks, len(nets))
-        scale = fitted_scale(net.program, nets, networks, shares)
-        known = trained.accuracy.amax(0).nan_to_num(0.0)
-        record = {
-            "vitrail": __version__,
-            "torch": torch.__version__,
-            "rows": num_rows,
-            "settings": {**asdict(plan), "predictor": self.predictor, "seed": front.seed},
-            "steps": trained.solution.steps,
-            "evaluations": trained.solution.evaluations,
-            "seconds": round(time.perf_counter() - begun, 3),
-            "train_accuracy": round(float(known.mean()), 6),
-            "status": sorted({str(status) for status in trained.status}),
-            "found_by": sorted(set(trained.found_by)),
-        }
-        return Model(
-            encoder=front.encoder,
-            labels=front.coder,
-            coding=front.coding,
-            bias=front.bias,
-            shape=net.shape,
-            program=net.program,
-            pairs=front.pairs,
-            best=trained.best,
-            marginals=trained.marginals,
-            networks=networks,
-            shares=shares,
-            scale=scale,
-            record=record,
+    def _wanted(self, earlier: Learned | None) -> Wanted:
+        """What is asked for. Going on, what was settled stays unless it was changed since."""
+        settings = {name: getattr(self, parameter) for name, parameter in PLANNED.items()}
+        seed = seed_of(self.random_state)
+        if earlier is not None:
+            changed = {name for name in self._asked if self._changed(name)}
+            fixed = sorted(changed & FIXED)
+            if fixed:
+                raise ValueError(
+                    f"{fixed[0]} was changed to {getattr(self, fixed[0])!r} after the net was "
+                    "built; set it back, or fit anew with warm_start=False"
+                )
+            kept = earlier.plan.given()
+            if "solver" in changed:  # the old settings were chosen for another solver
+                kept = {"restarts": earlier.plan.restarts}
+            settings = {
+                name: settings[name] if parameter in changed else kept.get(name, settings[name])
+                for name, parameter in PLANNED.items()
+            }
+            if "random_state" not in changed:
+                seed = earlier.model.record["settings"]["seed"]
+        return Wanted(
+            hidden=self.hidden,
+            module=self.module,
+            settings=settings,
+            predictor=self.predictor,
+            networks=checked_count("networks", self.networks, 1),
+            seed=seed,
+            device=self.device,
+            progress=bool(self.verbose),
         )
 
-    def _plan(self, problem: Problem) -> Plan:
-        return plan(
-            problem,
-            solver=self.solver,
-            update=self.update,
-            samples=self.samples,
-            beta=self.beta,
-            damping=self.damping,
-            batch=self.batch_size,
-            epochs=self.epochs,
-            restarts=self.restarts,
-            polish=self.polish,
-        )
-
-    def _with_class_weights(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        if self.class_weight is None:
-            return weight
-        rows = weight > 0
-        each = compute_class_weight(self.class_weight, classes=self.classes_, y=y[rows])
-        return weight * each[self._front.coder.encode(y)]
+    def _changed(self, name: str) -> bool:
+        old, new = self._asked[name], getattr(self, name)
+        return old is not new and not (type(old) is type(new) and bool(np.all(old == new)))
 
     def _check_choices(self) -> None:
         choices = {
@@ -369,5 +296,10 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(
                     f"unknown {name} {getattr(self, name)!r}; choose one of: {', '.join(known)}"
                 )
-        if self.module is not None and self.hidden not in ((), AUTO):
+        words = isinstance(self.hidden, str)
+        if (words and self.hidden != AUTO) or not (words or isinstance(self.hidden, Iterable)):
+            raise ValueError(
+                f"hidden is 'auto' or the units of each layer, such as (8,), got {self.hidden!r}"
+            )
+        if self.module is not None and not words and tuple(self.hidden):
             raise ValueError("give hidden layers or a module, not both")

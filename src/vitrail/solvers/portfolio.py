@@ -58,7 +58,7 @@ DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much
 
 
 def portfolio(
-    graph: FactorGraph,
+    graph: FactorGraph | Shape,
     stages: Sequence[str] = NAMES,
     *,
     passing: Passing | None = None,
@@ -68,7 +68,7 @@ def portfolio(
     flips: int | None = None,
     rounds: int = 8,
 ) -> tuple[Stage, ...]:
-    """The stages for a graph, for `run_stages`.
+    """The stages for a graph, or for what is known of one, for `run_stages`.
 
     stages: which of them; they run in the order above, and those that do not suit the graph are
     left out. passing: how the first stage passes messages; None is
@@ -82,15 +82,15 @@ def portfolio(
     unknown = [name for name in stages if name not in NAMES]
     if unknown or not stages:
         raise ValueError(f"stages are any of {', '.join(NAMES)}, got {list(stages)}")
-    shape = Shape(graph)
+    shape = graph if isinstance(graph, Shape) else Shape.of(graph)
     if flips is None:
-        compiled = all(search.compiled for search in flip_searches(graph))
+        compiled = isinstance(graph, Shape) or all(s.compiled for s in flip_searches(graph))
         network_flips = NETWORK_FLIPS if compiled else OTHER_FLIPS
         flips = LINEAR_FLIPS if shape.linear else network_flips
     made = {
         "sbp": lambda: _sbp(shape, passing or usual_passing(shape.factors, shape.cheap_flips)),
         "search": lambda: _search(flips, rounds),
-        "reinforced": lambda: _reinforced(shape, update, rate, attempts),
+        "reinforced": lambda: reinforced_stage(shape, update, rate, attempts),
         "s4p": lambda: _s4p(shape),
         "polish": lambda: _polish(shape, flips, rounds),
     }
@@ -114,6 +114,14 @@ class Passing:
     batch: int | None  # factors a step; None is all of them
     epochs: int
 
+    def steps(self, num_factors: int) -> int:
+        """Steps in which every one of so many factors is updated `epochs` times."""
+        return max(1, self.epochs * math.ceil(num_factors / (self.batch or num_factors)))
+
+    def score_every(self, num_factors: int) -> int:
+        """Steps between two looks at all factors: a few an epoch cost less than the messages."""
+        return max(1, self.steps(num_factors) // (self.epochs * LOOKS_PER_EPOCH))
+
 
 def usual_passing(num_factors: int, cheap_flips: bool) -> Passing:
     """What suits problems of so many factors.
@@ -128,20 +136,32 @@ def usual_passing(num_factors: int, cheap_flips: bool) -> Passing:
     return Passing(update, 0.8, 32, max(5, math.ceil(LEAST_STEPS / math.ceil(num_factors / 32))))
 
 
+@dataclass(frozen=True)
 class Shape:
     """What the choices look at: the largest problem of a graph."""
 
-    def __init__(self, graph: FactorGraph) -> None:
-        self.factors = int(graph.factors_per_problem.max())
-        self.variables = int(graph.variables_per_problem.max())
-        self.edges = sum(block.num_factors * block.arity for block in graph.blocks)
-        self.arity = max(block.arity for block in graph.blocks)
-        self.linear = all(
-            isinstance(block, Network) and block.program.perceptron_low is not None
-            for block in graph.blocks
+    factors: int
+    variables: int
+    edges: int  # of all problems
+    arity: int
+    linear: bool  # whether all factors are perceptrons
+    cheap_flips: bool
+    hard: bool  # whether every factor must be satisfied
+
+    @staticmethod
+    def of(graph: FactorGraph) -> Shape:
+        return Shape(
+            factors=int(graph.factors_per_problem.max()),
+            variables=int(graph.variables_per_problem.max()),
+            edges=sum(block.num_factors * block.arity for block in graph.blocks),
+            arity=max(block.arity for block in graph.blocks),
+            linear=all(
+                isinstance(block, Network) and block.program.perceptron_low is not None
+                for block in graph.blocks
+            ),
+            cheap_flips=all(block.cheap_flips for block in graph.blocks),
+            hard=all(bool(torch.isinf(block.beta).all()) for block in graph.blocks),
         )
-        self.cheap_flips = all(block.cheap_flips for block in graph.blocks)
-        self.hard = all(bool(torch.isinf(block.beta).all()) for block in graph.blocks)
 
     @property
     def crowding(self) -> float:
@@ -171,14 +191,15 @@ class Shape:
 
 
 def _sbp(shape: Shape, passing: Passing) -> Stage:
-    batch = passing.batch or shape.factors
-    steps = passing.epochs * math.ceil(shape.factors / batch)
+    steps, every = passing.steps(shape.factors), passing.score_every(shape.factors)
     solver = belief_propagation(passing.update, damping=passing.damping, batch=passing.batch)
-    every = max(1, steps // (passing.epochs * LOOKS_PER_EPOCH))
     return Stage("sbp", shape.softened(solver, steps), steps, score_every=every)
 
 
-def _reinforced(shape: Shape, update: Update | None, rate: float | None, attempts: int) -> Stage:
+def reinforced_stage(
+    shape: Shape, update: Update | None = None, rate: float | None = None, attempts: int = 4
+) -> Stage:
+    """Belief propagation that commits, restarted more slowly where it failed."""
     if update is None:
         update = shape.sampled(16)
         if shape.linear:

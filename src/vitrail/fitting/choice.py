@@ -1,0 +1,173 @@
+"""Which net, and whether to search on after message passing: decided on rows held out.
+
+Local search fits training rows better than anything, which is right where labels follow a rule
+and wrong where they are noisy; the same goes for hidden units. So each candidate is trained on
+some rows and scored on others. All folds are problems of one graph, and one run gives both the
+network that message passing found and the one that local search made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitrail.data.draws import random_order
+from vitrail.fitting.examples import Examples, nets_of
+from vitrail.fitting.plan import Plan
+from vitrail.fitting.problem import Problem
+from vitrail.fitting.training import Trained, problem_of, train
+from vitrail.model import outputs_of
+from vitrail.model.calibration import Evidence, logistic_table
+from vitrail.model.voting import chances, class_scores, leads, levels, scores
+from vitrail.nn import Program
+from vitrail.solvers import Status
+
+HIDDEN_SIZES = ((), (3,), (7,))  # odd, so that a vote of the units has no tie
+FOLDS = 5
+STANDARD_ERRORS = 2.0
+ROWS_IN_ALL = 3000  # train on about so many rows: all folds of a small table, one of a large one
+CLIP = 31  # of margins, where nets of pairs are weighed against each other
+
+PlanOf = Callable[[Problem], Plan]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A candidate, and what it says on rows held out."""
+
+    program: Program
+    polish: int
+    hits: Tensor  # (rows,) bool, which rows held out it classifies rightly
+    evidence: Evidence  # on those rows
+    found: Trained  # the nets of every fold
+    polished: bool  # whether they are the ones of local search
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """What is the same for every candidate."""
+
+    examples: Examples
+    num_classes: int
+    pairs: bool
+    seed: int
+    device: str
+    progress: bool = False  # bars on a terminal
+
+    def folds(self) -> list[tuple[Examples, Examples]]:
+        """(train, held out) parts: the same share of every class, and few if there are many rows.
+
+        A fold that would leave a class without an example to train on is left out.
+        """
+        labels = self.examples.labels.numpy()
+        order = random_order(self.seed, len(labels))
+        fold = np.empty(len(labels), np.int64)
+        for label in np.unique(labels):
+            members = order[labels[order] == label]
+            fold[members] = np.arange(len(members)) % FOLDS
+        parts = []
+        for number in range(min(FOLDS, max(1, ROWS_IN_ALL // len(labels)))):
+            held = torch.from_numpy(fold == number)
+            seen = set(labels[fold != number].tolist())
+            if bool(held.any()) and len(seen) == self.num_classes:
+                parts.append((self.examples.where(~held), self.examples.where(held)))
+        return parts
+
+    def evidence(
+        self, program: Program, best: Tensor, parts: Sequence[tuple[Examples, Examples]]
+    ) -> Evidence:
+        """What nets (folds·N, A) say on the rows held out, fold by fold."""
+        said = []
+        folds = best.reshape(len(parts), 1, -1, best.shape[1])
+        for nets, (_, held) in zip(folds, parts, strict=True):
+            said += [leads(outputs) for outputs in outputs_of(program, nets, held.inputs)]
+        return Evidence(
+            torch.cat(said),
+            torch.cat([held.labels for _, held in parts]),
+            torch.cat([held.weight for _, held in parts]),
+        )
+
+    def hits(self, evidence: Evidence) -> Tensor:
+        """Which rows are classified rightly, (rows,) bool."""
+        votes = torch.ones(evidence.leads.shape[1:3], dtype=torch.int64)
+        level = levels(scores(evidence.leads, votes, CLIP), votes, CLIP)
+        table = logistic_table(CLIP / 2).expand(votes.shape[1], -1)
+        score = class_scores(chances(level, table), self.num_classes, self.pairs)
+        return score.argmax(1) == evidence.labels
+
+
+def choose(
+    choosing: Choosing, programs: Sequence[Program], plan_of: PlanOf
+) -> tuple[Choice | None, bool]:
+    """The simplest candidate that none after it clearly beats; and whether Ctrl-C came.
+
+    programs: from simple to large; with local search comes before without. None where there are
+    too few rows to hold any out.
+    """
+    parts = choosing.folds()
+    best: Choice | None = None
+    if not parts:
+        return None, False
+    nets = [net for seen, _ in parts for net in nets_of(seen, choosing.num_classes, choosing.pairs)]
+    for program in programs:
+        plan = plan_of(problem_of(program, nets)).changed(restarts=1)
+        try:
+            found = train(
+                nets, plan, seed=choosing.seed, device=choosing.device, progress=choosing.progress
+            )
+            for polish, bits in ((plan.polish, found.best), (0, found.unpolished)):
+                evidence = choosing.evidence(program, bits, parts)
+                hits = choosing.hits(evidence)
+                if best is None or clearly_better(hits, best.hits, evidence.weight):
+                    best = Choice(program, polish, hits, evidence, found, bits is found.best)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            return best, True
+        if Status.INTERRUPTED in found.status:
+            return best, True
+    return best, False
+
+
+def stand_in(choice: Choice, nets: Sequence[Examples], restarts: int) -> Trained:
+    """The best net of any fold for each of `nets`, where there is no time to train on all rows."""
+    found = choice.found
+    bits = found.starts if choice.polished else found.before
+    folds = bits.reshape(-1, len(nets), bits.shape[-1])
+    accuracy = torch.stack([_accuracy(choice.program, folds, n, one) for n, one in enumerate(nets)])
+    fold, number = accuracy.argmax(1), torch.arange(len(nets))
+    before = found.before.reshape(folds.shape)[fold, number]
+    log_odds = found.log_odds.reshape(folds.shape)[fold, number]
+    stage = [found.stage[0][f * len(nets) + n] for n, f in enumerate(fold.tolist())]
+    status = (Status.INTERRUPTED,) * (restarts * len(nets))
+    return Trained(
+        replace(found.solution, status=status),
+        folds[fold, number].repeat(restarts, 1, 1),
+        before.repeat(restarts, 1, 1),
+        accuracy.amax(1).repeat(restarts, 1),
+        log_odds.repeat(restarts, 1, 1),
+        (tuple(stage),) * restarts,
+    )
+
+
+def _accuracy(program: Program, folds: Tensor, net: int, examples: Examples) -> Tensor:
+    """Weighted share of examples that the net of each fold gets right, (folds,) float64."""
+    right = []
+    for outputs in outputs_of(program, folds[:, net : net + 1], examples.inputs):
+        lead = leads(outputs)[:, :, 0]
+        right.append((lead[..., 0] > 0).long() if lead.shape[-1] == 1 else lead.argmax(-1))
+    hits = (torch.cat(right) == examples.labels[:, None]).double()
+    return (hits * examples.weight[:, None]).sum(0) / examples.weight.sum()
+
+
+def clearly_better(new: Tensor, old: Tensor, weight: Tensor) -> bool:
+    """Whether Σ w·d > 2·√(Σ w²·d²), d = new − old on each row: by more than two standard errors.
+
+    With one standard error, small noisy tables often got a larger net that did worse.
+    """
+    gain = weight * (new.double() - old.double())
+    return bool(gain.sum() > STANDARD_ERRORS * gain.square().sum().sqrt())

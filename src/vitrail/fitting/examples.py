@@ -1,0 +1,115 @@
+"""Training rows as examples of nets: merged where equal, split among pairs of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitrail.data.draws import random_order
+from vitrail.factors import network
+from vitrail.graph import FactorGraph, factor_graph, join
+from vitrail.nn import Program
+
+REMEMBERED = 100  # examples of each class that a later batch without that class is taught with
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Distinct training examples, in an order that is a function of the set alone.
+
+    Equal rows with equal labels are one example with their weights added up, which is the same
+    graph: potentials multiply. So repeating a row and weighting it give the same network.
+    """
+
+    inputs: Tensor  # (F, I) int8
+    labels: Tensor  # (F,) int64
+    weight: Tensor  # (F,) float64 > 0
+
+    @staticmethod
+    def distinct(inputs: Tensor, labels: Tensor, weight: Tensor) -> Examples:
+        """Merge equal rows of bits (0/1 or ±1); rows without weight are left out.
+
+        Cost: a sort of the rows, an eighth of a byte an input.
+        """
+        counts = weight > 0
+        inputs, labels, weight = inputs[counts], labels[counts], weight[counts]
+        spelled = np.packbits((inputs > 0).numpy(), axis=1)
+        number = labels.numpy().astype(">u4")[:, None].view(np.uint8)
+        rows = np.ascontiguousarray(np.concatenate([spelled, number], 1))
+        whole = rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]
+        _, first, place = np.unique(whole, return_index=True, return_inverse=True)
+        totals = np.bincount(place.reshape(-1), weights=weight.numpy(), minlength=len(first))
+        kept = torch.from_numpy(first)
+        return Examples(inputs[kept], labels[kept], torch.from_numpy(totals))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def where(self, chosen: Tensor) -> Examples:
+        """The examples at which `chosen` (F,) bool holds, or those with these indices."""
+        return Examples(self.inputs[chosen], self.labels[chosen], self.weight[chosen])
+
+    def and_also(self, more: Examples) -> Examples:
+        """Both together; equal ones are not merged."""
+        return Examples(
+            torch.cat([self.inputs, more.inputs]),
+            torch.cat([self.labels, more.labels]),
+            torch.cat([self.weight, more.weight]),
+        )
+
+    def pair(self, low: int, high: int) -> Examples:
+        """The examples of two classes; label 1 is the second."""
+        both = self.where((self.labels == low) | (self.labels == high))
+        return replace(both, labels=(both.labels == high).to(torch.int64))
+
+    def remembered(self, seed: int) -> Examples:
+        """A few examples of every class, at random."""
+        order = torch.from_numpy(random_order(seed, len(self)))
+        kept = [order[self.labels[order] == c][:REMEMBERED] for c in self.labels.unique().tolist()]
+        return self.where(torch.cat(kept)) if kept else self
+
+
+def nets_of(
+    examples: Examples, num_classes: int, pairs: bool, memory: Examples | None = None
+) -> list[Examples]:
+    """The examples of each net: all of them, or those of each pair of classes.
+
+    memory: examples of earlier batches. A net that would see only some of its classes is taught
+    with what is remembered of the others, which together weigh as much as a class that is there:
+    without them the net that always gives the class at hand would be the best. A net that would
+    see none of its classes has no examples.
+    """
+    if not pairs:
+        return [_completed(examples, memory, num_classes)]
+    made = []
+    for low, high in combinations(range(num_classes), 2):
+        known = None if memory is None else memory.pair(low, high)
+        made.append(_completed(examples.pair(low, high), known, 2))
+    return made
+
+
+def _completed(examples: Examples, memory: Examples | None, num_classes: int) -> Examples:
+    totals = torch.bincount(examples.labels, examples.weight, num_classes)
+    absent = totals == 0
+    if memory is None or not bool(absent.any()) or bool(absent.all()):
+        return examples
+    added = memory.where(absent[memory.labels])
+    counts = torch.bincount(added.labels, minlength=num_classes).clamp(min=1)
+    each = totals[~absent].mean() / counts
+    return examples.and_also(replace(added, weight=each[added.labels]))
+
+
+def graph_of(
+    program: Program, nets: Sequence[Examples], beta: float, restarts: int = 1
+) -> FactorGraph:
+    """R·N problems as one graph; an example of weight k counts as k of them: its beta is k·beta."""
+    graphs = [
+        factor_graph(network(program, one.inputs, one.labels, beta * one.weight, weight=one.weight))
+        for one in nets
+    ] * restarts
+    return join(graphs) if len(graphs) > 1 else graphs[0]

@@ -1,0 +1,129 @@
+"""How rows and labels become bits and numbers: fixed by the first training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import compute_class_weight
+from sklearn.utils.validation import check_random_state
+from torch import Tensor
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.dataset import Coding
+from vitrail.data.encoders import TableEncoder
+from vitrail.data.labels import LabelCoder
+from vitrail.fitting.examples import Examples
+from vitrail.fitting.problem import AUTO
+from vitrail.model import as_inputs
+
+GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
+
+
+@dataclass(frozen=True)
+class Front:
+    """What the first training fixes: how rows and labels become bits and numbers."""
+
+    encoder: TableEncoder | BitColumns
+    coder: LabelCoder
+    coding: Coding
+    bias: int
+    pairs: bool
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.coder.classes)
+
+    @property
+    def num_inputs(self) -> int:
+        return len(self.encoder.bit_names) + self.bias
+
+    @property
+    def num_outputs(self) -> int:
+        return 1 if self.pairs or self.num_classes == 2 else self.num_classes
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The classes as they were written, (C,)."""
+        return self.coder.decode(np.arange(self.num_classes))
+
+    def inputs(self, table: Any) -> Tensor:
+        """What a net reads of a table's rows, (rows, inputs) int8."""
+        return as_inputs(self.encoder.transform(table), self.coding, self.bias)
+
+    def examples(self, table: Any, y: np.ndarray, weight: np.ndarray) -> Examples:
+        """The distinct examples of rows with labels and weights."""
+        labels = torch.from_numpy(self.coder.encode(y))
+        return Examples.distinct(self.inputs(table), labels, torch.from_numpy(weight))
+
+    def with_class_weights(
+        self, y: np.ndarray, weight: np.ndarray, class_weight: Any
+    ) -> np.ndarray:
+        """Weights of rows times those of their classes."""
+        if class_weight is None:
+            return weight
+        _check_class_weight(class_weight, self.classes)
+        numbers = self.coder.encode(y)
+        each = np.ones(self.num_classes)
+        if isinstance(class_weight, Mapping):
+            for number, label in enumerate(self.classes.tolist()):
+                each[number] = class_weight.get(label, 1.0)
+        else:  # balanced: by what the rows hold; a later batch may lack some classes
+            counted = numbers[weight > 0]
+            present = np.unique(counted)
+            each[present] = compute_class_weight("balanced", classes=present, y=counted)
+        return weight * each[numbers]
+
+
+def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight is None, 'balanced' or a mapping of labels to weights, got "
+            f"{class_weight!r}"
+        )
+    known = set(classes.tolist())
+    for label, weight in class_weight.items():
+        if label not in known:
+            raise ValueError(
+                f"class_weight names {label!r}, which is none of the classes; "
+                "give the weights of labels that are there"
+            )
+        number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
+        if not number or not np.isfinite(weight) or weight <= 0:
+            raise ValueError(
+                f"the class weight of {label!r} must be a positive number, got {weight!r}; "
+                "leave the rows of a class out where it should not count"
+            )
+
+
+def unless_auto(value: Any, usual: Any) -> Any:
+    """What the user chose, or what is usual."""
+    return usual if isinstance(value, str) and value == AUTO else value
+
+
+def auto_bias(coding: Coding) -> int:
+    """Constant inputs: a few for a net that reads 0/1, one for a net that reads ±1."""
+    return 3 if coding == "binary" else 1
+
+
+def seed_of(random_state: Any) -> int:
+    """A number as it is; any other random state is asked for one."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def device_for(name: str, num_factors: int, num_weights: int) -> str:
+    """The device asked for; "auto" is a GPU where there is one and enough messages to fill it."""
+    if name == AUTO:
+        large = num_factors * num_weights >= GPU_MESSAGES
+        return "cuda" if large and torch.cuda.is_available() else "cpu"
+    if name != "cpu" and not (name.startswith("cuda") and torch.cuda.is_available()):
+        raise ValueError(f"device {name!r} is not here; choose 'cpu', 'auto', or 'cuda' with a GPU")
+    return name

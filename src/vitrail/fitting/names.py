@@ -1,0 +1,173 @@
+"""The one table of solver names: classifier, command line and experiments all read it.
+
+A name stands for a rule for its settings and the stages it runs. Whoever wants other settings
+than these passes a solver or stages of `vitrail.solvers` instead of a name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vitrail.baselines import BASELINES
+from vitrail.fitting.problem import (
+    AUTO,
+    POLISH_FLIPS,
+    POLISH_ROUNDS,
+    Problem,
+    Settings,
+    usual,
+)
+from vitrail.solvers import Stage, belief_propagation, portfolio, s3p, s4p, snmp
+from vitrail.solvers.portfolio import NAMES, reinforced_stage
+from vitrail.updates import flip
+
+SURVEY_SAMPLES = 100  # as in the paper
+SURVEY_DAMPING = 0.2  # of the old message, as in the paper
+GRADIENT_EPOCHS = 40
+SAMPLED_DRAWS = 32  # a message, where beliefs that commit are sampled
+ALIASES = {"straight_through": "ste", "portfolio": AUTO}
+
+Stages = Sequence[Stage]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a solver's name stands for."""
+
+    summary: str
+    settings: Callable[[Problem], Settings]
+    stages: Callable[[Settings, Problem], Stages]
+
+
+def canonical(name: str) -> str:
+    """The name that the table has for this one; ValueError for a name it does not know."""
+    found = ALIASES.get(name, name)
+    if found not in SOLVERS:
+        raise ValueError(f"unknown solver {name!r}; choose one of: {', '.join(SOLVERS)}")
+    return found
+
+
+def polish(settings: Settings, problem: Problem) -> Stages:
+    """Local search after any solver, if settings ask for some."""
+    if not settings.polish:
+        return ()
+    shape = problem.shape(settings.beta, settings.restarts)
+    flips = settings.polish * POLISH_FLIPS
+    return portfolio(shape, ("polish",), flips=flips, rounds=settings.polish)
+
+
+def _auto(settings: Settings, problem: Problem) -> Stages:
+    return portfolio(
+        problem.shape(settings.beta, settings.restarts),
+        NAMES if settings.polish else ("sbp",),
+        passing=settings.passing(),
+        flips=max(1, settings.polish) * POLISH_FLIPS,
+        rounds=max(1, settings.polish),
+    )
+
+
+def _polished(problem: Problem) -> Settings:
+    rounds = POLISH_ROUNDS if problem.cheap_flips else 0
+    return replace(usual(problem), solver=AUTO, polish=rounds)
+
+
+def _unsampled(problem: Problem) -> Settings:
+    update = "closed_form" if problem.linear else "exact"
+    return replace(usual(problem), solver="bp", update=update)
+
+
+def _surveys(name: str) -> Callable[[Problem], Settings]:
+    """The paper's surveys: every factor at every step."""
+    return lambda problem: replace(
+        usual(problem), solver=name, beta=3.0, damping=SURVEY_DAMPING, batch=None, epochs=20
+    )
+
+
+def _epochs(name: str, epochs: int) -> Callable[[Problem], Settings]:
+    return lambda problem: replace(usual(problem), solver=name, epochs=epochs)
+
+
+def _hard(name: str) -> Callable[[Problem], Settings]:
+    return lambda problem: replace(usual(problem), solver=name, beta=math.inf)
+
+
+def _paced(solver: Any, settings: Settings, problem: Problem) -> Stages:
+    """A solver that takes batches, for as many epochs as the settings say."""
+    passing = settings.passing()
+    every = passing.score_every(problem.factors)
+    return (Stage(settings.solver, solver, passing.steps(problem.factors), score_every=every),)
+
+
+def _bp(settings: Settings, problem: Problem) -> Stages:
+    solver = belief_propagation(
+        settings.made_update(), damping=settings.damping, batch=settings.batch
+    )
+    return _paced(solver, settings, problem)
+
+
+def _gradient(settings: Settings, problem: Problem) -> Stages:
+    solver = BASELINES[_BASELINE.get(settings.solver, settings.solver)](batch=settings.batch)
+    return _paced(solver, settings, problem)
+
+
+def _search(settings: Settings, problem: Problem) -> Stages:
+    solver = BASELINES[settings.solver]()
+    return (Stage(settings.solver, solver, getattr(solver, "steps", 1)),)
+
+
+def _sp(make: Callable[..., Any]) -> Callable[[Settings, Problem], Stages]:
+    def build(settings: Settings, problem: Problem) -> Stages:
+        solver = make(
+            settings.made_update(),
+            survey_samples=SURVEY_SAMPLES,
+            damping=settings.damping,
+            batch=settings.batch,
+        )
+        return (Stage(settings.solver, solver, settings.passing().steps(problem.factors)),)
+
+    return build
+
+
+def _snmp(settings: Settings, problem: Problem) -> Stages:
+    steps = settings.passing().steps(problem.factors)
+    return snmp(
+        settings.made_update(),
+        steps=(steps, steps),
+        batch=settings.batch,
+        survey_samples=SURVEY_SAMPLES,
+        damping=settings.damping,
+    )
+
+
+def _reinforced(settings: Settings, problem: Problem) -> Stages:
+    return (reinforced_stage(problem.shape(settings.beta, settings.restarts)),)
+
+
+def _sampled(settings: Settings, problem: Problem) -> Stages:
+    shape = problem.shape(settings.beta, settings.restarts)
+    stage = reinforced_stage(shape, shape.sampled(SAMPLED_DRAWS) if not shape.linear else FLIPS)
+    return (replace(stage, name="sampled"),)
+
+
+FLIPS = flip(SAMPLED_DRAWS)
+_BASELINE = {"ste": "straight_through"}
+
+SOLVERS: dict[str, Entry] = {
+    AUTO: Entry("messages, then local search; hard examples get all stages", _polished, _auto),
+    "bp": Entry("belief propagation with exact messages", _unsampled, _bp),
+    "sbp": Entry("stochastic belief propagation: sampled messages", usual, _bp),
+    "s3p": Entry("surveys, exact on the side of variables", _surveys("s3p"), _sp(s3p)),
+    "s4p": Entry("surveys, sampled on both sides", _surveys("s4p"), _sp(s4p)),
+    "snmp": Entry("sbp, then s4p on what is left", _surveys("snmp"), _snmp),
+    "reinforced": Entry("belief propagation that commits", _hard("reinforced"), _reinforced),
+    "sampled": Entry("the same by sampled flips", _hard("sampled"), _sampled),
+    "ste": Entry("straight-through gradients", _epochs("ste", GRADIENT_EPOCHS), _gradient),
+    "bop": Entry("binary optimiser", _epochs("bop", GRADIENT_EPOCHS), _gradient),
+    "bayesbinn": Entry("Bayesian rule", _epochs("bayesbinn", GRADIENT_EPOCHS), _gradient),
+    "annealing": Entry("simulated annealing", _epochs("annealing", 1), _search),
+    "exhaustive": Entry("every configuration", _epochs("exhaustive", 1), _search),
+    "cpsat": Entry("constraint solver with proofs", _epochs("cpsat", 1), _search),
+}

@@ -1,0 +1,148 @@
+"""Which networks answer, with how many votes each, and how sure their score makes us."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from vitrail.decode import samples
+from vitrail.fitting.examples import Examples, graph_of
+from vitrail.fitting.training import Trained
+from vitrail.model import outputs_of, thresholds_of
+from vitrail.model.calibration import Evidence, fitted, logistic_table
+from vitrail.model.voting import leads
+from vitrail.nn import Program
+from vitrail.random import MAX_SEED, Key
+from vitrail.solvers.sampling import posterior_samples
+
+Predictor = Literal["best", "posterior"]
+NEAR = 4.0  # log-odds: a chain near a network begins with two percent of its bits flipped
+CALIBRATION_ROWS = 4096  # enough to place two numbers
+CALIBRATION_SIZE = 4_000_000  # margins looked at: fewer rows where networks and nets are many
+LEAST_ROWS = 64
+LEAVING_OUT = 5.0  # beta at most, where a row is left out by counting networks anew
+
+
+@dataclass(frozen=True)
+class Committee:
+    """What a model answers with."""
+
+    networks: Tensor  # (K, N, A) bool
+    votes: Tensor  # (K, N) int64
+    clip: int
+    calibration: Tensor  # (N, 257) int64
+    thresholds: tuple[int, ...]
+    interrupted: bool = False  # by Ctrl-C while networks were drawn
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a committee is made for."""
+
+    program: Program
+    examples: Examples
+    nets: Sequence[Examples]
+    num_classes: int
+    pairs: bool
+    beta: float
+    seed: int
+
+
+def committee(
+    question: Question,
+    trained: Trained,
+    predictor: Predictor,
+    count: int,
+    held_out: Evidence | None,
+) -> Committee:
+    """The best network alone, or `count` networks of the posterior.
+
+    held_out: what nets of this kind said on rows that they were not trained on. Without it the
+    best network's margins are taken from training rows, and there are no thresholds. Of the
+    posterior, rows are left out one by one: networks count by exp(beta) where they got the row
+    wrong, as they would have been drawn without it.
+    """
+    networks, interrupted = trained.best[None], False
+    if predictor == "posterior":
+        networks, interrupted = _drawn(question, trained, count)
+    alone = len(networks) == 1
+    evidence = held_out if alone and held_out is not None else _evidence(question, networks, alone)
+    clip, slope = fitted(evidence, question.num_classes, question.pairs)
+    table = logistic_table(slope).expand(networks.shape[1], -1).clone()
+    thresholds: tuple[int, ...] = ()
+    if not alone or held_out is not None:
+        sureness = evidence.sureness(clip, table, question.num_classes, question.pairs)
+        thresholds = thresholds_of(sureness, evidence.weight)
+    votes = torch.ones(networks.shape[:2], dtype=torch.int64)
+    return Committee(networks, votes, clip, table, thresholds, interrupted)
+
+
+def _drawn(question: Question, trained: Trained, count: int) -> tuple[Tensor, bool]:
+    """`count` networks of the posterior, (count, N, A) bool, by short chains; whether cut short.
+
+    Every other chain begins at a draw from the marginals, the others near the best network:
+    marginals cover more of the posterior, the best network lies where most of its mass is. A net
+    without examples is drawn from its marginals alone. After Ctrl-C what was drawn remains, or
+    the best network.
+    """
+    best = trained.best
+    log_odds = trained.log_odds[trained.chosen, torch.arange(len(best))]
+    done = torch.zeros(count, dtype=torch.bool)
+    networks = samples(Key(question.seed), log_odds.flatten(), count).reshape(count, *best.shape)
+    try:
+        present = [number for number, one in enumerate(question.nets) if len(one)]
+        nets = [question.nets[number] for number in present]
+        graph = graph_of(question.program, nets, question.beta)
+        near_best = torch.where(best, NEAR, -NEAR).double()
+        for first, start in enumerate((log_odds, near_best)):
+            mine = slice(first, None, 2)
+            num = len(range(count)[mine])
+            if num:
+                key = Key((question.seed + first) % MAX_SEED)
+                prior = start[present].flatten()
+                drawn = posterior_samples(key, graph, prior, num, beta=question.beta)
+                networks[mine, present] = drawn.reshape(num, len(present), -1)
+                done[mine] = True
+    except KeyboardInterrupt:
+        return (networks[done] if bool(done.any()) else best[None]), True
+    return networks, False
+
+
+def _evidence(question: Question, networks: Tensor, alone: bool) -> Evidence:
+    """What networks say on training rows; of many, each counts as it would without the row."""
+    num, nets, _ = networks.shape
+    most = CALIBRATION_SIZE // (num * nets * question.program.num_outputs)
+    rows = min(CALIBRATION_ROWS, max(LEAST_ROWS, most))
+    examples = question.examples.where(_spread(len(question.examples), rows))
+    said = outputs_of(question.program, networks, examples.inputs)
+    lead = torch.cat([leads(outputs) for outputs in said])
+    if alone:
+        return Evidence(lead, examples.labels, examples.weight)
+    wrong = _wrong(lead, examples.labels, question.num_classes, question.pairs)
+    beta = min(question.beta, LEAVING_OUT) * examples.weight.clamp(max=1.0)
+    counts = torch.exp(beta[:, None, None] * wrong)
+    # the heaviest are cut, as usual where few networks would count for all
+    counts = torch.minimum(counts, num**0.5 * counts.mean(1, keepdim=True))
+    return Evidence(lead, examples.labels, examples.weight, counts)
+
+
+def _spread(count: int, most: int) -> Tensor:
+    """At most so many indices, evenly from first to last."""
+    return torch.arange(0, count, max(1, -(-count // most)))
+
+
+def _wrong(lead: Tensor, labels: Tensor, num_classes: int, pairs: bool) -> Tensor:
+    """Which nets got the rows wrong that they were trained on, (rows, K, N) float64."""
+    if lead.shape[-1] > 1:
+        own = lead[:, :, 0].gather(2, labels[:, None, None].expand(-1, lead.shape[1], 1))
+        return (own <= 0).double()
+    high = lead[..., 0] > 0
+    if not pairs:
+        return (high != (labels == 1)[:, None, None]).double()
+    first, second = torch.triu_indices(num_classes, num_classes, 1)
+    is_low, is_high = labels[:, None] == first, labels[:, None] == second
+    return ((high & is_low[:, None]) | (~high & is_high[:, None])).double()

@@ -1,0 +1,160 @@
+"""One run of a plan on all nets at once, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vitrail.data.errors import TableTooLargeError
+from vitrail.data.memory import available_memory, in_gigabytes
+from vitrail.fitting.examples import Examples, graph_of
+from vitrail.fitting.plan import Plan
+from vitrail.fitting.problem import Problem
+from vitrail.nn import Program
+from vitrail.solvers import Solution, Stage, Status, run_stages
+
+Progress = Callable[[int, Tensor, Tensor], None]
+NAN = float("nan")
+MESSAGE_BYTES = 10  # of an example and a weight: a message, its copy as it changes, the input
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training found for N nets, each from R starts. NaN is a net that never had examples."""
+
+    solution: Solution[Any]  # its problems are the nets that had examples, start by start
+    starts: Tensor  # (R, N, A) bool, the best network of each start
+    before: Tensor  # (R, N, A) bool, the same before local search
+    accuracy: Tensor  # (R, N) float64, on the training rows, of `starts`
+    log_odds: Tensor  # (R, N, A) float64, the marginals of message passing
+    stage: tuple[tuple[str, ...], ...]  # (R, N), which found each of `starts`; "" for none
+
+    @property
+    def chosen(self) -> Tensor:
+        """The start that found the best network of each net, (N,) int64."""
+        return self.accuracy.nan_to_num(-1.0).argmax(0)
+
+    @property
+    def best(self) -> Tensor:
+        """The best network of each net, (N, A) bool."""
+        return self._of_chosen(self.starts)
+
+    @property
+    def unpolished(self) -> Tensor:
+        """What message passing alone found, (N, A) bool."""
+        return self._of_chosen(self.before)
+
+    @property
+    def marginals(self) -> Tensor:
+        """P(w = 1) at the end of the chosen start, (N, A) float32."""
+        return torch.sigmoid(self._of_chosen(self.log_odds)).to(torch.float32)
+
+    @property
+    def status(self) -> tuple[Status, ...]:
+        """How the runs ended, one per net that had examples: solved if any start was."""
+        rows = self.solution.status
+        nets = len(rows) // self.starts.shape[0]
+        of_net = [rows[net::nets] for net in range(nets)]
+        return tuple(Status.SOLVED if Status.SOLVED in row else row[0] for row in of_net)
+
+    @property
+    def found_by(self) -> tuple[str, ...]:
+        """The stage that found the best network of each net; "" where none had examples."""
+        return tuple(self.stage[start][net] for net, start in enumerate(self.chosen.tolist()))
+
+    def _of_chosen(self, values: Tensor) -> Tensor:
+        return values[self.chosen, torch.arange(values.shape[1])]
+
+
+def problem_of(program: Program, nets: Sequence[Examples]) -> Problem:
+    """What a plan is made from."""
+    sizes = [len(examples) for examples in nets]
+    return Problem(program, max(sizes), sum(sizes))
+
+
+def train(
+    nets: Sequence[Examples],
+    plan: Plan,
+    *,
+    seed: int,
+    device: str = "cpu",
+    earlier: Trained | None = None,
+    progress: Progress | bool = False,
+) -> Trained:
+    """Run a plan on every net at once and keep the best start of each.
+
+    earlier: what the nets were before: their marginals are the prior, and a net without examples
+    stays as it was. Ctrl-C ends the run with the best so far; where there is none, it goes on up.
+    """
+    program = plan.problem.program
+    present = [number for number, examples in enumerate(nets) if len(examples)]
+    _check_memory(plan)
+    graph = graph_of(program, [nets[number] for number in present], plan.beta, plan.restarts)
+    if earlier is not None:
+        graph = graph.with_prior(earlier.log_odds[:, present].flatten())
+    graph = graph.to(device)
+    kept = _Kept()
+
+    def keep(stage: Stage, found: Solution[Any]) -> None:
+        if stage.marginals or kept.log_odds is None:
+            kept.log_odds = stage.solver.log_odds(graph, found.state).cpu()
+            kept.before = found.best.cpu()
+        kept.solution = found
+
+    try:
+        found = run_stages(plan.stages, graph, seed=seed, progress=progress, on_stage=keep)
+        by = found.found_by
+    except KeyboardInterrupt:  # between two stages
+        if kept.solution is None:
+            raise
+        found = replace(kept.solution, status=(Status.INTERRUPTED,) * graph.num_problems)
+        by = ("",) * graph.num_problems
+    assert kept.log_odds is not None
+    assert kept.before is not None
+
+    lead, everywhere = (plan.restarts, len(present)), (plan.restarts, len(nets))
+    bits = torch.zeros(*everywhere, program.num_bits, dtype=torch.bool)
+    starts, before, log_odds = bits.clone(), bits.clone(), bits.double()
+    accuracy = torch.full(everywhere, NAN, dtype=torch.float64)
+    stage = [[""] * len(nets) for _ in range(plan.restarts)]
+    if earlier is not None:
+        starts, before, log_odds = (
+            part.clone() for part in (earlier.starts, earlier.before, earlier.log_odds)
+        )
+        accuracy = earlier.accuracy.clone()
+        stage = [[*names] for names in earlier.stage]
+    starts[:, present] = found.best.cpu().reshape(*lead, -1)
+    before[:, present] = kept.before.reshape(*lead, -1)
+    log_odds[:, present] = kept.log_odds.reshape(*lead, -1)
+    accuracy[:, present] = found.best_accuracy.cpu().reshape(lead)
+    for place, name in enumerate(by):
+        start, net = divmod(place, len(present))
+        stage[start][present[net]] = name
+    found_by = tuple(tuple(names) for names in stage)
+    return Trained(found, starts, before, accuracy, log_odds, found_by)
+
+
+@dataclass
+class _Kept:
+    """What stages have found so far."""
+
+    solution: Solution[Any] | None = None
+    log_odds: Tensor | None = None  # (V,), of message passing, before any local search
+    before: Tensor | None = None  # (V,) bool, the best network before any local search
+
+
+def _check_memory(plan: Plan) -> None:
+    """Raise, before anything is allocated, where the messages will not fit."""
+    num_examples, weights = plan.problem.examples, plan.problem.program.num_bits
+    needed = MESSAGE_BYTES * num_examples * weights * plan.restarts
+    available = available_memory()
+    if available is not None and needed > available:
+        raise TableTooLargeError(
+            f"training {weights} weights on {num_examples:,} different rows needs "
+            f"{in_gigabytes(needed)} of memory for messages, {in_gigabytes(available)} is "
+            "available; use a sample of the rows or fewer hidden units"
+        )

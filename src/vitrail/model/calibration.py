@@ -1,0 +1,105 @@
+"""From scores to chances: the table of a model, fitted to rows that the networks have not seen.
+
+A table is a logistic curve over the levels of `voting`, rounded to whole numbers: its slope, and
+how far margins count (`clip`), are those under which the labels are likeliest. It is symmetric,
+so the answer is the one that the votes give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vitrail.model.voting import LEVELS, ONE, chances, class_chances, class_scores, members
+
+CLIPS = tuple(2**k - 1 for k in range(1, 11))
+SLOPES = tuple(2.0 ** (k / 4) for k in range(-8, 29))
+LEAST = 1e-9  # chance that a loss looks at
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What networks say on rows, and what is true.
+
+    counts: how much each network counts on each row and net; None for all alike. Rows that the
+    networks were trained on are judged fairly by counting those more that got them wrong.
+    """
+
+    leads: Tensor  # (rows, K, N, O) int64, of `voting.leads`
+    labels: Tensor  # (rows,) int64, class numbers
+    weight: Tensor  # (rows,) float64
+    counts: Tensor | None = None  # (rows, K, N) float64
+
+    def scores(self, clip: int) -> Tensor:
+        """Scores as shares of the largest, (rows, N, O) float64 in [−1, 1]."""
+        margin = members(self.leads, clip).to(torch.float64) / clip
+        if self.counts is None:
+            return margin.mean(1)
+        share = self.counts / self.counts.sum(1, keepdim=True)
+        return (margin * share[..., None]).sum(1)
+
+    def sureness(self, clip: int, table: Tensor, num_classes: int, pairs: bool) -> Tensor:
+        """The chance of the answer on each row, in parts of 65535, (rows,)."""
+        level = ((self.scores(clip) + 1) * (LEVELS // 2)).floor().to(torch.int64)
+        score = class_scores(chances(level.clamp(0, LEVELS), table), num_classes, pairs)
+        return class_chances(score).amax(1)
+
+
+def logistic_table(slope: float) -> Tensor:
+    """The chances of σ(slope·x) at the middle of each level, x from −1 to 1: (LEVELS + 1,) int64.
+
+    They stay off 0 and ONE: no score is proof.
+    """
+    half = LEVELS // 2
+    x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
+    return torch.round(ONE * torch.sigmoid(slope * x)).to(torch.int64).clamp(1, ONE - 1)
+
+
+def linear_table() -> Tensor:
+    """Chances that are the share of the score, (LEVELS + 1,) int64."""
+    x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5) / (LEVELS + 1)
+    return torch.round(ONE * x).to(torch.int64)
+
+
+def fitted(evidence: Evidence, num_classes: int, pairs: bool) -> tuple[int, float]:
+    """The clip and the slope under which the labels are likeliest; of pairs, each on its rows."""
+    best = (float("inf"), 1, 1.0)
+    largest = int((2 * evidence.leads - 1).abs().max()) if evidence.leads.numel() else 1
+    for clip in CLIPS:
+        parts = list(_parts(evidence, evidence.scores(clip), num_classes, pairs))
+        for slope in SLOPES:
+            loss = sum(_loss(slope * x, labels, weight) for x, labels, weight in parts)
+            if loss < best[0]:
+                best = (loss, clip, slope)
+        if clip >= largest:
+            break
+    return best[1], best[2]
+
+
+def _parts(
+    evidence: Evidence, scores: Tensor, num_classes: int, pairs: bool
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Of each net: scores (rows, O), labels and weights of the rows it is asked about."""
+    labels = evidence.labels
+    if not pairs:
+        yield scores[:, 0], labels, evidence.weight
+        return
+    for net, (low, high) in enumerate(combinations(range(num_classes), 2)):
+        mine = (labels == low) | (labels == high)
+        yield scores[mine, net], (labels[mine] == high).to(torch.int64), evidence.weight[mine]
+
+
+def _loss(logits: Tensor, labels: Tensor, weight: Tensor) -> float:
+    if logits.shape[1] == 1:
+        sign = 2.0 * labels.to(torch.float64) - 1
+        each = F.softplus(-sign * logits[:, 0])
+    else:
+        chance = torch.sigmoid(logits)
+        own = chance.gather(1, labels[:, None])[:, 0] / chance.sum(1)
+        each = -own.clamp(min=LEAST).log()
+    return float((weight * each).sum())

@@ -1,0 +1,180 @@
+"""A trained network or committee: its bits, what rows and labels mean to it, its predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.dataset import Coding
+from vitrail.data.encoders import TableEncoder
+from vitrail.data.labels import LabelCoder
+from vitrail.data.output import atomic_output
+from vitrail.model import voting
+from vitrail.nn import Program
+from vitrail.numerics import DEFAULT_MEMORY, chunks
+
+RATES = 100  # steps of the share of rows left unanswered for which a model knows its threshold
+
+
+class ModelError(ValueError):
+    """A model file cannot be used; the message says why and what to do."""
+
+
+class Answers(NamedTuple):
+    """What a model says of rows: class numbers, chances in parts of 65535, votes against."""
+
+    numbers: Tensor  # (rows,) int64
+    chances: Tensor  # (rows, C) int64, adding up to 65535
+    against: Tensor  # (rows,) int64, share of votes against the answer, in parts of 65535
+
+    @property
+    def sureness(self) -> Tensor:
+        """The chance of the answer, in parts of 65535, (rows,)."""
+        return self.chances.gather(1, self.numbers[:, None])[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Bits with all that is needed to use them.
+
+    A model has N nets: one, or with `pairs` one for each pair of classes (i, j), i < j, in
+    lexicographic order, whose output is positive for class j. K networks, each a configuration
+    of all nets, answer together by the rule of `vitrail.model.voting`; one for the predictor
+    "best".
+
+    thresholds: the chances below which 0, 1, …, 100 % of rows lie that were not trained on, in
+    parts of 65535; empty where none are known.
+    """
+
+    encoder: TableEncoder | BitColumns
+    labels: LabelCoder
+    coding: Coding  # of the inputs
+    bias: int  # constant inputs after the encoder's bits
+    program: Program  # of one net
+    pairs: bool
+    best: Tensor  # (N, A) bool
+    marginals: Tensor  # (N, A) int64, P(w = 1) in parts of 65535
+    networks: Tensor  # (K, N, A) bool
+    votes: Tensor  # (K, N) int64 > 0
+    clip: int  # how far a margin counts
+    calibration: Tensor  # (N, 257) int64, from 0 to 65535, never falling
+    thresholds: tuple[int, ...] = ()  # () or RATES + 1 of them, never falling
+    record: dict[str, Any] = field(default_factory=dict)  # settings, timings, versions, scores
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.labels.classes)
+
+    @property
+    def bits(self) -> int:
+        """How many one-bit weights the best network has."""
+        return self.best.numel()
+
+    def inputs(self, table: Any) -> Tensor:
+        """What the network reads of a table's rows, (rows, inputs) int8: bits, then constants."""
+        return as_inputs(self.encoder.transform(table), self.coding, self.bias)
+
+    def answers(self, table: Any) -> Answers:
+        """Answers, chances and disagreement on a table's rows, as whole numbers."""
+        return self.answers_of(self.inputs(table))
+
+    def answers_of(self, inputs: Tensor) -> Answers:
+        """The same for rows as `inputs` makes them."""
+        parts = [self._answers(outputs) for outputs in iter_outputs(self, inputs)]
+        if not parts:
+            none = torch.zeros(0, dtype=torch.int64)
+            return Answers(none, none.reshape(0, self.num_classes), none)
+        return Answers(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+    def _answers(self, outputs: Tensor) -> Answers:
+        lead = voting.leads(outputs)
+        level = voting.levels(voting.scores(lead, self.votes, self.clip), self.votes, self.clip)
+        chance = voting.chances(level, self.calibration)
+        score = voting.class_scores(chance, self.num_classes, self.pairs)
+        number = score.argmax(1)
+        against = voting.opposition(lead, self.votes, number, self.num_classes, self.pairs)
+        return Answers(number, voting.class_chances(score), against)
+
+    def probabilities(self, table: Any) -> np.ndarray:
+        """P(class) of each row, (rows, C) float64; rows add up to 1."""
+        return self.answers(table).chances.numpy() / voting.ONE
+
+    def uncertainty(self, table: Any) -> np.ndarray:
+        """How far the networks disagree on each row, (rows,) float64 in [0, 1].
+
+        It is the share of votes against the answer. Noisy labels bring the probability of an
+        answer near one half though all networks agree; rows unlike those of training divide them.
+        """
+        return self.answers(table).against.numpy() / voting.ONE
+
+    def predict(self, table: Any) -> np.ndarray:
+        """The likeliest class of each row, as it was written in training."""
+        return self.labels.decode(self.answers(table).numbers)
+
+    def threshold(self, rate: float) -> int:
+        """The chance, in parts of 65535, below which a share `rate` of unseen rows lies."""
+        if not 0 <= rate < 1:
+            raise ValueError(f"the share of rows left out is from 0 to below 1, got {rate:g}")
+        if not self.thresholds:
+            raise ValueError(
+                "this model was fitted without rows held out, so it knows no thresholds; "
+                "fit it with some (--test-size), or with the predictor posterior"
+            )
+        return int(np.floor(np.interp(rate * RATES, range(RATES + 1), self.thresholds)))
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one .safetensors file, whole or not at all."""
+        with atomic_output(path) as stream:
+            stream.write(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The file's contents; only the metadata may differ between equal trainings."""
+        from vitrail.model.files import model_to_bytes
+
+        return model_to_bytes(self)
+
+
+def thresholds_of(sureness: Tensor, weight: Tensor | None = None) -> tuple[int, ...]:
+    """Thresholds of a model by its chances of answers (rows,) on rows that it was not trained on.
+
+    weight (rows,): a row of weight k counts as k rows.
+    """
+    if not len(sureness):
+        return ()
+    weight = torch.ones(len(sureness), dtype=torch.float64) if weight is None else weight
+    order = sureness.argsort(stable=True)
+    below = weight[order].cumsum(0) - weight[order]
+    wanted = torch.linspace(0, 1, RATES + 1, dtype=torch.float64) * weight.sum()
+    place = torch.searchsorted(below, wanted).clamp(max=len(order) - 1)
+    return tuple(sureness[order][place].tolist())
+
+
+def as_inputs(bits: np.ndarray, coding: Coding, bias: int) -> Tensor:
+    """Bits (rows, D) as the net reads them, int8, with `bias` constant inputs of +1 appended."""
+    inputs = torch.from_numpy(np.ascontiguousarray(bits, dtype=np.int8))
+    if coding == "bipolar":
+        inputs = 2 * inputs - 1
+    return torch.cat([inputs, torch.ones(len(inputs), bias, dtype=torch.int8)], dim=1)
+
+
+def iter_outputs(model: Model, inputs: Tensor) -> Iterator[Tensor]:
+    """Outputs (rows, K, N, O) float32 of a model's networks, a chunk of rows at a time."""
+    yield from outputs_of(model.program, model.networks, inputs)
+
+
+def outputs_of(program: Program, networks: Tensor, inputs: Tensor) -> Iterator[Tensor]:
+    """Outputs (rows, K, N, O) float32 of networks (K, N, A), a chunk of rows at a time."""
+    num, nets, weights = networks.shape
+    states = networks.reshape(1, num * nets, weights)
+    per_row = 4 * num * nets * max(1, program.scratch_floats - 2 * weights)
+    with torch.no_grad():
+        for rows in chunks(len(inputs), per_row, DEFAULT_MEMORY):
+            x = inputs[rows, None].to(torch.float32)
+            yield program.evaluate(states, x).reshape(rows.stop - rows.start, num, nets, -1)

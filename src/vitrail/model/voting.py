@@ -1,0 +1,109 @@
+"""How networks answer together: integers from the first sum to the last digit of a chance.
+
+One rule for one network, committees and posteriors, so that every language computes the same:
+
+    h      output of network k, a whole number; > 0 means class 1 (of a pair (i, j): class j)
+    m      clamp(2·h − 1, −clip, clip): odd, never 0; clip 1 is a vote, a large one keeps margins
+    s      Σ_k votes[k]·m_k, from −clip·V to clip·V, V = Σ_k votes[k]
+    level  ((s + clip·V)·256) // (2·clip·V), from 0 to 256
+    q      table[level], from 0 to 65535, never falling: the chance of class 1 is q/65535
+
+Two classes: the answer is class 1 where q > 32767. Pairs: a class scores q or 65535 − q in each
+of its pairs, and the highest score answers, the first of equals. One net with an output a class:
+class c leads rival r by h_c − h_r, and by one more where c < r, so that of equals the first wins;
+its smallest lead takes the place of h, and its q is its score. Scores become chances by integer
+division, the rest going to the answer, so that they add up to 65535.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+LEVELS = 256  # of scores; a table has one more entry
+ONE = 65535  # a chance of one
+HALF = 32767  # the largest q that is no majority
+
+
+def leads(outputs: Tensor) -> Tensor:
+    """What each net says for class 1, or for each class: (…, O) → (…, 1) or (…, O) int64.
+
+    Outputs that are no whole numbers (of own modules) are rounded up, which keeps what they say.
+    """
+    num = outputs.shape[-1]
+    if num == 1:
+        return torch.ceil(outputs).to(torch.int64)
+    least = torch.full(outputs.shape, 2**40, dtype=torch.int64, device=outputs.device)
+    for rival in range(num):
+        apart = outputs - outputs[..., rival : rival + 1]
+        up = torch.ceil(apart)
+        first = torch.arange(num, device=outputs.device) < rival
+        lead = up.to(torch.int64) + (first & (up == apart)).to(torch.int64)
+        lead[..., rival] = 2**40
+        least = torch.minimum(least, lead)
+    return least
+
+
+def members(lead: Tensor, clip: int) -> Tensor:
+    """The clipped margin of each network, odd: clamp(2·lead − 1, −clip, clip)."""
+    return (2 * lead - 1).clamp(-clip, clip)
+
+
+def scores(lead: Tensor, votes: Tensor, clip: int) -> Tensor:
+    """Σ_k votes·m: leads (rows, K, N, O) and votes (K, N) → (rows, N, O) int64."""
+    return (members(lead, clip) * votes.to(torch.int64)[None, :, :, None]).sum(1)
+
+
+def levels(score: Tensor, votes: Tensor, clip: int) -> Tensor:
+    """The level of each score (rows, N, O), from 0 to LEVELS."""
+    most = clip * votes.to(torch.int64).sum(0)[None, :, None]
+    return (score + most) * LEVELS // (2 * most)
+
+
+def chances(level: Tensor, table: Tensor) -> Tensor:
+    """q of each level (rows, N, O) by the tables (N, LEVELS + 1): int64."""
+    nets = torch.arange(table.shape[0])[None, :, None]
+    return table.to(torch.int64)[nets, level]
+
+
+def class_scores(chance: Tensor, num_classes: int, pairs: bool) -> Tensor:
+    """Scores of the classes from q (rows, N, O): (rows, C) int64."""
+    if not pairs:
+        q = chance[:, 0]
+        return torch.cat([ONE - q, q], 1) if num_classes == 2 else q
+    score = chance.new_zeros(len(chance), num_classes)
+    for net, (low, high) in enumerate(combinations(range(num_classes), 2)):
+        score[:, low] += ONE - chance[:, net, 0]
+        score[:, high] += chance[:, net, 0]
+    return score
+
+
+def class_chances(score: Tensor) -> Tensor:
+    """Scores (rows, C) as chances that add up to ONE, (rows, C) int64."""
+    part = score * ONE // score.sum(1, keepdim=True).clamp(min=1)
+    answer = score.argmax(1, keepdim=True)
+    return part.scatter_add(1, answer, ONE - part.sum(1, keepdim=True))
+
+
+def opposition(
+    lead: Tensor, votes: Tensor, answer: Tensor, num_classes: int, pairs: bool
+) -> Tensor:
+    """The share of votes against the answer (rows,), in parts of ONE: how far networks disagree.
+
+    With pairs it is the mean over the pairs of the answer.
+    """
+    weight = votes.to(torch.int64)
+    whole = weight.sum(0)
+    if not pairs and lead.shape[-1] > 1:
+        mine = lead[:, :, 0].gather(2, answer[:, None, None].expand(-1, lead.shape[1], 1))[..., 0]
+        return ((mine <= 0) * weight[None, :, 0]).sum(1) * ONE // whole[0]
+    for_high = ((lead[..., 0] > 0) * weight).sum(1)  # (rows, N)
+    against = answer.new_zeros(len(answer))
+    kinds = list(combinations(range(num_classes), 2))
+    for net, (low, high) in enumerate(kinds):
+        share = for_high[:, net] * ONE // whole[net]
+        against += torch.where(answer == low, share, 0)
+        against += torch.where(answer == high, ONE - share, 0)
+    return against // (num_classes - 1)
