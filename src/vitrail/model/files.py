@@ -40,6 +40,7 @@ from vitrail.nn.program import program_from_nodes
 FORMAT = "vitrail-model"
 VERSION = "2"
 CONSTANT = "constant."
+COMPACT = (",", ":")
 ENCODERS: dict[str, type[TableEncoder] | type[BitColumns]] = {
     "table": TableEncoder,
     "bits": BitColumns,
@@ -84,8 +85,8 @@ def model_to_bytes(model: Model) -> bytes:
     metadata = {
         "format": FORMAT,
         "version": VERSION,
-        "model": json.dumps(state, ensure_ascii=False, allow_nan=False),
-        "record": json.dumps(model.record, ensure_ascii=False),
+        "model": json.dumps(state, ensure_ascii=False, allow_nan=False, separators=COMPACT),
+        "record": json.dumps(model.record, ensure_ascii=False, separators=COMPACT),
     }
     return spelled(tensors, {**metadata, "checksum": checksum(tensors, metadata)})
 
@@ -151,7 +152,7 @@ def spelled(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes
         kind, shape = KINDS[tensors[name].dtype], list(tensors[name].shape)
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": offsets}
         parts.append(part)
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps(header, ensure_ascii=False, separators=COMPACT).encode()
     text += b" " * (-len(text) % 8)
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
 
