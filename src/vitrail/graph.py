@@ -124,7 +124,20 @@ Scope = Dense | Indexed
 
 
 def dense(num_factors: int, arity: int, start: int | Tensor = 0) -> Dense:
-    """Factors that see variables start…start+arity−1; `start` is one number or one per factor."""
+    """Factors that see consecutive variables: start…start+arity−1.
+
+    Args:
+        num_factors: How many factors there are.
+        arity: How many variables each sees.
+        start: The first of them, one number or one a factor.
+
+    Returns:
+        The scope, for any kind of factors.
+
+    Examples:
+        >>> dense(2, 3, start=1).index()
+        tensor([[1, 2, 3]])
+    """
     if isinstance(start, Tensor):
         shared = bool(num_factors > 0 and (start == start[0]).all())
         return Dense(start.to(torch.int64).contiguous(), arity, shared)
@@ -132,7 +145,18 @@ def dense(num_factors: int, arity: int, start: int | Tensor = 0) -> Dense:
 
 
 def indexed(variables: Tensor | Sequence[Sequence[int]]) -> Indexed:
-    """Factor I sees `variables[I]`; a variable may not appear twice in one factor."""
+    """Factors that see any variables; a variable may not appear twice in one factor.
+
+    Args:
+        variables: Those of each factor, (F, A).
+
+    Returns:
+        The scope, for any kind of factors.
+
+    Examples:
+        >>> indexed([[0, 4], [2, 1]]).arity
+        2
+    """
     table = torch.as_tensor(variables, dtype=torch.int64)
     if table.ndim != 2:
         raise ValueError(
@@ -151,14 +175,13 @@ def indexed(variables: Tensor | Sequence[Sequence[int]]) -> Indexed:
 class FactorGraph:
     """Binary variables with a prior, and blocks of factors of one kind and arity each.
 
-    log_prior is (V,) float64 log-odds. `problem` (V,) int64 says which problem a variable
-    belongs to; factors take the problem of their first variable.
+    Factors take the problem of their first variable.
     """
 
-    log_prior: Tensor
-    blocks: tuple[Factors, ...]
-    problem: Tensor
-    num_problems: int
+    log_prior: Tensor  # (V,) float64, log-odds
+    blocks: tuple[Factors, ...]  # the factors
+    problem: Tensor  # (V,) int64, the problem that a variable belongs to
+    num_problems: int  # how many independent problems there are
 
     @property
     def num_variables(self) -> int:
@@ -274,7 +297,20 @@ def factor_graph(
 ) -> FactorGraph:
     """Join blocks of factors into one graph; their factors are numbered 0…F−1 in order.
 
-    >>> graph = factor_graph(perceptron(inputs, labels))            # doctest: +SKIP
+    Args:
+        *blocks: Factors made by `perceptron`, `network`, `table` or `blackbox`.
+        num_variables: How many variables there are; None is as many as the factors see.
+        log_prior: Log-odds of each variable, (V,); None is 0.
+        problem: The problem of each variable, (V,) int64; None is one problem.
+
+    Returns:
+        The graph, for a solver.
+
+    Examples:
+        >>> from vitrail.factors import perceptron
+        >>> factors = perceptron(torch.tensor([[1, -1, 1], [1, 1, 1]]), torch.tensor([1, 0]))
+        >>> factor_graph(factors).num_variables
+        3
     """
     if not blocks or sum(block.num_factors for block in blocks) == 0:
         raise ValueError("the graph has no factors; pass at least one block with one example")
@@ -315,6 +351,18 @@ def join(graphs: Sequence[FactorGraph]) -> FactorGraph:
 
     Sizes may differ. Blocks of the same kind and arity are merged where their type allows it,
     so that P problems cost one call and not P.
+
+    Args:
+        graphs: The problems, one after another.
+
+    Returns:
+        One graph of all of them.
+
+    Examples:
+        >>> from vitrail.factors import perceptron
+        >>> one = factor_graph(perceptron(torch.tensor([[1, -1, 1]]), torch.tensor([1])))
+        >>> join([one, one]).num_problems
+        2
     """
     if not graphs:
         raise ValueError("there is no graph to join; pass at least one")

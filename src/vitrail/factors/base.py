@@ -32,7 +32,7 @@ class Factors(ABC):
     """F factors of one kind and one arity."""
 
     ids: Tensor  # (F,) int64: the address of a factor's draws, whatever its place in a batch
-    scope: Scope
+    scope: Scope  # which variables each factor sees
     beta: Tensor  # (F,) float64 > 0, inf allowed
     weight: Tensor  # (F,) float64: how much the factor counts in the accuracy
 
@@ -201,8 +201,8 @@ class Classifiers(Factors):
     Strictly positive is label 1; of C outputs the largest wins, the lowest index on a tie.
     """
 
-    inputs: Tensor  # (F, …) int8
-    labels: Tensor  # (F,) int64
+    inputs: Tensor  # (F, …) int8, the examples
+    labels: Tensor  # (F,) int64, their classes
 
     @property
     def rows(self) -> Tensor:

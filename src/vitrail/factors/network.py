@@ -28,7 +28,7 @@ MAX_KEPT = 2**24  # inputs whose float32 form is kept: 64 MiB
 class Network(Classifiers):
     """g_w(x_I) = y_I for a net g: one output is a binary label, C outputs are classes."""
 
-    program: Program
+    program: Program  # the net
 
     def outputs(self, states: Tensor) -> Tensor:
         return self.program.evaluate(states, self._floats).flatten(2)
@@ -69,12 +69,29 @@ def network(
     scope: Scope | None = None,
     weight: Tensor | None = None,
 ) -> Network:
-    """One factor per example: satisfied when `module` with the factor's bits gives the label.
+    """One factor per example, satisfied when `module` with the factor's bits gives the label.
 
     Any torch module serves. Layers of `vitrail.nn` anywhere inside own the bits; where there are
     none, weights and biases of `nn.Linear` and `nn.Conv` layers do, read as ±1. Everything else
     is constant, and the module is taken in eval mode. Nets of `vitrail.nn` layers one after
     another are compiled.
+
+    Args:
+        module: The net: one output for two classes (positive is label 1), or an output a class.
+        inputs: Examples (F, …) in {−1, 0, 1}.
+        labels: Classes (F,), from 0.
+        beta: Inverse temperature, one number or one a factor; infinite insists on every example.
+        scope: Which variables a factor sees; None is all weights of the net.
+        weight: How much each factor counts in the accuracy, (F,); None is 1.
+
+    Returns:
+        The block of factors.
+
+    Examples:
+        >>> from vitrail.nn import mlp
+        >>> inputs, labels = torch.tensor([[1, -1, 1], [1, 1, -1]]), torch.tensor([1, 0])
+        >>> network(mlp(3, hidden=(3,)), inputs, labels).arity
+        12
     """
     inputs = checked_inputs(inputs)
     program = program_of(module, inputs.shape[1:])
@@ -94,13 +111,25 @@ def perceptron(
     scope: Scope | None = None,
     weight: Tensor | None = None,
 ) -> Network:
-    """One linear threshold factor per row of inputs (F, A) in {−1, 0, 1}, labels (F,) in {0, 1}.
+    """One linear threshold factor per example: a net of one layer.
 
-    h = Σ_i x_i·w_i, satisfied when [h > 0] is the label: a net of one layer.
+    h = Σ_i x_i·w_i, and the factor is satisfied when [h > 0] is the label.
 
-    >>> factors = perceptron(torch.tensor([[1, -1, 1]]), torch.tensor([1]))
-    >>> factors.score(torch.tensor([[[True, False, True]]]))
-    tensor([[True]])
+    Args:
+        inputs: Examples (F, A) in {−1, 0, 1}.
+        labels: Classes (F,) in {0, 1}.
+        beta: Inverse temperature, one number or one a factor; infinite insists on every example.
+        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+        scope: Which variables a factor sees; None is variables 0…A−1.
+        weight: How much each factor counts in the accuracy, (F,); None is 1.
+
+    Returns:
+        The block of factors.
+
+    Examples:
+        >>> factors = perceptron(torch.tensor([[1, -1, 1]]), torch.tensor([1]))
+        >>> factors.score(torch.tensor([[[True, False, True]]]))
+        tensor([[True]])
     """
     inputs = checked_inputs(inputs)
     if inputs.ndim != 2:
@@ -119,8 +148,8 @@ class BlackBox(Factors):
     `data` numbers the factors for the function, whatever batch they are in.
     """
 
-    function: ScoreFunction
-    data: Tensor  # (F,) int64
+    function: ScoreFunction  # what gives the potentials
+    data: Tensor  # (F,) int64, the numbers that the function is given
 
     def score(self, states: Tensor) -> Tensor:
         states = states.expand(self.num_factors, -1, -1)
@@ -151,13 +180,24 @@ def blackbox(
     scope: Scope | None = None,
     weight: Tensor | None = None,
 ) -> BlackBox:
-    """Factors from any function: `function(states (F, S, A) bool, which (F,) int64)` → (F, S).
+    """Factors from any function.
 
-    It returns whether each factor is satisfied (bool) or its potential in [0, 1].
+    Args:
+        function: Called with configurations (F, S, A) bool and the numbers of the factors (F,)
+            int64; returns (F, S), whether each is satisfied (bool) or its potential in [0, 1].
+        num_factors: How many factors there are.
+        arity: How many variables each sees.
+        beta: Inverse temperature, one number or one a factor; infinite leaves potentials alone.
+        scope: Which variables a factor sees; None is variables 0…A−1.
+        weight: How much each factor counts in the accuracy, (F,); None is 1.
 
-    >>> parity = blackbox(lambda states, which: states.sum(-1) % 2 == 1, num_factors=1, arity=3)
-    >>> parity.score(torch.tensor([[[True, True, True]]]))
-    tensor([[True]])
+    Returns:
+        The block of factors.
+
+    Examples:
+        >>> parity = blackbox(lambda states, which: states.sum(-1) % 2 == 1, num_factors=1, arity=3)
+        >>> parity.score(torch.tensor([[[True, True, True]]]))
+        tensor([[True]])
     """
     parts = common_parts(num_factors, arity, scope, beta, weight)
     return BlackBox(**parts, function=function, data=torch.arange(num_factors))

@@ -83,12 +83,20 @@ def table(
 ) -> Table:
     """Factors from explicit potentials.
 
-    potentials is (F, 2, 2, …, 2) with axis 1+j for variable j, or (F, 2^A) with variable j as
-    bit j of the column number.
+    Args:
+        potentials: (F, 2, 2, …, 2) with axis 1+j for variable j, or (F, 2^A) with variable j as
+            bit j of the column number.
+        scope: Which variables a factor sees; None is variables 0…A−1.
+        beta: Inverse temperature: potentials are lifted to at least exp(−beta).
+        weight: How much each factor counts in the accuracy, (F,); None is 1.
 
-    >>> both_or_none = table(torch.tensor([[1.0, 0.0, 0.0, 1.0]]))
-    >>> both_or_none.arity
-    2
+    Returns:
+        The block of factors.
+
+    Examples:
+        >>> both_or_none = table(torch.tensor([[1.0, 0.0, 0.0, 1.0]]))
+        >>> both_or_none.arity
+        2
     """
     values = torch.as_tensor(potentials, dtype=torch.float64)
     if values.ndim < 2:

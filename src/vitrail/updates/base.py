@@ -28,8 +28,8 @@ Backend = Literal["auto", "torch", "numba", "triton"]
 class Estimate:
     """log p̃(1) and log p̃(0), float64, with what they cost and how well they are founded."""
 
-    log_one: Tensor  # (F, R, A)
-    log_zero: Tensor  # (F, R, A)
+    log_one: Tensor  # (F, R, A), log of the mean potential with the variable at 1
+    log_zero: Tensor  # (F, R, A), the same at 0
     evaluations: int  # factor evaluations, 0 for closed forms
     min_hits: int | None = None  # fewest draws behind any p̃(v); None where no draws are split
     effective_samples: float | None = None  # smallest effective sample size of reweighted draws
@@ -41,9 +41,9 @@ class Messages:
 
     log_odds: Tensor  # (F, A) float64, clipped
     starved: Tensor  # (F, A) bool: both p̃ are zero, so the message says nothing
-    evaluations: int
-    min_hits: int | None = None
-    effective_samples: float | None = None
+    evaluations: int  # factor evaluations that they took
+    min_hits: int | None = None  # fewest draws behind any of them; None where no draws are split
+    effective_samples: float | None = None  # smallest effective sample size of reweighted draws
     forbids: Tensor | None = None  # (2, F, A) bool: p̃(0), p̃(1) are zero; exact updates only
 
 
@@ -263,10 +263,19 @@ def checked_backend(backend: Backend) -> Backend:
 
 
 def damped(old: Tensor, new: Tensor, gamma: Tensor, on_probability: bool) -> Tensor:
-    """(1 − γ)·old + γ·new for messages (F, A) log-odds, γ = 1 − damping (F, 1); on the lattice.
+    """Old and new messages mixed: (1 − γ)·old + γ·new, on the lattice of messages.
 
     On probabilities as in the paper (appendix C.1, whose formula misses the second γ), or on
     log-odds. Only this direction is damped: the variable→factor side is not stored.
+
+    Args:
+        old: Messages (F, A), log-odds.
+        new: Messages (F, A), log-odds.
+        gamma: Weight of the new ones, 1 − damping, (F, 1).
+        on_probability: Whether probabilities are mixed, or log-odds.
+
+    Returns:
+        The messages (F, A) float32, log-odds.
     """
     on_host = gamma.device.type == "cpu"  # elsewhere to ask is to wait
     if on_host and bool((gamma >= 1).all()):

@@ -153,7 +153,19 @@ def _gaussian(agrees: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def closed_form(method: Method = "convolution", *, memory: int = DEFAULT_MEMORY) -> ClosedForm:
-    """Unsampled messages of perceptrons: "convolution" (exact) or "gaussian" (for large arity)."""
+    """Messages of perceptrons without sampling.
+
+    Args:
+        method: "convolution" is exact, "gaussian" an approximation for large arity.
+        memory: Bytes of scratch held at a time.
+
+    Returns:
+        The update, to give to a solver.
+
+    Examples:
+        >>> closed_form("gaussian").method
+        'gaussian'
+    """
     if method not in ("convolution", "gaussian"):
         raise ValueError(f"unknown method {method!r}; choose 'convolution' or 'gaussian'")
     return ClosedForm(method=method, memory=memory)

@@ -117,9 +117,25 @@ def counting(
     memory: int = DEFAULT_MEMORY,
     backend: Backend = "auto",
 ) -> Counting:
-    """Sampled messages from S evaluations a factor, for any network.
+    """Sampled messages by counting: each draw serves both values of every variable.
 
-    backend: "auto" takes the fastest there is; all give the same messages.
+    It takes `samples` evaluations a factor, for any network.
+
+    Args:
+        samples: Draws of a configuration for each factor.
+        smoothing: Draws' worth of the mean score added to each side; keeps messages finite.
+        least_hits: Messages with fewer draws behind them are made anew by `fallback`; 0 for never.
+        fallback: How they are made anew, "flip" or "pinned".
+        fallback_samples: Draws of the fallback.
+        memory: Bytes of scratch held at a time.
+        backend: "auto" takes the fastest there is; all give the same messages.
+
+    Returns:
+        The update, to give to a solver.
+
+    Examples:
+        >>> counting(samples=128, least_hits=2).least_hits
+        2
     """
     kinds = {"flip": Flip, "pinned": Pinned}
     if fallback not in kinds:

@@ -56,5 +56,16 @@ class Exact(CavityUpdate):
 
 
 def exact(*, memory: int = DEFAULT_MEMORY) -> Exact:
-    """Exact messages by enumeration, arity up to 20."""
+    """Exact messages by enumeration, for factors of up to 20 variables.
+
+    Args:
+        memory: Bytes of scratch held at a time.
+
+    Returns:
+        The update, to give to a solver.
+
+    Examples:
+        >>> exact().exact
+        True
+    """
     return Exact(memory=memory)

@@ -113,12 +113,20 @@ def flip(
     memory: int = DEFAULT_MEMORY,
     backend: Backend = "auto",
 ) -> Flip:
-    """Sampled messages by single flips.
+    """Sampled messages by single flips: each draw is scored with every bit turned over.
 
-    backend: "auto" takes the fastest there is; all give the same messages.
+    Args:
+        samples: Draws of a configuration for each factor.
+        smoothing: Draws' worth of the mean score added to each side; keeps messages finite.
+        memory: Bytes of scratch held at a time.
+        backend: "auto" takes the fastest there is; all give the same messages.
 
-    >>> flip(samples=64).samples
-    64
+    Returns:
+        The update, to give to a solver.
+
+    Examples:
+        >>> flip(samples=64).samples
+        64
     """
     return Flip(
         samples=checked_count("samples", samples),

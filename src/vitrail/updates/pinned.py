@@ -54,5 +54,17 @@ class Pinned(CavityUpdate):
 
 
 def pinned(samples: int = 5, *, memory: int = DEFAULT_MEMORY) -> Pinned:
-    """The paper's Algorithm 1."""
+    """Sampled messages by the paper's Algorithm 1: draws of their own for every bit and value.
+
+    Args:
+        samples: Draws for each variable and value.
+        memory: Bytes of scratch held at a time.
+
+    Returns:
+        The update, to give to a solver.
+
+    Examples:
+        >>> pinned().samples
+        5
+    """
     return Pinned(samples=checked_count("samples", samples), memory=memory)

@@ -134,10 +134,21 @@ def pooled(
     memory: int = DEFAULT_MEMORY,
     backend: Backend = "auto",
 ) -> Pooled:
-    """Sampled messages from one shared pool; for large F.
+    """Sampled messages from one pool of configurations that all factors share; for many factors.
 
-    backend: "auto" scores the pool by compiled kernels on a GPU, for one problem of this package's
-    layers; "triton" asks for them, "torch" does without.
+    Args:
+        samples: Configurations in the pool.
+        smoothing: Draws' worth of the mean score added to each side; keeps messages finite.
+        memory: Bytes of scratch held at a time.
+        backend: "auto" scores the pool by compiled kernels on a GPU, for one problem of this
+            package's layers; "triton" asks for them, "torch" does without.
+
+    Returns:
+        The update, to give to a solver.
+
+    Examples:
+        >>> pooled(samples=1024).samples
+        1024
     """
     return Pooled(
         samples=checked_count("samples", samples),
