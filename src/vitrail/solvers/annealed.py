@@ -29,8 +29,17 @@ class Geometric:
 def geometric(first: float, last: float, steps: int) -> Geometric:
     """A schedule of beta, each step the same factor.
 
-    >>> geometric(1.0, 4.0, steps=2)(1)
-    2.0
+    Args:
+        first: Beta at step 0.
+        last: Beta from step `steps` on.
+        steps: How many steps lead from one to the other.
+
+    Returns:
+        A function of the step.
+
+    Examples:
+        >>> geometric(1.0, 4.0, steps=2)(1)
+        2.0
     """
     if not 0 < first < float("inf") or not 0 < last < float("inf") or steps < 1:
         raise ValueError(
@@ -72,5 +81,20 @@ class Annealed(Solver[Any]):
 
 
 def annealed(solver: Solver, beta: Schedule) -> Annealed:
-    """Anneal any solver: `annealed(belief_propagation(flip(8)), geometric(0.5, 5.0, 200))`."""
+    """Let any solver see its factors at a beta that changes from step to step.
+
+    Args:
+        solver: What is annealed.
+        beta: Inverse temperature by step, e.g. `geometric(0.5, 5.0, steps=200)`.
+
+    Returns:
+        The solver, annealed.
+
+    Examples:
+        >>> from vitrail.solvers import belief_propagation
+        >>> from vitrail.updates import flip
+        >>> solver = annealed(belief_propagation(flip(8)), geometric(0.5, 5.0, steps=200))
+        >>> solver.beta(200)
+        5.0
+    """
     return Annealed(solver, beta)

@@ -34,11 +34,11 @@ class Info:
     """Diagnostics of one step. Tensors stay on their device until somebody reads a history."""
 
     residual: Tensor  # (P,) float64, largest change of a message as a probability
-    evaluations: int
+    evaluations: int  # factor evaluations of the step
     contradiction: Tensor  # (P,) bool
     starved: Tensor | int = 0  # messages without any satisfying draw
-    min_hits: int | None = None
-    effective_samples: Tensor | float | None = None
+    min_hits: int | None = None  # fewest draws behind any message; None where no draws are split
+    effective_samples: Tensor | float | None = None  # smallest of reweighted draws
     records: dict[str, Tensor] = field(default_factory=dict)  # anything else worth a history
 
 

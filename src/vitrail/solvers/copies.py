@@ -51,10 +51,28 @@ def run_copies(
 ) -> CopiesFound:
     """Run rounds of copies of single problems until all are solved or time is up.
 
-    stages_of: the stages for a graph of many copies, e.g. `lambda g: portfolio(g, ["reinforced"])`.
-    edges: room for (factor, variable) pairs in one round, which holds at least one copy of each;
-    first: copies of each in the first round, which settles the easy ones; max_seconds: for all
-    rounds, and no round is begun later; device: where rounds are run.
+    Args:
+        stages_of: The stages for a graph of many copies, e.g.
+            `lambda graph: portfolio(graph, ["reinforced"])`.
+        graphs: The problems, each a graph of one problem.
+        edges: Room for (factor, variable) pairs in one round; at least one copy of each is in it.
+        first: Copies of each in the first round, which settles the easy ones.
+        max_rounds: Rounds at most.
+        max_seconds: For all rounds; no round is begun later.
+        device: Where rounds are run.
+        seed: Same number, same result.
+
+    Returns:
+        The best configuration of each problem, and how many copies found a solution.
+
+    Examples:
+        >>> from vitrail import factor_graph, perceptron
+        >>> from vitrail.data import glass
+        >>> from vitrail.solvers import portfolio
+        >>> data = glass(5, 11, seed=0)
+        >>> graph = factor_graph(perceptron(data.inputs, data.labels))
+        >>> run_copies(lambda many: portfolio(many, ["reinforced"]), [graph], edges=500).solved
+        tensor([True])
     """
     for graph in graphs:
         if graph.num_problems != 1:

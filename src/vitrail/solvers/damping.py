@@ -39,9 +39,9 @@ def damping_of(gamma: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Damping:
-    """A rule for the damping. `on_probability` as the paper has it, or on log-odds."""
+    """A rule for the damping; γ = 1 − damping is the weight of the new message."""
 
-    on_probability: bool
+    on_probability: bool  # whether probabilities are mixed, as the paper has it, or log-odds
 
     def start(self) -> float:
         """γ of the first step."""
@@ -106,24 +106,74 @@ class Adaptive(Damping):
 
 
 def constant(value: float, *, on: str = "probability") -> Damping:
-    """The same damping at every step."""
+    """The same damping at every step; a plain number given as `damping` means this.
+
+    Args:
+        value: Share of the old message that is kept, from 0 to below 1.
+        on: What is mixed, "probability" as in the paper or "log_odds".
+
+    Returns:
+        The rule, for a solver's `damping`.
+
+    Examples:
+        >>> constant(0.9).start()  # γ, the weight of the new message
+        0.1
+    """
     return Constant(_on(on), _checked(value))
 
 
 def held(first: float, *, on: str = "probability") -> Damping:
-    """Damping starts at `first` and is moved by `steady`: up when beliefs oscillate."""
+    """Damping that starts at `first` and is moved by `steady`: up when beliefs oscillate.
+
+    Args:
+        first: Share of the old message that is kept at the first step.
+        on: What is mixed, "probability" as in the paper or "log_odds".
+
+    Returns:
+        The rule, for a solver's `damping`.
+
+    Examples:
+        >>> held(0.5).start()
+        0.5
+    """
     return Held(_on(on), _checked(first))
 
 
 def scheduled(schedule: Schedule, *, on: str = "probability") -> Damping:
-    """damping = schedule(step)."""
+    """Damping by the step.
+
+    Args:
+        schedule: Gives the share of the old message that is kept at a step, counted from 0.
+        on: What is mixed, "probability" as in the paper or "log_odds".
+
+    Returns:
+        The rule, for a solver's `damping`.
+
+    Examples:
+        >>> scheduled(lambda step: 0.5 if step < 10 else 0.9).at(10)
+        0.1
+    """
     return Scheduled(_on(on), schedule)
 
 
 def adaptive(
     every: int = 20, *, high: float = 0.99, first: float = 0.5, on: str = "probability"
 ) -> Damping:
-    """Damping follows the accuracy on the training set: the fewer errors, the smaller the steps."""
+    """Damping that follows the training accuracy: the fewer errors, the smaller the steps.
+
+    Args:
+        every: Steps between two changes.
+        high: The most damping there may be.
+        first: Damping until the first change.
+        on: What is mixed, "probability" as in the paper or "log_odds".
+
+    Returns:
+        The rule, for a solver's `damping`.
+
+    Examples:
+        >>> adaptive(every=10).start()
+        0.5
+    """
     return Adaptive(_on(on), every, _checked(high), _checked(first))
 
 

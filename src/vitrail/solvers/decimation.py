@@ -94,9 +94,21 @@ class Decimated(Wrapper[DecimatedState]):
 
 
 def decimated(solver: Solver, *, fraction: float = 0.05, rest: int = 5) -> Decimated:
-    """Decimate any message-passing solver: `decimated(s4p(flip(5)))`.
+    """Fix the surest variables of any message-passing solver, a few at a time.
 
-    fraction: of the variables, fixed at a time. rest: steps between, for messages to follow.
+    Args:
+        solver: What is decimated.
+        fraction: Share of the variables that is fixed at a time.
+        rest: Steps between, for messages to follow.
+
+    Returns:
+        The solver, decimated.
+
+    Examples:
+        >>> from vitrail.solvers import s4p
+        >>> from vitrail.updates import flip
+        >>> decimated(s4p(flip(5)), fraction=0.1).rest
+        5
     """
     if not 0 < fraction <= 1:
         raise ValueError(f"fraction must be above 0 and at most 1, got {fraction}")

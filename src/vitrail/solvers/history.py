@@ -11,17 +11,22 @@ from torch import Tensor
 
 @dataclass
 class History:
-    """One growing column per quantity; `history["accuracy"]` is (steps, P).
+    """What happened at each step: one growing column per quantity.
 
-    accuracy and best: share of satisfied weight of the decoded and of the best configuration;
-    residual: largest message change (probability); entropy: mean of the marginals, bits;
-    evaluations: factor evaluations so far, (steps,), by messages and searches; looks at decoded
-    configurations and candidates are not counted. Solvers may add columns of their own.
+    `history["accuracy"]` is a tensor (steps, P); `len(history)` counts steps. The columns of every
+    run are:
 
-    Rows stay where they were made until somebody looks: a column is read on the CPU.
+    - accuracy and best: share of satisfied weight of the decoded and of the best configuration;
+    - residual: largest change of a message, as a probability;
+    - entropy: mean over the marginals, bits;
+    - evaluations: factor evaluations so far, (steps,), by messages and searches; looks at decoded
+      configurations and candidates are not counted.
+
+    Solvers may add columns of their own. Rows stay where they were made until somebody looks: a
+    column is read on the CPU.
     """
 
-    columns: dict[str, list[Tensor]] = field(default_factory=dict)
+    columns: dict[str, list[Tensor]] = field(default_factory=dict)  # rows of each quantity
 
     def add(self, **values: Tensor | float) -> None:
         for name, value in values.items():

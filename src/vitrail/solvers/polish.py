@@ -151,11 +151,21 @@ def polish(
 ) -> Polish:
     """Local search that improves what others found.
 
-    flips: proposals of each unsolved problem a step. steps: until the chains are cold; a run of
-    more steps begins again. chains: from the best candidates, one per thread at a time. heat:
-    first temperature over the last one; None takes 10 for one-layer nets and 3 for others.
-    energy: what goes down while apart, see `vitrail.solvers.flip_search`; None takes what suits
-    the network. agree: spend the second half of the steps where chains differ.
+    Args:
+        flips: Proposals of each unsolved problem a step.
+        steps: Until the chains are cold; a run of more steps begins again.
+        chains: Searches side by side from the best candidates, one per thread at a time.
+        heat: First temperature over the last one; None takes 10 for one-layer nets, 3 for others.
+        energy: What goes down while apart, see `vitrail.solvers.flip_search`; None takes what suits
+            the network.
+        agree: Spend the second half of the steps where chains differ.
+
+    Returns:
+        The solver, for `run` or as the last of several stages.
+
+    Examples:
+        >>> polish(flips=5_000).chains
+        6
     """
     for name, value in (("flips", flips), ("steps", steps), ("chains", chains)):
         if value < 1:

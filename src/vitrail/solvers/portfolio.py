@@ -68,16 +68,32 @@ def portfolio(
     flips: int | None = None,
     rounds: int = 8,
 ) -> tuple[Stage, ...]:
-    """The stages for a graph, or for what is known of one, for `run_stages`.
+    """The stages that suit a graph, or what is known of one, for `run_stages`.
 
-    stages: which of them; they run in the order above, and those that do not suit the graph are
-    left out. passing: how the first stage passes messages; None is
-    `usual_passing`. update: messages of the reinforced stage; None takes the closed form for
-    perceptrons and sampled flips or counts for other networks. rate: how fast the first
-    reinforced attempt commits; None follows the crowding. flips: proposals of search and polish
-    each, for every problem; None takes 1,000,000 for perceptrons, 200,000 for other networks of
-    this package's layers and 20,000 for anything else. rounds: steps they are cut into, between
-    which budgets and Ctrl-C are looked at.
+    Args:
+        graph: The problems, or their `Shape`: what the choices look at.
+        stages: Which of "sbp", "search", "reinforced", "s4p" and "polish"; they run in this order,
+            and those that do not suit the graph are left out.
+        passing: How the first stage passes messages; None is `usual_passing`.
+        update: Messages of the reinforced stage; None takes the closed form for perceptrons and
+            sampled flips or counts for other networks.
+        rate: How fast the first reinforced attempt commits; None follows the crowding.
+        attempts: Tries of the reinforced stage, each slower than the one before.
+        flips: Proposals of search and polish each, for every problem; None takes 1,000,000 for
+            perceptrons, 200,000 for other networks of this package's layers and 20,000 for anything
+            else.
+        rounds: Steps they are cut into, between which budgets and Ctrl-C are looked at.
+
+    Returns:
+        The stages in order.
+
+    Examples:
+        >>> from vitrail import factor_graph, perceptron
+        >>> from vitrail.data import glass
+        >>> data = glass(5, 11, seed=0)
+        >>> graph = factor_graph(perceptron(data.inputs, data.labels))
+        >>> [stage.name for stage in portfolio(graph)]
+        ['sbp', 'search', 'reinforced', 's4p', 'polish']
     """
     unknown = [name for name in stages if name not in NAMES]
     if unknown or not stages:
@@ -109,10 +125,10 @@ def portfolio(
 class Passing:
     """Plain message passing: every factor `epochs` times, all at once or in batches."""
 
-    update: Update
+    update: Update  # how messages are computed
     damping: float  # share of the old message that is kept
     batch: int | None  # factors a step; None is all of them
-    epochs: int
+    epochs: int  # how often every factor is updated
 
     def steps(self, num_factors: int) -> int:
         """Steps in which every one of so many factors is updated `epochs` times."""
@@ -124,10 +140,21 @@ class Passing:
 
 
 def usual_passing(num_factors: int, cheap_flips: bool) -> Passing:
-    """What suits problems of so many factors.
+    """The plain message passing that suits problems of so many factors.
 
     Messages of many factors at once overshoot, so they pass in batches. Flips are sampled where
     they cost O(1), else counts, which are noisier: of many factors they take smaller steps.
+
+    Args:
+        num_factors: Factors of the largest problem.
+        cheap_flips: Whether a flip costs O(1), as `Factors.cheap_flips` says.
+
+    Returns:
+        The update, damping, batch and epochs.
+
+    Examples:
+        >>> usual_passing(100, cheap_flips=True).update.samples
+        5
     """
     if num_factors > MANY_FACTORS:
         counted = Passing(counting(128, least_hits=LEAST_HITS), 0.95, 128, 1)

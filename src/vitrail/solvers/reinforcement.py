@@ -64,19 +64,35 @@ Share = Linear | Exponential
 
 
 def linear(rate: float = 0.001, most: float = MOST) -> Linear:
-    """A share that grows by `rate` a step.
+    """A share of the belief that grows by `rate` a step.
 
-    >>> linear(0.01)(torch.tensor([0, 25]))
-    tensor([0.0000, 0.2500], dtype=torch.float64)
+    Args:
+        rate: Growth a step.
+        most: Where it stops.
+
+    Returns:
+        The share, for `reinforced`.
+
+    Examples:
+        >>> linear(0.01)(torch.tensor([0, 25]))
+        tensor([0.0000, 0.2500], dtype=torch.float64)
     """
     return Linear(_checked("rate", rate), _checked("most", most))
 
 
 def exponential(rate: float = 0.001, most: float = MOST) -> Exponential:
-    """A share whose distance from one shrinks by `rate` a step.
+    """A share of the belief whose distance from one shrinks by `rate` a step.
 
-    >>> exponential(0.5)(torch.tensor([1, 2]))
-    tensor([0.5000, 0.7500], dtype=torch.float64)
+    Args:
+        rate: Part of the distance that is taken a step.
+        most: Where it stops.
+
+    Returns:
+        The share, for `reinforced`.
+
+    Examples:
+        >>> exponential(0.5)(torch.tensor([1, 2]))
+        tensor([0.5000, 0.7500], dtype=torch.float64)
     """
     return Exponential(_checked("rate", rate), _checked("most", most))
 
@@ -156,11 +172,25 @@ def reinforced(
     slower: float = 2.0,
     patience: int = 20,
 ) -> Reinforced:
-    """Reinforce any message-passing solver: `reinforced(belief_propagation(closed_form()))`.
+    """Feed the beliefs of any message-passing solver back to it, so that they commit.
 
-    share: by epoch; None is `linear(0.001)`, about 700 epochs on hard random problems.
-    attempts: tries a problem has, each `slower` times as slow as the one before; surveys can be
-    reinforced but not restarted, so they take attempts=1.
+    Args:
+        solver: What is reinforced.
+        share: Of the belief, by epoch; None is `linear(0.001)`, about 700 epochs on hard random
+            problems.
+        attempts: Tries a problem has; surveys can be reinforced but not restarted, so they take 1.
+        slower: How many times as slow each attempt is as the one before.
+        patience: Epochs after which an attempt has failed whose share has stopped growing.
+
+    Returns:
+        The solver, reinforced.
+
+    Examples:
+        >>> from vitrail.solvers import belief_propagation
+        >>> from vitrail.updates import closed_form
+        >>> solver = reinforced(belief_propagation(closed_form()), linear(0.01), attempts=2)
+        >>> solver.attempts
+        2
     """
     if attempts < 1:
         raise ValueError(f"attempts must be at least 1, got {attempts}")

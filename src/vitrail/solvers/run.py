@@ -33,18 +33,18 @@ StateT = TypeVar("StateT")
 
 @dataclass(frozen=True)
 class Solution(Generic[StateT]):
-    """What a run found. `weights` is the last decoded configuration, `best` the best ever seen."""
+    """What a run found, for V variables and P problems."""
 
-    weights: Tensor  # (V,) bool
-    best: Tensor  # (V,) bool
+    weights: Tensor  # (V,) bool, the last decoded configuration
+    best: Tensor  # (V,) bool, the best configuration ever seen
     marginals: Tensor  # (V,) float64, P(w = 1)
     accuracy: Tensor  # (P,) float64, of `weights`
     best_accuracy: Tensor  # (P,) float64, of `best`
     status: tuple[Status, ...]  # one per problem
-    history: History
-    steps: int
+    history: History  # what happened at each step
+    steps: int  # how many were taken
     evaluations: int  # of factors, by messages and searches; looks at candidates are not counted
-    seconds: float
+    seconds: float  # by the clock
     state: StateT  # to go on from, or to read messages out of
 
     @property
@@ -86,19 +86,39 @@ def run(
 ) -> Solution[StateT]:
     """Run a solver on a graph.
 
-    max_steps: a step updates all factors, or one batch of them.
-    max_evaluations: budget of factor evaluations by messages and searches. Scoring what was decoded
-    (every candidate on every factor, each `score_every` steps) and decoding for a start are not
-    counted: messages and flips are what solvers differ in, and looks can be made rarer.
-    max_seconds: opt-in, machine dependent.
-    tolerance: messages that move less (as probabilities) for a whole epoch have converged.
-    score_every: decode and score every so many steps (and at the last).
-    state: start from this state instead of `solver.init`; the run may write into it.
-    after: an earlier solution of the same graph: its solved problems stay as they are, and its
-    best configurations are kept unless beaten.
-    checkpoint: a file to save to every `checkpoint_every` steps; if it exists, the run goes on
-    from it and ends exactly as if it had never stopped.
-    progress: True shows a bar on a terminal.
+    Args:
+        solver: What takes the steps, e.g. `belief_propagation(flip())`.
+        graph: One problem or several.
+        seed: Same number, same result.
+        max_steps: A step updates all factors, or one batch of them.
+        max_evaluations: Budget of factor evaluations by messages and searches. Scoring what was
+            decoded (every candidate on every factor, each `score_every` steps) and decoding for a
+            start are not counted: messages and flips are what solvers differ in, and looks can be
+            made rarer.
+        max_seconds: Limit by the clock; what is found then depends on the machine.
+        tolerance: Messages that move less (as probabilities) for a whole epoch have converged.
+        score_every: Decode and score every so many steps (and at the last).
+        state: Start from this state instead of `solver.init`; the run may write into it.
+        after: An earlier solution of the same graph: its solved problems stay as they are, and its
+            best configurations are kept unless beaten.
+        checkpoint: A file to save to; if it exists, the run goes on from it and ends exactly as if
+            it had never stopped.
+        checkpoint_every: Steps between two saves.
+        progress: True shows a bar on a terminal.
+        on_step: Called after every step with its number, the feedback it was given and its info.
+
+    Returns:
+        The last and the best configuration, marginals, history and how each problem ended.
+
+    Examples:
+        >>> from vitrail import belief_propagation, factor_graph, perceptron
+        >>> from vitrail.data import glass
+        >>> from vitrail.updates import flip
+        >>> data = glass(5, 11, seed=0)
+        >>> graph = factor_graph(perceptron(data.inputs, data.labels))
+        >>> solution = run(belief_propagation(flip(50), damping=0.5), graph, seed=1)
+        >>> str(solution.status[0])
+        'solved'
     """
     if max_steps < 0:
         raise ValueError(f"max_steps must be at least 0, got {max_steps}")

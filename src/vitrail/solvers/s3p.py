@@ -75,7 +75,27 @@ def s3p(
 ) -> S3P:
     """Survey propagation with exact variable→factor surveys; small problems only.
 
-    The settings are those of `s4p`; survey_samples are the draws of the factor side.
+    Args:
+        update: Inner messages, any that takes cavities; its smoothing is set to 0.
+        survey_samples: Draws from surveys for each factor.
+        bins: Bins of a survey's histogram over [0, 1].
+        damping: Share of the old survey that is kept, a number or a `Damping`.
+        batch: Factors updated a step in each problem; None updates all.
+        split: A value goes to the nearest bin ("round") or is shared by its neighbours ("linear").
+        hard_ends: Whether bins 0 and 1 are certainties; None says yes for exact inner messages and
+            reads them as 0.001 and 0.999 for sampled ones.
+        prior_scale: Spread of the random prior (log-odds) that breaks symmetry; 0 for none.
+        store: "fixed16" keeps 16-bit masses, half the memory of "float32".
+        watch: Variables whose survey is kept at every step, `history["survey"]` (steps, W, B).
+        memory: Bytes of scratch held at a time.
+
+    Returns:
+        The solver, for `run`.
+
+    Examples:
+        >>> from vitrail.updates import exact
+        >>> s3p(exact(), bins=101).settings.survey_samples
+        100
     """
     settings = checked_settings(
         update,

@@ -199,18 +199,35 @@ def s4p(
     watch: Sequence[int] = (),
     memory: int = DEFAULT_MEMORY,
 ) -> S4P:
-    """Stochastic survey propagation; the paper's is pinned(5), weighted(), feed="histogram".
+    """Stochastic survey propagation: surveys are sampled on both sides.
 
-    update: inner messages, any that takes cavities; its smoothing is set to 0.
-    damping: share of the old survey that is kept, a number or a `Damping`.
-    variable: how variable→factor surveys are drawn, `weighted()`, `tilted()` or `gaussian()`; None
-    takes tilted, and gaussian from 200 factors a variable.
-    feed: cavities from the draws themselves, or through a histogram of them as the paper has it.
-    split: a value goes to the nearest bin ("round") or is shared by its neighbours ("linear").
-    hard_ends: whether bins 0 and 1 are certainties; None says yes for exact inner messages and
-    reads them as 0.001 and 0.999 for sampled ones.
-    store: "fixed16" keeps 16-bit masses, half the memory.
-    watch: variables whose survey is kept at every step, `history["survey"]` (steps, W, B).
+    The paper's is `s4p(pinned(5), variable=weighted(), feed="histogram")`.
+
+    Args:
+        update: Inner messages, any that takes cavities; its smoothing is set to 0.
+        survey_samples: Draws from surveys for each factor.
+        bins: Bins of a survey's histogram over [0, 1].
+        damping: Share of the old survey that is kept, a number or a `Damping`.
+        batch: Factors updated a step in each problem; None updates all.
+        variable: How variable→factor surveys are drawn, `weighted()`, `tilted()` or `gaussian()` of
+            `vitrail.surveys`; None takes tilted, and gaussian from 200 factors a variable.
+        feed: Cavities from the "draws" themselves, or through a "histogram" of them as the paper
+            has it.
+        split: A value goes to the nearest bin ("round") or is shared by its neighbours ("linear").
+        hard_ends: Whether bins 0 and 1 are certainties; None says yes for exact inner messages and
+            reads them as 0.001 and 0.999 for sampled ones.
+        prior_scale: Spread of the random prior (log-odds) that breaks symmetry; 0 for none.
+        store: "fixed16" keeps 16-bit masses, half the memory of "float32".
+        watch: Variables whose survey is kept at every step, `history["survey"]` (steps, W, B).
+        memory: Bytes of scratch held at a time.
+
+    Returns:
+        The solver, for `run`.
+
+    Examples:
+        >>> from vitrail.updates import flip
+        >>> s4p(flip(5), survey_samples=50).settings.survey_samples
+        50
     """
     if feed not in ("draws", "histogram"):
         raise ValueError(f"unknown feed {feed!r}; choose 'draws' or 'histogram'")

@@ -22,13 +22,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Batches:
-    """`size` factors from every problem a step, without replacement within an epoch.
+    """Factors from every problem a step, without replacement within an epoch.
 
-    size None is flooding: every factor at every step. An epoch is every factor once; a problem
-    of M factors has ⌈M/size⌉ steps in it, so problems of different size have epochs of their own.
+    An epoch is every factor once; a problem of M factors has ⌈M/size⌉ steps in it, so problems of
+    different size have epochs of their own. A size of None is flooding: every factor at every step.
     """
 
-    size: int | None
+    size: int | None  # factors a step in each problem; None is all of them
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:

@@ -38,13 +38,26 @@ def snmp(
     batch: int | None = None,
     **survey_settings: Any,
 ) -> tuple[Stage, Stage]:
-    """The two stages of SNMP, for `run_stages`.
+    """The two stages of SNMP, for `run_stages`: messages, then surveys.
 
-    update: messages of the first stage; `inner` those inside surveys, the same if None.
-    steps: at most so many of SBP and of S4P. survey_settings go to `s4p`.
+    Problems that the messages satisfy fully stay as they are; the others go on, warm-started: each
+    survey a point mass at the last message, binned.
 
-    Problems that SBP satisfies fully stay as they are; the others go on, warm-started: each
-    survey a point mass at SBP's message, binned.
+    Args:
+        update: Messages of the first stage.
+        inner: Messages inside surveys; None is the same as `update`.
+        steps: At most so many of belief propagation and of S4P.
+        sbp_damping: Damping of the first stage.
+        batch: Factors updated a step in each problem; None updates all.
+        **survey_settings: For `s4p`.
+
+    Returns:
+        The stages of belief propagation and of S4P.
+
+    Examples:
+        >>> from vitrail.updates import flip
+        >>> [stage.name for stage in snmp(flip(5))]
+        ['sbp', 's4p']
     """
     surveys = s4p(inner or update, batch=batch, **survey_settings)
     return (

@@ -59,7 +59,7 @@ class SPState:
     means: Tensor  # (4, V) float64, sums of `log_means`; exact
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
     gamma: Tensor  # (P,) float64, weight of new surveys: one minus the damping
-    order: Order
+    order: Order  # the shuffle of the factors in force
     kind: Tensor  # () int64: which of VARIABLES the degree chose, where it was left to it
 
 

@@ -30,20 +30,15 @@ SEEDS_APART = 2**48  # stages draw from seeds this far apart, so that no two sha
 
 @dataclass(frozen=True)
 class Stage:
-    """A solver, how long it may run, and how it begins.
+    """A solver, how long it may run, and how it begins."""
 
-    start: the first state from (key, graph, solution so far); None is the solver's own init.
-    marginals: whether its beliefs are marginals of the posterior; those of a search are not, nor
-    are beliefs that commit.
-    """
-
-    name: str
-    solver: Solver[Any]
-    max_steps: int
-    start: Start | None = None
-    score_every: int = 1
-    max_evaluations: int | None = None
-    marginals: bool = True
+    name: str  # what histories and checkpoints call it
+    solver: Solver[Any]  # what takes the steps
+    max_steps: int  # steps at most
+    start: Start | None = None  # first state from (key, graph, solution so far); None is `init`
+    score_every: int = 1  # steps between two looks at what is decoded
+    max_evaluations: int | None = None  # factor evaluations at most
+    marginals: bool = True  # whether beliefs are marginals of the posterior; no search has them
 
 
 @dataclass(frozen=True)
@@ -79,9 +74,31 @@ def run_stages(
 ) -> StagedSolution:
     """Run the stages in order until every problem is solved or the budget is spent.
 
-    max_evaluations and max_seconds are for all stages together; a stage may have its own limit of
-    evaluations too. checkpoint: each stage writes to the file with its name appended, and a run
-    that was cut goes on from there. on_stage is called after every stage.
+    Args:
+        stages: What runs, each only on problems that are still unsolved.
+        graph: One problem or several.
+        seed: Same number, same result.
+        max_evaluations: For all stages together; a stage may have its own limit too.
+        max_seconds: For all stages together, by the clock.
+        tolerance: Messages that move less (as probabilities) for a whole epoch have converged.
+        checkpoint: Each stage writes to this file with its name appended, and a run that was cut
+            goes on from there.
+        checkpoint_every: Steps between two saves.
+        progress: True shows a bar on a terminal.
+        on_stage: Called after every stage with it and the solution so far.
+
+    Returns:
+        One solution of all stages.
+
+    Examples:
+        >>> from vitrail import factor_graph, perceptron
+        >>> from vitrail.data import glass
+        >>> from vitrail.solvers import snmp
+        >>> from vitrail.updates import exact
+        >>> data = glass(5, 11, seed=0)
+        >>> graph = factor_graph(perceptron(data.inputs, data.labels))
+        >>> run_stages(snmp(exact()), graph).found_by
+        ('sbp',)
     """
     names = [stage.name for stage in stages]
     if not names or len(set(names)) < len(names):

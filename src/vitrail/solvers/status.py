@@ -6,7 +6,22 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
-    """One per problem. `str(status)` is its name, `status.remedy` what to try next."""
+    """How a run ended, for one problem. `str(status)` is its name in small letters.
+
+    Attributes:
+        RUNNING: The run goes on.
+        SOLVED: Every factor is satisfied.
+        CONVERGED: Messages have settled.
+        MAX_STEPS: Messages still move after the last step.
+        CONTRADICTION: No configuration satisfies every hard factor.
+        NON_FINITE: A message became NaN or infinite.
+        BUDGET: The limit of evaluations or seconds cut the run.
+        INTERRUPTED: Stopped by hand.
+
+    Examples:
+        >>> Status.BUDGET.remedy
+        'the limit of evaluations or seconds cut the run; raise it to go on'
+    """
 
     RUNNING = 0
     SOLVED = 1
@@ -22,6 +37,7 @@ class Status(IntEnum):
 
     @property
     def remedy(self) -> str:
+        """What happened, and what to try next."""
         return _REMEDIES[self]
 
 

@@ -80,7 +80,21 @@ def steady(
 ) -> Steady:
     """Let damping follow the oscillation of a solver made with `damping=held(first)`.
 
-    low, high: bounds of the damping. cut, grow: factors of 1 − damping, the weight of new messages.
+    Args:
+        solver: What is steadied.
+        low: The least damping there may be.
+        high: The most.
+        cut: Factor of 1 − damping, the weight of new messages, where beliefs turn back.
+        grow: Its factor everywhere else.
+
+    Returns:
+        The solver, steadied.
+
+    Examples:
+        >>> from vitrail.solvers import belief_propagation, held
+        >>> from vitrail.updates import flip
+        >>> steady(belief_propagation(flip(5), damping=held(0.0))).high
+        0.99
     """
     if not 0 <= low <= high < 1:
         raise ValueError(f"damping lies between 0 <= low <= high < 1, got {low} and {high}")

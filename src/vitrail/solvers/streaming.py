@@ -40,7 +40,7 @@ class StreamState:
     beta: Tensor  # () float32, of the last step
     messages: Tensor  # (V,) float32: the sum of the last batch's
     pace: Tensor  # (P,) float32: the share of a batch's messages that is taken
-    order: Order
+    order: Order  # the shuffle of the factors in force
 
 
 @dataclass(frozen=True)
@@ -207,16 +207,24 @@ def streaming(
 ) -> Streaming:
     """Message passing for data and nets of any size: beliefs are all that is kept.
 
-    update: where messages come from, e.g. `closed_form("gaussian")` for nets of one layer; None
-    is moments, for nets of any depth.
-    batch: examples whose messages are added at once; batches: how many batches make a step.
-    beta: inverse temperature of the beliefs, a number or a function of the step: rising from 1
-    to about 3 for the posterior, to 10 or 30 for one net, as in `geometric(1, 20, steps)`.
-    step: the most of a batch's messages that is taken; 1 is the sum of belief propagation.
-    forget: 1 makes beliefs fade so that every example counts about once; 0 adds up all epochs.
-    first: spread of the random start, log-odds; more for few examples.
+    Args:
+        update: Where messages come from, e.g. `closed_form("gaussian")` for nets of one layer; None
+            is moments, for nets of any depth.
+        batch: Examples whose messages are added at once.
+        batches: How many batches make a step.
+        beta: Inverse temperature of the beliefs, a number or a function of the step: rising from 1
+            to about 3 for the posterior, to 10 or 30 for one net, as in `geometric(1, 20, steps)`.
+        step: The most of a batch's messages that is taken; 1 is the sum of belief propagation.
+        forget: 1 makes beliefs fade so that every example counts about once; 0 adds up all epochs.
+        first: Spread of the random start, log-odds; more for few examples.
 
-    >>> solver = streaming(beta=geometric(1.0, 20.0, steps=600))      # doctest: +SKIP
+    Returns:
+        The solver, for `run`.
+
+    Examples:
+        >>> from vitrail.solvers import geometric
+        >>> streaming(beta=geometric(1.0, 20.0, steps=600)).batch
+        128
     """
     for name, value in (("batch", batch), ("batches", batches)):
         if value < 1:
