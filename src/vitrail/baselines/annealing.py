@@ -93,12 +93,22 @@ def annealing(
 ) -> Annealing:
     """Simulated annealing of any graph; fastest on nets of this package's layers.
 
-    flips: proposals of each problem, all chains together. chains: independent, one per thread at a
-    time. energy: `errors()` or `ramp()` of `vitrail.solvers.flip_search`, with their temperatures;
-    None takes a ramp for one-layer nets and errors for the rest.
-
-    Cost: an evaluation of every factor per flip, incremental where a kernel follows it. The best
+    A flip costs an evaluation of every factor, incremental where a kernel follows it. The best
     temperatures differ from task to task: settle them by a small search.
+
+    Args:
+        flips: Proposals of each problem, all chains together.
+        chains: Independent searches, one per thread at a time.
+        steps: Steps of the run that the flips are cut into.
+        energy: `errors()` or `ramp()` of `vitrail.solvers.flip_search`, with their temperatures;
+            None takes a ramp for one-layer nets and errors for the rest.
+
+    Returns:
+        The solver, for `run`.
+
+    Examples:
+        >>> annealing(flips=50_000).chains
+        2
     """
     for name, value in (("flips", flips), ("chains", chains), ("steps", steps)):
         if value < 1:

@@ -110,10 +110,20 @@ def bayesbinn(
 ) -> BayesBiNN:
     """BayesBiNN for any net of `vitrail.nn`, run like any solver.
 
-    lr: step of the natural gradient, a number or a function of the step.
-    temperature: of the relaxation of samples; low is nearer to bits, with noisier gradients.
-    samples: relaxed configurations a step; evidence: how much each example counts against the
-    prior. batch, loss: as in `straight_through`.
+    Args:
+        lr: Step of the natural gradient, a number or a function of the step.
+        temperature: Of the relaxation of samples; low is nearer to bits, with noisier gradients.
+        samples: Relaxed configurations a step.
+        evidence: How much each example counts against the prior.
+        batch: Examples a step in each problem; None takes all.
+        loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
+
+    Returns:
+        The solver, for `run`.
+
+    Examples:
+        >>> bayesbinn(lr=0.001).samples
+        1
     """
     checked_choice("loss", loss, Loss)
     return BayesBiNN(

@@ -89,9 +89,19 @@ def bop(
 ) -> Bop:
     """Bop for any net of `vitrail.nn`, run like any solver.
 
-    adaptivity: weight of the new gradient in its running mean, a number or a function of the step.
-    threshold: how large the mean must be for a flip; 0 flips at every disagreement.
-    batch, loss: as in `straight_through`.
+    Args:
+        adaptivity: Weight of the new gradient in its running mean, a number or a function of the
+            step.
+        threshold: How large the mean must be for a flip; 0 flips at every disagreement.
+        batch: Examples a step in each problem; None takes all.
+        loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
+
+    Returns:
+        The solver, for `run`.
+
+    Examples:
+        >>> bop(threshold=1e-4).adaptivity
+        0.01
     """
     checked_choice("loss", loss, Loss)
     if threshold < 0:

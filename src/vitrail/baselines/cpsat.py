@@ -25,14 +25,15 @@ from vitrail.solvers import Feedback, Info, Solver
 class Proof:
     """What CP-SAT found for one problem, and what it could rule out."""
 
-    weights: Tensor  # (N,) bool
+    weights: Tensor  # (N,) bool, the best found
     satisfied: int  # examples, each counted as often as its weight says
     bound: int  # no configuration satisfies more
-    examples: int
+    examples: int  # how many there are, counted by their weights
     cut_by_seconds: bool  # the clock stopped it, so that another machine may find otherwise
 
     @property
     def optimal(self) -> bool:
+        """Whether what was found reaches the bound."""
         return self.satisfied == self.bound
 
 
@@ -55,8 +56,24 @@ def prove(
 ) -> list[Proof]:
     """The best weights and a proven bound for each problem of a graph of linear threshold units.
 
-    effort: limit in CP-SAT's deterministic time, which is about seconds and repeatable; None for
-    no limit. seconds: limit by the clock, opt-in because results then depend on the machine.
+    Args:
+        graph: Perceptrons; ortools must be installed.
+        effort: Limit in CP-SAT's deterministic time, which is about seconds and repeatable; None
+            for no limit.
+        seconds: Limit by the clock; results then depend on the machine.
+        workers: Threads of CP-SAT.
+        seed: Same number, same result.
+
+    Returns:
+        What was found and ruled out, for each problem.
+
+    Examples:
+        >>> from vitrail import factor_graph, perceptron
+        >>> from vitrail.data import glass
+        >>> data = glass(5, 7, seed=0)
+        >>> proof = prove(factor_graph(perceptron(data.inputs, data.labels)))[0]  # doctest: +SKIP
+        >>> proof.satisfied, proof.bound  # doctest: +SKIP
+        (5, 5)
     """
     limits = Limits(effort, seconds, workers)
     return [_prove(problem, limits, seed) for problem in _linear(graph)]
@@ -155,5 +172,18 @@ class CPSAT(Solver[CPSATState]):
 
 
 def cpsat(*, effort: float | None = 60.0, seconds: float | None = None, workers: int = 2) -> CPSAT:
-    """CP-SAT on one-layer nets, each problem within the limits that `prove` explains."""
+    """CP-SAT on one-layer nets, each problem within the limits that `prove` explains.
+
+    Args:
+        effort: Limit in CP-SAT's deterministic time; None for no limit.
+        seconds: Limit by the clock.
+        workers: Threads of CP-SAT.
+
+    Returns:
+        The solver, for `run`; its one step does everything.
+
+    Examples:
+        >>> cpsat(effort=5.0).limits.workers
+        2
+    """
     return CPSAT(Limits(effort, seconds, workers))

@@ -104,10 +104,19 @@ def straight_through(
 ) -> StraightThrough:
     """Straight-through gradient descent for any net of `vitrail.nn`, run like any solver.
 
-    optimiser: "adam", or "sgd" with `momentum`; the paper has "sgd" with lr 0.1.
-    lr: step length, a number or a function of the step.
-    batch: examples a step in each problem; None takes all.
-    loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
+    Args:
+        optimiser: "adam", or "sgd" with `momentum`; the paper has "sgd" with lr 0.1.
+        lr: Step length, a number or a function of the step.
+        batch: Examples a step in each problem; None takes all.
+        loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
+        momentum: Of "sgd".
+
+    Returns:
+        The solver, for `run`.
+
+    Examples:
+        >>> straight_through("sgd", lr=0.1).optimiser
+        'sgd'
     """
     checked_choice("optimiser", optimiser, Optimiser)
     checked_choice("loss", loss, Loss)

@@ -9,19 +9,53 @@ from vitrail.data.dataset import Coding
 
 
 def low_value(coding: Coding) -> int:
-    """What a zero bit stands for: −1 bipolar, 0 binary. A one bit is always +1."""
+    """What a zero bit stands for; a one bit is always +1.
+
+    Args:
+        coding: "bipolar" or "binary".
+
+    Returns:
+        −1 or 0.
+
+    Examples:
+        >>> low_value("bipolar")
+        -1
+    """
     if coding not in ("bipolar", "binary"):
         raise ValueError(f"unknown coding {coding!r}; choose 'bipolar' (±1) or 'binary' (0/1)")
     return -1 if coding == "bipolar" else 0
 
 
 def values(bits: Tensor, low: int) -> Tensor:
-    """Bits as the numbers a layer multiplies by, float32: sums below 2²⁴ stay exact."""
+    """Bits as the numbers a layer multiplies by, float32: sums below 2²⁴ stay exact.
+
+    Args:
+        bits: Any shape, bool.
+        low: What a zero bit stands for.
+
+    Returns:
+        `low` and 1, in the same shape.
+
+    Examples:
+        >>> values(torch.tensor([True, False]), low=-1)
+        tensor([ 1., -1.])
+    """
     return bits.to(torch.float32) * (1 - low) + low
 
 
 def checked_inputs(inputs: Tensor) -> Tensor:
-    """Inputs in {−1, 0, 1} as int8, or an error that names the first stranger."""
+    """Inputs as int8, or an error that names the first value that is not −1, 0 or 1.
+
+    Args:
+        inputs: Any shape and type of number.
+
+    Returns:
+        The same numbers, int8.
+
+    Examples:
+        >>> checked_inputs(torch.tensor([1.0, -1.0])).dtype
+        torch.int8
+    """
     inputs = torch.as_tensor(inputs)
     if inputs.ndim == 0 or inputs.shape[0] == 0:
         raise ValueError("there are no examples; pass at least one row of inputs")

@@ -19,7 +19,12 @@ from vitrail.nn.nodes import Conv, Linear, Node, Shape, Step, Weighted, step
 
 
 class BinaryLayer(nn.Module):
-    """A layer with bits: latent real weights, their sign counts."""
+    """A layer with bits: latent real weights, their sign counts.
+
+    Args:
+        shape: Of the weights.
+        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+    """
 
     def __init__(self, shape: Shape, coding: Coding) -> None:
         super().__init__()
@@ -38,7 +43,17 @@ class BinaryLayer(nn.Module):
 
 
 class BinaryLinear(BinaryLayer):
-    """h_o = Σ_i w_oi·x_i, no bias. Weights in the order (out, in)."""
+    """A linear layer without bias: h_o = Σ_i w_oi·x_i. Weights in the order (out, in).
+
+    Args:
+        in_features: Inputs of each unit.
+        out_features: Units.
+        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+
+    Examples:
+        >>> BinaryLinear(3, 2)(torch.ones(4, 3)).shape
+        torch.Size([4, 2])
+    """
 
     def __init__(self, in_features: int, out_features: int, coding: Coding = "bipolar") -> None:
         super().__init__((out_features, in_features), coding)
@@ -93,7 +108,20 @@ class _BinaryConv(BinaryLayer):
 
 
 class BinaryConv1d(_BinaryConv):
-    """1-D convolution without bias; zero padding. Weights in the order (out, in, step in time)."""
+    """1-D convolution without bias; zero padding. Weights in the order (out, in, step in time).
+
+    Args:
+        in_channels: Channels of the inputs.
+        out_channels: Channels of the outputs.
+        kernel_size: One number, or one for each axis.
+        stride: One number, or one for each axis.
+        padding: Zeros on each side: one number, or one for each axis.
+        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+
+    Examples:
+        >>> BinaryConv1d(1, 4, kernel_size=5, stride=2)(torch.ones(8, 1, 25)).shape
+        torch.Size([8, 4, 11])
+    """
 
     rank = 1
 
@@ -102,7 +130,20 @@ class BinaryConv1d(_BinaryConv):
 
 
 class BinaryConv2d(_BinaryConv):
-    """2-D convolution without bias; zero padding. Weights in the order (out, in, row, column)."""
+    """2-D convolution without bias; zero padding. Weights in the order (out, in, row, column).
+
+    Args:
+        in_channels: Channels of the inputs.
+        out_channels: Channels of the outputs.
+        kernel_size: One number, or one for each axis.
+        stride: One number, or one for each axis.
+        padding: Zeros on each side: one number, or one for each axis.
+        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+
+    Examples:
+        >>> BinaryConv2d(1, 3, kernel_size=3, stride=2)(torch.ones(8, 1, 14, 14)).shape
+        torch.Size([8, 3, 6, 6])
+    """
 
     rank = 2
 
@@ -135,12 +176,28 @@ class Activation(nn.Module):
 
 
 class Sign(Activation):
-    """+1 where x > 0, −1 elsewhere."""
+    """+1 where x > 0, −1 elsewhere.
+
+    Args:
+        window: How far from zero gradients pass; message passing does not use it.
+
+    Examples:
+        >>> Sign()(torch.tensor([2.0, 0.0, -1.0]))
+        tensor([ 1., -1., -1.])
+    """
 
     low = -1
 
 
 class Threshold(Activation):
-    """1 where x > 0, 0 elsewhere."""
+    """1 where x > 0, 0 elsewhere.
+
+    Args:
+        window: How far from zero gradients pass; message passing does not use it.
+
+    Examples:
+        >>> Threshold()(torch.tensor([2.0, 0.0, -1.0]))
+        tensor([1., 0., 0.])
+    """
 
     low = 0

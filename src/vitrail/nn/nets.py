@@ -15,7 +15,22 @@ from vitrail.nn.layers import BinaryConv2d, BinaryLinear, Sign, Threshold
 def mlp(
     num_inputs: int, hidden: Sequence[int] = (), num_outputs: int = 1, coding: Coding = "bipolar"
 ) -> nn.Sequential:
-    """Linear layers with sign between them; the last one gives the margin."""
+    """Linear layers with sign between them; the last one gives the margin.
+
+    Args:
+        num_inputs: Inputs of an example.
+        hidden: Units of each hidden layer.
+        num_outputs: 1 for two classes, else an output a class.
+        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+
+    Returns:
+        The net, an ordinary torch module.
+
+    Examples:
+        >>> from vitrail.nn import num_weights
+        >>> num_weights(mlp(10, hidden=(4,)))
+        44
+    """
     sizes = [num_inputs, *hidden, num_outputs]
     if min(sizes) < 1:
         raise ValueError(f"every layer needs at least one unit, got sizes {sizes}")
@@ -26,17 +41,46 @@ def mlp(
 
 
 def paper_linear() -> nn.Sequential:
-    """196 weights: one unit on 14×14 pixels, flattened."""
+    """The paper's linear net, 196 weights: one unit on 14×14 pixels, flattened.
+
+    Returns:
+        The net, an ordinary torch module.
+
+    Examples:
+        >>> from vitrail.nn import num_weights
+        >>> num_weights(paper_linear())
+        196
+    """
     return mlp(196)
 
 
 def paper_mlp() -> nn.Sequential:
-    """394 weights: 196·2 + 2, sign hidden units."""
+    """The paper's multilayer perceptron, 394 weights: 196·2 + 2, sign hidden units.
+
+    Returns:
+        The net, an ordinary torch module.
+
+    Examples:
+        >>> from vitrail.nn import num_weights
+        >>> num_weights(paper_mlp())
+        394
+    """
     return mlp(196, hidden=(2,))
 
 
 def paper_conv() -> nn.Sequential:
-    """89 weights on images (1, 14, 14): two strided convolutions with thresholds, one unit."""
+    """The paper's convolutional net, 89 weights on images (1, 14, 14).
+
+    Two strided convolutions with thresholds, then one unit.
+
+    Returns:
+        The net, an ordinary torch module.
+
+    Examples:
+        >>> from vitrail.nn import num_weights
+        >>> num_weights(paper_conv())
+        89
+    """
     return nn.Sequential(
         BinaryConv2d(1, 3, 3, stride=2),
         Threshold(window=sqrt(9)),

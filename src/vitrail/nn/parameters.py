@@ -25,17 +25,53 @@ def bit_parameters(module: nn.Module) -> list[nn.Parameter]:
 
 
 def num_weights(module: nn.Module) -> int:
-    """How many bits a network has."""
+    """How many bits a network has.
+
+    Args:
+        module: Any torch module.
+
+    Returns:
+        The number A of its bits.
+
+    Examples:
+        >>> num_weights(nn.Linear(3, 2, bias=False))
+        6
+    """
     return sum(parameter.numel() for parameter in bit_parameters(module))
 
 
 def get_bits(module: nn.Module) -> Tensor:
-    """The network's weights as bits, (A,) bool: a parameter above zero is a one."""
+    """The network's weights as bits: a parameter above zero is a one.
+
+    Args:
+        module: Any torch module.
+
+    Returns:
+        The bits (A,) bool, layer after layer.
+
+    Examples:
+        >>> from vitrail.nn import mlp
+        >>> get_bits(mlp(3)).shape
+        torch.Size([3])
+    """
     return torch.cat([part.detach().flatten() for part in bit_parameters(module)]) > 0
 
 
 def set_bits(module: nn.Module, bits: Tensor) -> nn.Module:
-    """Write bits (A,) into the parameters as ±1, so that `module(x)` uses them; returns it."""
+    """Write bits into the parameters as ±1, so that `module(x)` uses them.
+
+    Args:
+        module: Any torch module; it is changed.
+        bits: What to write, (A,) bool, e.g. the `best` of a solution.
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> from vitrail.nn import mlp
+        >>> get_bits(set_bits(mlp(3), torch.tensor([True, False, True])))
+        tensor([ True, False,  True])
+    """
     parameters = bit_parameters(module)
     sizes = [parameter.numel() for parameter in parameters]
     if bits.shape != (sum(sizes),):

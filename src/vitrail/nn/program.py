@@ -26,18 +26,14 @@ MAX_NODES = 1024  # in a file
 
 @dataclass(frozen=True)
 class Shallow:
-    """A net of linear layers with at most one between inputs and outputs: flips cost O(1).
+    """A net of linear layers with at most one between inputs and outputs: flips cost O(1)."""
 
-    low_hidden, low_output: what a zero bit of each layer stands for; low_active: what an inactive
-    hidden unit does. num_hidden 0 is no hidden layer.
-    """
-
-    num_inputs: int
-    num_hidden: int
-    num_outputs: int
-    low_hidden: int
-    low_output: int
-    low_active: int
+    num_inputs: int  # of an example
+    num_hidden: int  # units between; 0 is no hidden layer
+    num_outputs: int  # 1 for two classes, else one a class
+    low_hidden: int  # what a zero bit of the hidden layer stands for
+    low_output: int  # what a zero bit of the last layer stands for
+    low_active: int  # what an inactive hidden unit gives
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +43,8 @@ class Program:
     Bits belong to the parts in order. Two programs are equal when their fingerprints are.
     """
 
-    input_shape: Shape
-    nodes: tuple[Node, ...]
+    input_shape: Shape  # of one example
+    nodes: tuple[Node, ...]  # the parts in the order of evaluation
 
     def __post_init__(self) -> None:
         if self.num_bits == 0:
@@ -66,14 +62,17 @@ class Program:
 
     @cached_property
     def num_bits(self) -> int:
+        """How many bits the parts own."""
         return sum(node.num_bits for node in self.nodes)
 
     @property
     def num_inputs(self) -> int:
+        """How many numbers an example has."""
         return math.prod(self.input_shape)
 
     @cached_property
     def num_outputs(self) -> int:
+        """How many numbers the last part gives."""
         return math.prod(self.shapes[-1])
 
     @property
@@ -171,7 +170,20 @@ class Program:
 
 
 def linear_program(num_inputs: int, low: int, num_outputs: int = 1) -> Program:
-    """One linear layer; `low` is what a zero bit stands for."""
+    """One linear layer.
+
+    Args:
+        num_inputs: Inputs of an example.
+        low: What a zero bit stands for, −1 or 0.
+        num_outputs: 1 for two classes, else an output a class.
+
+    Returns:
+        The program.
+
+    Examples:
+        >>> linear_program(5, low=-1).num_bits
+        5
+    """
     return Program((num_inputs,), (Linear(low, num_inputs, num_outputs),))
 
 
@@ -196,6 +208,18 @@ def program_of(module: nn.Module | Program, input_shape: torch.Size | Shape) -> 
     biases of `nn.Linear` and `nn.Conv` layers do, read as ±1. Every other parameter and buffer is
     a constant. The module is copied and put into eval mode: dropout passes everything, batch
     norm uses what it has learned.
+
+    Args:
+        module: Any torch module; a program stays as it is.
+        input_shape: Of one example, without the batch.
+
+    Returns:
+        The program.
+
+    Examples:
+        >>> from vitrail.nn import mlp
+        >>> program_of(mlp(10, hidden=(4,)), (10,)).hidden
+        (4,)
     """
     if isinstance(module, Program):
         if tuple(input_shape) != module.input_shape:
