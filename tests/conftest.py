@@ -1,5 +1,10 @@
 """What every test runs under: one torch thread per worker, repeatable Hypothesis examples."""
 
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import settings
@@ -17,3 +22,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium without a window, driven by Playwright; skipped where either is missing."""
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("Chromium is not installed; apt install chromium")
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # it cannot be used by root
+    with driver.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=sandbox)
+        yield started
+        started.close()
