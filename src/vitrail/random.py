@@ -42,6 +42,7 @@ class Stream(IntEnum):
     BRANCH = 6
     SEARCH = 7
     CAVITY = 8
+    CHAIN = 9
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,38 @@
+"""Bits of many rows side by side in 64-bit words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+WORD = 64
+Words = NDArray[np.uint64]
+
+
+@intrinsic
+def popcount(_context: Any, _word: Any) -> Any:
+    """How many bits of a word are set."""
+
+    def build(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), build
+
+
+def packed(bits: NDArray[Any]) -> Words:
+    """(…, n) of 0 and 1 → (…, ⌈n/64⌉) words, the first bit of a word lowest; the rest is 0."""
+    *lead, count = bits.shape
+    width = max(1, -(-count // WORD))
+    room = np.zeros((*lead, width * WORD), np.uint8)
+    room[..., :count] = bits
+    return np.packbits(room, axis=-1, bitorder="little").view(np.uint64).reshape(*lead, width)
+
+
+def planes(values: NDArray[np.int64], count: int) -> Words:
+    """Whole numbers (n,) in two's complement of `count` digits: (words, count), n a full word."""
+    digits = (values[None] >> np.arange(count)[:, None]) & 1
+    return np.ascontiguousarray(packed(digits.astype(np.uint8)).T)

@@ -1,0 +1,174 @@
+"""Metropolis chains of nets with one hidden layer and one output: what they do, and who does it.
+
+`plain_chain` defines them in plain torch for any net with one output; `Chains` runs many with the
+compiled kernel, whose steps are the same. Chains sample exp(−beta·E)·prior, E the weight of the
+examples that a network gets wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitrail.nn import Program
+from vitrail.random import Key, Stream, bernoulli, philox
+from vitrail.solvers.interrupts import interrupts_wait
+
+EVEN = 32768  # of 65536: a fair coin
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The examples of one net."""
+
+    inputs: Tensor  # (F, I) int8 of 0/1
+    labels: Tensor  # (F,) int64 of 0/1
+    weight: Tensor  # (F,) float64
+
+
+def packable(program: Program) -> bool:
+    """Whether the compiled chains know the net: ±1 weights, one ±1 hidden layer, one output."""
+    net = program.shallow
+    if net is None or net.num_hidden == 0 or net.num_outputs != 1:
+        return False
+    return (net.low_hidden, net.low_output, net.low_active) == (-1, -1, -1)
+
+
+def random_starts(key: Key, chains: int, nets: int, num_bits: int) -> Tensor:
+    """Configurations (chains, nets, bits) of fair coins."""
+    fair = torch.full((chains, nets, num_bits), EVEN, dtype=torch.int32)
+    net, chain = torch.arange(nets)[None], torch.arange(chains)[:, None]
+    return bernoulli(key.of(Stream.PRIOR), net, chain, fair)
+
+
+def plain_chain(
+    key: Key,
+    program: Program,
+    sample: Sample,
+    bits: Tensor,
+    proposals: int,
+    betas: tuple[float, float],
+    *,
+    partner: Tensor,
+    swaps: float = 0.0,
+    prior: Tensor | None = None,
+    chain: int = 0,
+    net: int = 0,
+    first: int = 0,
+) -> Tensor:
+    """The last of `proposals` states that begin at bits (A,); every energy is counted anew.
+
+    beta goes from the first of `betas` towards the second. partner (I,): the input whose weight
+    takes part in an exchange, −1 for none; swaps: the share of exchanges among proposals. prior
+    (A,): log-odds. first: number of the first proposal, where a chain goes on.
+    """
+    weights = program.num_inputs * (program.num_bits // (program.num_inputs + 1))
+
+    def energy(state: Tensor) -> float:
+        out = program.evaluate(state[None, None], sample.inputs[:, None].to(torch.float32))
+        wrong = (out.reshape(-1) > 0) != (sample.labels == 1)
+        return float((sample.weight * wrong).sum())
+
+    bits, now = bits.clone(), energy(bits)
+    for step in range(proposals):
+        at = torch.tensor(first + step)
+        which, coin, kind = _words(key, at, chain, net)
+        place = (which * program.num_bits) >> 32
+        flipped = [place]
+        if place < weights and kind < int(swaps * 2**32):
+            neighbour = int(partner[place % program.num_inputs])
+            flipped.append(place - place % program.num_inputs + neighbour)
+            if neighbour < 0 or bits[flipped[0]] == bits[flipped[1]]:
+                continue
+        state = bits.clone()
+        state[flipped] = ~state[flipped]
+        after = energy(state)
+        beta = betas[0] + (betas[1] - betas[0]) * step / proposals
+        gain = 0.0 if prior is None else float((prior * (state.double() - bits.double())).sum())
+        change = beta * (after - now) - gain
+        if change <= 0 or -change > math.log((coin + 0.5) / 2**32):
+            bits, now = state, after
+    return bits
+
+
+def _words(key: Key, proposal: Tensor, chain: int, net: int) -> tuple[int, int, int]:
+    counter = (proposal, torch.tensor(chain), torch.tensor(net), torch.tensor(key.step))
+    which, coin, kind, _ = philox(counter, key.of(Stream.CHAIN).words())
+    return int(which), int(coin), int(kind)
+
+
+class Chains:
+    """Many chains of each of several nets, all at the same sweep.
+
+    starts (C, N, A) bool; a sweep proposes as often as a net has bits. Every chain is a function
+    of key, net and its own number, whatever the threads.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        samples: Sequence[Sample],
+        starts: Tensor,
+        *,
+        partner: Tensor,
+        swaps: float = 0.0,
+        prior: Tensor | None = None,
+    ) -> None:
+        from vitrail.kernels.cpu.chains import Chain, PackedRows
+
+        count, nets, num_bits = starts.shape
+        rows = [
+            PackedRows.of(one.inputs.numpy(), one.labels.numpy(), one.weight.numpy())
+            for one in samples
+        ]
+        hidden = [num_bits // (one.inputs.shape[1] + 1) for one in samples]
+        self._key, self._partner, self._swaps = key, partner.numpy(), swaps
+        self._prior = None if prior is None else prior.double().contiguous().numpy()
+        self._made = 0  # proposals so far, of every chain
+        self._places = [(chain, net) for net in range(nets) for chain in range(count)]
+        bits = starts.numpy()
+        self._chains = [
+            Chain(rows[net], bits[chain, net], hidden[net]) for chain, net in self._places
+        ]
+        self._shape = (count, nets, num_bits)
+        self._words = max(one.columns.shape[1] for one in rows)
+
+    @property
+    def bits(self) -> Tensor:
+        """Where the chains are, (C, N, A) bool."""
+        bits = np.empty(self._shape, np.bool_)
+        for (number, net), chain in zip(self._places, self._chains, strict=True):
+            bits[number, net] = chain.bits
+        return torch.from_numpy(bits)
+
+    def advance(self, sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
+        """Go on for some sweeps, chain c's beta going from warm[c] to cold[c].
+
+        Ctrl-C is raised when all chains have got there.
+        """
+        from vitrail.kernels.cpu.threads import over_rows
+
+        proposals = sweeps * self._shape[-1]
+        words = self._key.of(Stream.CHAIN).words()
+
+        def run(begin: int, end: int) -> None:
+            for place in range(begin, end):
+                number, net = self._places[place]
+                self._chains[place].run(
+                    proposals,
+                    (warm[number], cold[number]),
+                    (self._made, number, net, self._key.step),
+                    words,
+                    self._partner,
+                    self._swaps,
+                    None if self._prior is None else self._prior[number, net],
+                )
+
+        with interrupts_wait():
+            over_rows(run, len(self._places), proposals * self._words)
+            self._made += proposals

@@ -1,0 +1,124 @@
+"""Packed chains: step by step as the plain definition, and their law against enumeration."""
+
+import math
+from statistics import NormalDist
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thread_count import num_threads
+
+from vitrail.nn import mlp, program_of
+from vitrail.random import Key
+from vitrail.solvers.chains import Chains, Sample, packable, plain_chain, random_starts
+
+FALSE_ALARM = 1e-4  # of the test of the chains' law
+
+
+def sample(rows: int, inputs: int, seed: int, whole: bool = True) -> Sample:
+    made = torch.Generator().manual_seed(seed)
+    weight = torch.randint(1, 4, (rows,), generator=made).double()
+    return Sample(
+        torch.randint(0, 2, (rows, inputs), generator=made).to(torch.int8),
+        torch.randint(0, 2, (rows,), generator=made),
+        weight if whole else weight * 0.7,
+    )
+
+
+def program(inputs: int, hidden: int):
+    return program_of(mlp(inputs, (hidden,), 1), (inputs,))
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(1, 150), st.integers(2, 9), st.integers(1, 6), st.integers(0, 99), st.booleans())
+def test_the_kernel_takes_the_steps_of_the_definition(rows, inputs, hidden, seed, informed):
+    net, one, key = program(inputs, hidden), sample(rows, inputs, seed), Key(seed, 3)
+    starts = random_starts(key, 2, 1, net.num_bits)
+    partner = torch.arange(1, inputs + 1)
+    partner[-1] = -1
+    prior = torch.linspace(-2, 2, 2 * net.num_bits).reshape(2, 1, -1).double() if informed else None
+    chains = Chains(key, [one], starts, partner=partner, swaps=0.4, prior=prior)
+    chains.advance(2, (0.1, 0.2), (0.4, 0.4))
+    chains.advance(1, (0.4, 0.4), (0.4, 0.4))
+    for number, warm in enumerate((0.1, 0.2)):
+        bits, first = starts[number, 0], 0
+        for sweeps, begin in ((2, warm), (1, 0.4)):
+            bits = plain_chain(
+                key, net, one, bits, sweeps * net.num_bits, (begin, 0.4), partner=partner,
+                swaps=0.4, prior=None if prior is None else prior[number, 0], chain=number,
+                first=first,
+            )  # fmt: skip
+            first += sweeps * net.num_bits
+        assert torch.equal(chains.bits[number, 0], bits)
+
+
+def test_weights_that_are_no_whole_numbers_are_rounded_finely():
+    net, key = program(5, 3), Key(1)
+    whole, scaled = sample(40, 5, 2), sample(40, 5, 2, whole=False)
+    starts, partner = random_starts(key, 4, 1, net.num_bits), torch.full((5,), -1)
+    found = []
+    for one, beta in ((whole, 0.5), (scaled, 0.5 / 0.7)):
+        chains = Chains(key, [one], starts, partner=partner)
+        chains.advance(5, [beta] * 4, [beta] * 4)
+        found.append(chains.bits)
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("informed", [False, True])
+def test_chains_draw_from_the_posterior(informed):
+    """Pearson's χ² over all 512 configurations in 32 cells; 2000 chains, each by itself."""
+    net, one = program(2, 3), sample(7, 2, 5)
+    num = 2000
+    codes = torch.arange(2**net.num_bits)
+    states = (codes[:, None] >> torch.arange(net.num_bits)) & 1 == 1
+    out = net.evaluate(states[None], one.inputs[:, None].float()).reshape(7, -1)
+    energy = (one.weight[:, None] * ((out > 0) != (one.labels == 1)[:, None])).sum(0)
+    prior = torch.linspace(-1, 1, net.num_bits).double() if informed else None
+    log = -0.5 * energy + (0 if prior is None else states.double() @ prior)
+    exact = torch.softmax(log, 0)
+    chains = Chains(
+        Key(9), [one], random_starts(Key(9), num, 1, net.num_bits),
+        partner=torch.tensor([1, -1]), swaps=0.3,
+        prior=None if prior is None else prior.expand(num, 1, -1),
+    )  # fmt: skip
+    chains.advance(60, [0.5] * num, [0.5] * num)
+    drawn = (chains.bits[:, 0].long() * (1 << torch.arange(net.num_bits))).sum(1)
+    order = exact.argsort()  # cells of like configurations, none of them nearly empty
+    cell = torch.empty(len(codes), dtype=torch.long)
+    cell[order] = (exact[order].cumsum(0) * 31.999).long()
+    expected = num * torch.zeros(32, dtype=torch.float64).index_add(0, cell, exact)
+    counts = torch.bincount(cell[drawn], minlength=32).double()
+    kept = expected > 5
+    statistic = float(((counts - expected)[kept].square() / expected[kept]).sum())
+    z = NormalDist().inv_cdf(1 - FALSE_ALARM / 2)  # one-sided; two tests
+    free = int(kept.sum()) - 1
+    limit = free * (1 - 2 / (9 * free) + z * math.sqrt(2 / (9 * free))) ** 3
+    assert free > 20
+    assert statistic < limit
+
+
+def test_threads_do_not_matter_and_nets_go_their_own_ways():
+    samples = [sample(300, 12, 1), sample(200, 12, 2)]
+    net, partner = program(12, 5), torch.full((12,), -1)
+    starts = random_starts(Key(4), 6, 2, net.num_bits)
+    found = []
+    for threads in (1, 2):
+        with num_threads(threads):
+            chains = Chains(Key(4), samples, starts, partner=partner)
+            chains.advance(40, [1.0] * 6, [3.0] * 6)
+            found.append(chains.bits)
+    assert torch.equal(*found)
+    right = [
+        (net.evaluate(found[0][None, :, n], one.inputs[:, None].float()).reshape(-1, 6) > 0)
+        == (one.labels == 1)[:, None]
+        for n, one in enumerate(samples)
+    ]
+    assert all(float(hits.double().mean()) > 0.6 for hits in right)
+
+
+def test_what_can_be_packed():
+    assert packable(program(4, 3))
+    assert not packable(program_of(mlp(4, (), 1), (4,)))
+    assert not packable(program_of(mlp(4, (3,), 2), (4,)))
+    assert not packable(program_of(mlp(4, (3, 3), 1), (4,)))
