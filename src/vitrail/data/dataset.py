@@ -20,21 +20,15 @@ Coding = Literal["bipolar", "binary"]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Labelled bit vectors, with a test part that may be empty.
+    """Labelled bit vectors, with a test part that may be empty."""
 
-    inputs       (F, D) int8, -1/+1 (bipolar) or 0/1 (binary); (F, *shape) after `shaped`
-    labels       (F,) int64, k for an example of classes[k]
-    test_inputs  as inputs; test_labels as labels
-    shape        of one example: (D,), or (channels, height, width) for images
-    """
-
-    inputs: Tensor
-    labels: Tensor
-    test_inputs: Tensor
-    test_labels: Tensor
-    name: str
-    classes: tuple[int, ...]
-    shape: tuple[int, ...]
+    inputs: Tensor  # (F, D) int8, −1/+1 (bipolar) or 0/1 (binary); (F, *shape) after `shaped`
+    labels: Tensor  # (F,) int64, k for an example of classes[k]
+    test_inputs: Tensor  # as inputs
+    test_labels: Tensor  # as labels
+    name: str  # of the data set
+    classes: tuple[int, ...]  # what the labels stand for
+    shape: tuple[int, ...]  # of one example: (D,), or (channels, height, width) for images
 
     def __post_init__(self) -> None:
         parts = (

@@ -23,13 +23,22 @@ def digits(
 ) -> Dataset:
     """Two classes of handwritten digits, 64 bits each; label 1 is the second of the pair.
 
-    The seed puts the pair's images (about 360) in a random order, of which the first `num_images`
-    are used: the first `num_examples` of them to train (all by default), the others to test. A
-    pixel is 1 if strictly above `threshold` of full intensity. The paper has 250 images,
-    num_examples=5…245, and does not name the classes or the threshold.
+    The paper has 250 images, num_examples=5…245, and does not name the classes or the threshold.
 
-    >>> digits(100).test_inputs.shape
-    torch.Size([150, 64])
+    Args:
+        num_examples: Images to train on; None is all of `num_images`. The others are the test part.
+        pair: The two digits.
+        seed: Puts the pair's images (about 360) in a random order.
+        num_images: How many of them are used, the first in that order.
+        threshold: A pixel is 1 if strictly above this share of full intensity.
+        coding: How a bit is written: −1/+1 ("bipolar") or 0/1 ("binary").
+
+    Returns:
+        Training and test examples.
+
+    Examples:
+        >>> digits(100).test_inputs.shape
+        torch.Size([150, 64])
     """
     from sklearn.datasets import load_digits  # takes seconds, which only its callers should pay
 

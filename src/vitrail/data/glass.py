@@ -25,8 +25,19 @@ def glass(
     The first examples of a larger set are the smaller set of the same seed, so a sweep over
     num_examples only adds factors. The paper's figure has num_inputs=10, num_examples=5…50.
 
-    >>> glass(20, 10, seed=1).inputs.shape
-    torch.Size([20, 10])
+    Args:
+        num_examples: Training examples.
+        num_inputs: Bits of an example.
+        seed: Same number, same data.
+        num_test: Test examples.
+        coding: How a bit is written: −1/+1 ("bipolar") or 0/1 ("binary").
+
+    Returns:
+        Training and test examples.
+
+    Examples:
+        >>> glass(20, 10, seed=1).inputs.shape
+        torch.Size([20, 10])
     """
     inputs, test_inputs = _fair_inputs(num_examples, num_inputs, seed, num_test)
     return _random_dataset(
@@ -53,13 +64,25 @@ def stained_glass(
 
         h_0 = x,  h_l = sign(W_l h_{l-1}),  label = [w · h_L > 0],  all entries -1/+1
 
-    with L = hidden_layers and `width` units a layer (default: num_inputs; the paper does not say).
     A tie is not positive, so odd num_inputs and width keep both classes equally likely. The
     teacher reads -1/+1 whatever the coding: coding changes how inputs are written, not the labels.
     Prefixes agree as in `glass`. The paper's figure has num_inputs=31.
 
-    >>> stained_glass(50, 31, hidden_layers=2).classes
-    (0, 1)
+    Args:
+        num_examples: Training examples.
+        num_inputs: Bits of an example.
+        seed: Same number, same data and teacher.
+        hidden_layers: Hidden layers L of the teacher.
+        width: Units of each of them; None is num_inputs (the paper does not say).
+        num_test: Test examples.
+        coding: How a bit is written: −1/+1 ("bipolar") or 0/1 ("binary").
+
+    Returns:
+        Training and test examples.
+
+    Examples:
+        >>> stained_glass(50, 31, hidden_layers=2).classes
+        (0, 1)
     """
     inputs, test_inputs = _fair_inputs(num_examples, num_inputs, seed, num_test)
     if hidden_layers not in (1, 2):

@@ -38,10 +38,23 @@ def load_idx(
 ) -> Dataset:
     """Your own files in MNIST's format, as bits.
 
-    Images are max-pooled over pool×pool blocks (pool=2 makes MNIST's 28×28 the 14×14 of `mnist`),
-    then a pixel is 1 if strictly above `threshold` of full intensity. `pair` keeps two classes,
-    label 1 being the second; otherwise the labels found in the training file are numbered in
-    ascending order.
+    Args:
+        images: The training images, gzipped or not.
+        labels: Their labels.
+        test_images: The test images, if there are any.
+        test_labels: Their labels.
+        pair: Keeps two classes, label 1 being the second; None keeps all labels of the training
+            file, numbered in ascending order.
+        pool: Side of the blocks that images are max-pooled over; 2 makes MNIST's 28×28 the 14×14
+            of `mnist`.
+        threshold: A pixel is 1 if strictly above this share of full intensity.
+        coding: How a bit is written: −1/+1 ("bipolar") or 0/1 ("binary").
+
+    Returns:
+        Training and test examples.
+
+    Examples:
+        >>> data = load_idx("train-images.gz", "train-labels.gz", pool=2)  # doctest: +SKIP
     """
     if (test_images is None) != (test_labels is None):
         raise DataError(

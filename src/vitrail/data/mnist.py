@@ -23,11 +23,18 @@ NUM_TRAIN = 60_000
 def mnist(pair: tuple[int, int] | None = None, *, coding: Coding = "bipolar") -> Dataset:
     """MNIST max-pooled to 14×14 and thresholded at half intensity; nothing is downloaded.
 
-    All ten classes, or the two of `pair` with label 1 for the second. `.take(count, seed)` keeps a
-    few of the training examples.
+    `.take(count, seed)` keeps a few of the training examples.
 
-    >>> mnist(pair=(3, 5)).inputs.shape
-    torch.Size([11552, 196])
+    Args:
+        pair: Two digits, label 1 for the second; None is all ten.
+        coding: How a bit is written: −1/+1 ("bipolar") or 0/1 ("binary").
+
+    Returns:
+        Training and test examples.
+
+    Examples:
+        >>> mnist(pair=(3, 5)).inputs.shape
+        torch.Size([11552, 196])
     """
     with np.load(EMBEDDED, allow_pickle=False) as stored:
         images, labels = unpack(stored["images"]), stored["labels"]

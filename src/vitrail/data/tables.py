@@ -27,22 +27,14 @@ LOADING_COPIES = 2  # joining blocks and their dictionaries holds the table twic
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns of equal length.
+    """Named columns of equal length."""
 
-    arrow        the columns
-    label        the column of labels, where the file says which (NPZ, idx)
-    image_shape  (height, width) where the other columns are the pixels of an image, row by row
-    start        the place of the first row in its file, counted from 0, when read in batches
-    rows         the place of every row in its file, where some were taken out
-    place_of     what a row of the file is called in a sentence
-    """
-
-    arrow: pa.Table
-    label: str | None = None
-    image_shape: tuple[int, int] | None = None
-    start: int = 0
-    rows: np.ndarray | None = None
-    place_of: Callable[[int], str] = place_in_table
+    arrow: pa.Table  # the columns
+    label: str | None = None  # the column of labels, where the file says which (NPZ, idx)
+    image_shape: tuple[int, int] | None = None  # where the others are an image's pixels, row by row
+    start: int = 0  # the first row's place in its file, counted from 0, when read in batches
+    rows: np.ndarray | None = None  # the place of every row in its file, where some were taken out
+    place_of: Callable[[int], str] = place_in_table  # how a sentence names a row of the file
 
     @property
     def columns(self) -> list[str]:
@@ -109,9 +101,20 @@ class Table:
 def read_table(path: str | Path, kind: Format | None = None) -> Table:
     """The whole table, or a TableTooLargeError before loading what memory cannot hold.
 
-    The format is told by the file's name unless given: .csv and .tsv (gzipped or not), .parquet,
-    .npz with arrays X and y or inputs and labels, MNIST's idx files; `-` is CSV from standard
-    input. The file is opened once and read once.
+    The file is opened once and read once.
+
+    Args:
+        path: .csv and .tsv (gzipped or not), .parquet, .npz with arrays X and y or inputs and
+            labels, MNIST's idx files; `-` is CSV from standard input.
+        kind: The format; None is what the file's name tells.
+
+    Returns:
+        The table.
+
+    Examples:
+        >>> table = read_table("flowers.csv")  # doctest: +SKIP
+        >>> table.columns  # doctest: +SKIP
+        ['sepal', 'petal', 'kind']
     """
     with closing(open_source(path, kind)) as source:
         blocks, rows, held = [], 0, 0
@@ -129,9 +132,21 @@ def iter_table(
     batch_rows: int = BATCH_ROWS,
     kind: Format | None = None,
 ) -> Iterator[Table]:
-    """The table as batches of at most `batch_rows` rows; CSV, TSV and Parquet in constant memory.
+    """The table as batches of rows; CSV, TSV and Parquet in constant memory.
 
     There is always a first batch, empty if the file has no rows, to tell the columns.
+
+    Args:
+        path: As for `read_table`.
+        batch_rows: Rows of a batch at most.
+        kind: The format; None is what the file's name tells.
+
+    Yields:
+        The batches in order.
+
+    Examples:
+        >>> for batch in iter_table("long.csv"):  # doctest: +SKIP
+        ...     print(len(batch))
     """
     with closing(open_source(path, kind)) as source:
         start = 0

@@ -28,7 +28,14 @@ SPOOL_BYTES = 1 << 26  # what goes to standard output waits in memory up to here
 
 
 def check_table_output(path: str | Path) -> None:
-    """Raise a DataError, before any work, if `write_table` could not write there."""
+    """Raise a DataError, before any work, if `write_table` could not write there.
+
+    Args:
+        path: As for `write_table`.
+
+    Examples:
+        >>> check_table_output("-")
+    """
     if str(path) != "-":
         _suffix(path)
         check_writable(path)
@@ -37,8 +44,14 @@ def check_table_output(path: str | Path) -> None:
 def write_table(path: str | Path, tables: Table | Iterable[Table]) -> None:
     """Write a table, or its batches as they come; nothing appears if one of them fails.
 
-    The format is told by the name: .csv, .tsv or .parquet; `-` is CSV on standard output. Text is
-    written as it is, quoted where it must be; a missing value in CSV is an empty field.
+    Text is written as it is, quoted where it must be; a missing value in CSV is an empty field.
+
+    Args:
+        path: .csv, .tsv or .parquet; `-` is CSV on standard output.
+        tables: One table, or batches with the same columns.
+
+    Examples:
+        >>> write_table("copy.parquet", iter_table("long.csv"))  # doctest: +SKIP
     """
     batches = iter((tables,) if isinstance(tables, Table) else tables)
     suffix = ".csv" if str(path) == "-" else _suffix(path)

@@ -50,42 +50,50 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     encoded to bits by what its training rows hold. Every "auto" is chosen from the data; the
     rules and their measurements are in the documentation.
 
-    hidden         units of each hidden layer; () is a linear net, "auto" chooses a size
-    module         any torch module with one output (or one a class) instead of an MLP
-    solver         "auto" is the portfolio of `vitrail.solvers`: messages, then local search, and
-                   with beta=inf and few examples the stages between; "bp", "sbp", "ste", … as in
-                   `vitrail.fitting.SOLVERS`; or a solver, or stages, of `vitrail.solvers`
-    predictor      "best": the one network that is saved, probabilities from its margin;
-                   "posterior": votes of networks drawn from the posterior, by short chains that
-                   begin at the marginals and at the best network
-    multiclass     "argmax": one net with an output a class; "ovo": a net for each pair of classes
-    inputs         how the net reads a bit: "binary" as 0/1, "bipolar" as ±1
-    bias           number of constant inputs
-    update         how messages are computed, as in `vitrail.updates.UPDATES`; samples: its draws
-    beta           inverse temperature; large insists on every example, small tolerates errors
-    damping        share of the old message that is kept, from 0 to below 1
-    batch_size     examples a step; None takes all
-    epochs         how often every example is used
-    restarts       independent starts, of which the best is kept
-    polish         rounds of local search from what messages found; 0 for messages alone
-    networks       how many networks the posterior predictor averages over
-    class_weight   None, "balanced" or {label: weight}
-    warm_start     fit starts from the marginals of the fit before, with the same net; settings
-                   of the training may be changed between the two
-    random_state   same number, same network
-    device         "auto", "cpu", "cuda"
-    verbose        1 shows a progress bar on a terminal
+    Args:
+        hidden: Units of each hidden layer; () is a linear net, "auto" chooses a size.
+        solver: "auto" is the portfolio of `vitrail.solvers`: messages, then local search, and with
+            beta=inf and few examples the stages between; "bp", "sbp", "ste", … as in
+            `vitrail.fitting.SOLVERS`; or a solver, or stages, of `vitrail.solvers`.
+        predictor: "best" is the one network that is saved, probabilities from its margin;
+            "posterior" is votes of networks drawn from the posterior, by short chains that begin at
+            the marginals and at the best network.
+        multiclass: "argmax" is one net with an output a class, "ovo" a net for each pair of them.
+        inputs: How the net reads a bit: "binary" as 0/1, "bipolar" as ±1.
+        bias: Number of constant inputs.
+        update: How messages are computed, as in `vitrail.updates.UPDATES`.
+        beta: Inverse temperature; large insists on every example, small tolerates errors.
+        module: Any torch module with one output (or one a class) instead of an MLP.
+        samples: Draws of the update.
+        damping: Share of the old message that is kept, from 0 to below 1.
+        batch_size: Examples a step; None takes all.
+        epochs: How often every example is used.
+        restarts: Independent starts, of which the best is kept.
+        polish: Rounds of local search from what messages found; 0 for messages alone.
+        networks: How many networks the posterior predictor averages over.
+        class_weight: None, "balanced" or {label: weight}.
+        warm_start: Fit starts from the marginals of the fit before, with the same net; settings of
+            the training may be changed between the two.
+        random_state: Same number, same network.
+        device: "auto", "cpu" or "cuda".
+        verbose: 1 shows a progress bar on a terminal.
 
-    After fit: `model_` (save it with `model_.save(path)`), `classes_`, `weights_`, `marginals_`,
-    `history_`, `n_iter_`, `status_`, `plan_` (the settings used), `found_by_` (the stage that
-    found the best network, of each net).
+    Attributes:
+        model_: The trained model; save it with `model_.save(path)`.
+        classes_: The labels, in the order of `predict_proba`.
+        history_: What happened at each step.
+        n_iter_: Steps taken.
+        status_: How training ended, of each net.
+        plan_: The settings used.
+        found_by_: The stage that found the best network, of each net.
 
-    >>> from vitrail import BinaryNetClassifier
-    >>> rows = [[0, 0, 1], [0, 1, 1], [1, 0, 0], [1, 1, 0]] * 5
-    >>> labels = ["no", "no", "yes", "yes"] * 5
-    >>> net = BinaryNetClassifier(random_state=0).fit(rows, labels)
-    >>> net.score(rows, labels)
-    1.0
+    Examples:
+        >>> from vitrail import BinaryNetClassifier
+        >>> rows = [[0, 0, 1], [0, 1, 1], [1, 0, 0], [1, 1, 0]] * 5
+        >>> labels = ["no", "no", "yes", "yes"] * 5
+        >>> net = BinaryNetClassifier(random_state=0).fit(rows, labels)
+        >>> net.score(rows, labels)
+        1.0
     """
 
     def __init__(
@@ -142,9 +150,15 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on a table X (rows, columns) and labels y (rows,).
+        """Train on a table.
 
-        sample_weight (rows,): a row of weight k counts as k equal rows.
+        Args:
+            X: Rows (rows, columns): an array, a data frame, or a list of lists.
+            y: Labels (rows,).
+            sample_weight: A row of weight k counts as k equal rows, (rows,).
+
+        Returns:
+            The classifier itself.
         """
         again = self.warm_start and hasattr(self, "model_")
         return self._learn(X, y, sample_weight, None, fresh=not again)
@@ -152,8 +166,17 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on with more rows: the posterior so far is the prior. Encoder and net stay.
 
-        The first call fixes them, and the classes: all of `classes`, or those in y. Rows that
-        lack a class are taught together with a few earlier ones of that class.
+        The first call fixes them, and the classes. Rows that lack a class are taught together
+        with a few earlier ones of that class.
+
+        Args:
+            X: Rows (rows, columns).
+            y: Labels (rows,).
+            classes: All there will ever be; None is those in the first y.
+            sample_weight: A row of weight k counts as k equal rows, (rows,).
+
+        Returns:
+            The classifier itself.
         """
         return self._learn(X, y, sample_weight, classes, fresh=not hasattr(self, "model_"))
 

@@ -359,4 +359,4 @@ def _range(part: slice, like: Tensor) -> Tensor:
     return torch.arange(part.start, part.stop, device=like.device)
 
 
-HARD = math.inf
+HARD = math.inf  # the beta of a factor that must be satisfied

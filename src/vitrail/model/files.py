@@ -92,7 +92,19 @@ def model_to_bytes(model: Model) -> bytes:
 
 
 def load_model(path: str | Path, module: nn.Module | None = None) -> Model:
-    """Read a model file; ModelError if it is not one. Pass the `module` of a net of your own."""
+    """Read a model file; ModelError if it is not one.
+
+    Args:
+        path: A file that `Model.save` or `vitrail fit` wrote.
+        module: The net, where it is one of your own: a file holds its bits, not its code.
+
+    Returns:
+        The model, ready to predict.
+
+    Examples:
+        >>> model = load_model("cancer.safetensors")  # doctest: +SKIP
+        >>> model.predict(rows)  # doctest: +SKIP
+    """
     try:
         content = Path(path).read_bytes()
     except OSError as error:

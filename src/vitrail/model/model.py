@@ -49,20 +49,28 @@ class Model:
     of all nets, answer together by the rule of `vitrail.model.voting`; one for the predictor
     "best".
 
-    thresholds: the chances below which 0, 1, …, 100 % of rows lie that were not trained on, in
+    Thresholds are the chances below which 0, 1, …, 100 % of rows lie that were not trained on, in
     parts of 65535; empty where none are known.
+
+    Examples:
+        >>> from vitrail import BinaryNetClassifier
+        >>> rows, labels = [[0, 1], [1, 0]] * 5, ["no", "yes"] * 5
+        >>> model = BinaryNetClassifier(hidden=(), random_state=0).fit(rows, labels).model_
+        >>> model.predict([[1, 0]])
+        array(['yes'], dtype='<U3')
+        >>> model.save("small.safetensors")  # doctest: +SKIP
     """
 
-    encoder: TableEncoder | BitColumns
-    labels: LabelCoder
-    coding: Coding  # of the inputs
+    encoder: TableEncoder | BitColumns  # how a table becomes bits
+    labels: LabelCoder  # what the classes are called
+    coding: Coding  # how the net reads a bit: "binary" as 0/1, "bipolar" as ±1
     bias: int  # constant inputs after the encoder's bits
-    program: Program  # of one net
-    pairs: bool
-    best: Tensor  # (N, A) bool
+    program: Program  # what one net computes
+    pairs: bool  # whether there is a net for each pair of classes
+    best: Tensor  # (N, A) bool, the best network found
     marginals: Tensor  # (N, A) int64, P(w = 1) in parts of 65535
-    networks: Tensor  # (K, N, A) bool
-    votes: Tensor  # (K, N) int64 > 0
+    networks: Tensor  # (K, N, A) bool, those that answer
+    votes: Tensor  # (K, N) int64 > 0, how much each counts
     clip: int  # how far a margin counts
     calibration: Tensor  # (N, 257) int64, from 0 to 65535, never falling
     thresholds: tuple[int, ...] = ()  # () or RATES + 1 of them, never falling
@@ -70,6 +78,7 @@ class Model:
 
     @property
     def num_classes(self) -> int:
+        """How many classes there are."""
         return len(self.labels.classes)
 
     @property

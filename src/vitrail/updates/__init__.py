@@ -18,6 +18,7 @@ UPDATES: dict[str, Callable[..., Update]] = {
     "counting": counting,
     "pooled": pooled,
 }
+"""Each update by name, as `BinaryNetClassifier(update=…)` and the command line take it."""
 
 __all__ = [
     "MAX_EXACT_ARITY",
