@@ -1,17 +1,23 @@
 """Every code block of the README and the documentation runs, page by page, in order."""
 
+import importlib
+import inspect
 import os
 import re
 import subprocess
 import sys
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
+
+from vitrail.solvers import Solver
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUN = {"python", "sh"}
+DOCUMENTED = ["", ".baselines", ".data", ".factors", ".nn", ".solvers", ".updates"]
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -67,3 +73,52 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
             if not target.startswith(("http://", "https://", "mailto:")):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def reference_targets() -> dict[str, object]:
+    """What the reference pages ask for by `:::`, each looked up in the code."""
+    found = {}
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        for target in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE):
+            module, name = target.rsplit(".", 1)
+            found[target] = getattr(importlib.import_module(module), name)
+            assert target not in sys.modules, f"{target} is a module; write {target}.{name}"
+    return found
+
+
+@pytest.mark.parametrize("package", ["vitrail" + name for name in DOCUMENTED])
+def test_the_reference_has_every_public_name(package):
+    targets = reference_targets()
+    module = importlib.import_module(package)
+    public = {name: getattr(module, name) for name in module.__all__ if name[0] != "_"}
+    ours = {n for n, v in public.items() if not getattr(v, "__module__", "").startswith("torch.")}
+    for name in sorted(ours):
+        listed = f"{package}.{name}" in targets
+        elsewhere = callable(public[name]) and any(v is public[name] for v in targets.values())
+        assert listed or elsewhere, f"no page of docs/reference has a line ::: {package}.{name}"
+
+
+def test_the_reference_tells_of_every_parameter():
+    for target, value in reference_targets().items():
+        text = inspect.getdoc(value) or ""
+        parameters = inspect.signature(value).parameters if inspect.isfunction(value) else ()
+        for name in parameters:
+            described = re.search(rf"^    \*{{0,2}}{name}: ", text, re.MULTILINE)
+            assert described, f"the docstring of {target} has no line in Args: for {name}"
+
+
+def test_the_reference_tells_of_every_field():
+    """Of dataclasses; those that are solvers have their settings told where they are made."""
+    for target, value in reference_targets().items():
+        if inspect.isclass(value) and is_dataclass(value) and not issubclass(value, Solver):
+            source = inspect.getsource(value)
+            for name in vars(value).get("__annotations__", ()):
+                described = re.search(rf"^    {name}: .*  # ", source, re.MULTILINE)
+                assert described, f"{target}.{name} has no comment that says what it is"
+
+
+def test_the_navigation_has_every_page():
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    for page in (ROOT / "docs").rglob("*.md"):
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert f"- {name}\n" in navigation, f"mkdocs.yml has no place for {name}"
