@@ -78,14 +78,16 @@ def staged(
     return {**record(solution, marginals), **names}
 
 
-def fitted(classifier: BinaryNetClassifier, rows: np.ndarray, labels: np.ndarray) -> Record:
+def fitted(
+    classifier: BinaryNetClassifier, rows: np.ndarray, labels: np.ndarray, marginals: bool = True
+) -> Record:
     """The record of a classifier fitted to rows of bits."""
     net = classifier.fit(rows, labels)
-    return {
+    kept: Record = {
         "status": [status.name for status in net.status_],
         "steps": int(net.n_iter_),
         "found_by": list(net.found_by_),
         "score": round(float(net.score(rows, labels)), 6),
         "weights": digest(net.weights_),
-        "marginals": digest(net.marginals_),
     }
+    return {**kept, "marginals": digest(net.marginals_)} if marginals else kept
