@@ -103,7 +103,7 @@ def test_predict_adds_columns_on_the_right_and_keeps_the_rest_verbatim(model, da
     code, out, err = call("predict", model, data, "--proba")
     assert (code, err) == (0, "")
     answers = table(out)
-    added = ["probability_001", "probability_no, thanks", "prediction"]
+    added = ["probability_001", "probability_no, thanks", "uncertainty", "prediction"]
     assert list(answers[0]) == [*HEADER, *added]
     assert [[row[name] for name in HEADER] for row in answers] == ROWS
     for row in answers:
@@ -231,6 +231,101 @@ def test_ctrl_c_keeps_the_best_and_says_where(data, tmp_path, monkeypatch):
     assert code == 1
     assert f"the best network so far is in {path}" in err
     assert load_model(path).predict({"colour": ["red"], "size": ["1"], "note": [""]}).size == 1
+
+
+def test_the_table_is_not_replaced_by_the_model(data, model):
+    before = data.read_bytes()
+    sentence = one_line(call("fit", data, "--target", "class", "-o", data))
+    assert "is the input itself" in sentence
+    assert "is the input itself" in one_line(call("predict", model, data, "-o", data))
+    assert data.read_bytes() == before
+
+
+def test_the_least_sure_rows_can_be_left_unanswered(data, tmp_path):
+    model = tmp_path / "many.safetensors"
+    settings = ("--target", "class", "--hidden", 0, "--predictor", "posterior", "--beta", 1)
+    assert call("fit", data, *settings, "-o", model)[0] == 0
+    rows = table(call("predict", model, data, "--abstain", 0.4, "--proba")[1])
+    names = [name for name in rows[0] if name.startswith("probability")]
+    sure = np.array([max(float(row[name]) for name in names) for row in rows])
+    empty = np.array([row["prediction"] == "" for row in rows])
+    assert 0.1 < empty.mean() < 0.8
+    assert sure[empty].max() < sure[~empty].min()
+    assert "from 0 to below 1" in one_line(call("predict", model, data, "--abstain", 2))
+
+
+def test_evaluate_tells_accuracy_against_coverage(model, data):
+    covered = json.loads(call("evaluate", model, data, "--json")[1])["coverage"]
+    assert [part["answered"] for part in covered] == [k / 10 for k in range(10, 0, -1)]
+    assert covered[0]["rows"] == len(ROWS)
+    assert covered[-1]["accuracy"] >= covered[0]["accuracy"]
+    assert "accuracy there" in call("evaluate", model, data)[1]
+
+
+def test_names_in_square_brackets_are_shown_as_they_are(tmp_path):
+    lines = [[*row[:3], f"[/{row[3]}]"] for row in ROWS]
+    source = write(tmp_path / "data.csv", HEADER, lines)
+    path = tmp_path / "m[red].safetensors"
+    arguments = ("fit", source, "--target", "class", "--hidden", 0, "--epochs", 1, "-o", path)
+    code, out, _ = call(*arguments)
+    assert code == 0
+    assert str(path) in out
+    for command in (("info", path), ("evaluate", path, source)):
+        code, out, _ = call(*command)
+        assert code == 0
+        assert "[/001]" in out
+
+
+def test_info_without_a_model_tells_versions():
+    code, out, _ = call("info")
+    assert code == 0
+    assert "torch" in out
+    assert json.loads(call("info", "--json")[1])["vitrail"]
+
+
+@pytest.mark.parametrize("shape", [[4], "x", [0, -3], [4, "4"], {"a": 1}, 7])
+def test_info_does_without_a_malformed_image_shape(model, tmp_path, shape):
+    net = load_model(model)
+    net.record["image_shape"] = shape
+    net.save(tmp_path / "odd.safetensors")
+    assert call("info", tmp_path / "odd.safetensors")[0] == 0
+
+
+def test_hidden_units_beyond_reason_are_refused(tmp_path):
+    assert "take at most" in fit_fault(tmp_path, HEADER, ROWS, "--hidden", "999999999")
+
+
+def test_a_figure_without_a_folder_is_refused_before_training(tmp_path, monkeypatch):
+    from vitrail import demo
+
+    monkeypatch.setattr(demo, "race", lambda seed: pytest.fail("trained first"))
+    assert "there is no folder" in one_line(call("demo", "-o", tmp_path / "absent" / "x.png"))
+
+
+def test_closed_streams_end_in_no_traceback(model, data):
+    command = f"{sys.executable} -m vitrail"
+    for line in (
+        f"{command} predict {model} - <&-",
+        f"{command} predict {model} {data} >&-",
+        f"{command} info {model} >&-",
+        f"{command} predict {model} {data} | head -1",
+    ):
+        outcome = subprocess.run(line, shell=True, capture_output=True, text=True)
+        assert "Traceback" not in outcome.stderr, line
+
+
+def test_ctrl_c_before_anything_is_found_says_so(data, tmp_path, monkeypatch):
+    from vitrail.data.encoders import TableEncoder
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TableEncoder, "transform", interrupted)
+    path = tmp_path / "m.safetensors"
+    code, _, err = call("fit", data, "--target", "class", "-o", path)
+    assert code == 130
+    assert "nothing is saved" in err
+    assert not path.exists()
 
 
 def test_version_and_help():

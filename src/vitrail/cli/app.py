@@ -1,10 +1,12 @@
 """The command line: one typer application; commands load what they need when they are called.
 
-Exit codes: 0 done, 1 stopped before the end, 2 the input or the call cannot be used.
+Exit codes: 0 done, 1 stopped before the end with something kept, 2 the input or the call cannot be
+used, 130 stopped with nothing to keep.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -41,13 +43,24 @@ def vitrail(
     """Train networks whose weights are bits, by message passing instead of gradients."""
 
 
+def _open_streams() -> None:
+    """Standard streams that were closed by the caller lead nowhere, in place of their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (open until the end)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; what a user can mend is one line on standard error and exit code 2."""
     from vitrail.cli import commands  # registers every command
 
     assert commands
+    _open_streams()
     try:
         app(args=None if arguments is None else list(arguments))
+    except BrokenPipeError:  # whoever read our output has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is buffered must go somewhere)
+        sys.exit(1)
     except (ValueError, TypeError, OSError, MemoryError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__
         sys.stderr.write(f"error: {sentence}\n")

@@ -23,9 +23,9 @@ def capacity(
     solvers: Annotated[
         str,
         typer.Option(
-            help="Of portfolio, reinforced, sampled, straight_through, annealing; with commas."
+            help="Of auto, reinforced, sampled, ste, bop, bayesbinn, annealing; with commas."
         ),
-    ] = "portfolio",
+    ] = "auto",
     count: Annotated[int, typer.Option(help="Instances for each α.", min=1)] = 10,
     seconds: Annotated[float, typer.Option(help="Limit for one instance.", min=0.1)] = 60.0,
     seed: Annotated[int, typer.Option(help="Seed of the first instance.", min=0)] = 0,
@@ -40,7 +40,7 @@ def capacity(
 
     Stop it at any time: called again with the same folder it goes on where it was.
 
-    Example: `vitrail capacity --n 201 --alpha 0.5:0.7:0.1 --count 3 --solvers portfolio,annealing`
+    Example: `vitrail capacity --n 201 --alpha 0.5:0.7:0.1 --count 3 --solvers auto,annealing`
     """
     from vitrail.experiments import capacity as sweep
     from vitrail.experiments.units import compute

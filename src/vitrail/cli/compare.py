@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
 from vitrail.cli.app import app
 from vitrail.cli.fit import split_rows
-from vitrail.cli.options import Hidden, Json, Seed, Target, hidden_units, target_column
+from vitrail.cli.options import (
+    Hidden,
+    Json,
+    Seed,
+    Target,
+    hidden_units,
+    plain_console,
+    shown,
+    target_column,
+)
 
 if TYPE_CHECKING:
     from vitrail.data import Dataset
@@ -43,6 +51,7 @@ def compare(
     """
     from vitrail.data.output import check_writable
     from vitrail.estimator import BinaryNetClassifier
+    from vitrail.fitting import canonical
 
     if figure is not None:
         check_writable(figure)
@@ -50,10 +59,13 @@ def compare(
     named = _named(data, seed)
     rows, labels, test_rows, test_labels = named or _file(data, target, test_size, seed)
     results, curves = [], {}
-    for name in solvers.split(","):
+    names = [name.strip() for name in solvers.split(",")]
+    for name in names:
+        canonical(name)
+    for name in names:
         net = BinaryNetClassifier(
             hidden=units,
-            solver=name.strip(),
+            solver=name,
             bias="auto" if named is None else 0,  # the nets of the paper have none
             epochs="auto" if epochs is None else epochs,
             random_state=seed,
@@ -64,7 +76,7 @@ def compare(
         record = net.model_.record
         results.append(
             {
-                "solver": name.strip(),
+                "solver": name,
                 "train_best": record["train_accuracy"],
                 "train_last": round(float(accuracy[-1]), 6),
                 "test": round(float(net.score(test_rows, test_labels)), 6)
@@ -75,7 +87,7 @@ def compare(
                 "bits": net.model_.bits,
             }
         )
-        curves[name.strip()] = (np.linspace(0, net.plan_.epochs, len(accuracy)), accuracy)
+        curves[name] = (np.linspace(0, net.plan_.epochs, len(accuracy)), accuracy)
     if as_json:
         typer.echo(json.dumps({"data": data, "seed": seed, "results": results}))
     else:
@@ -84,7 +96,7 @@ def compare(
         from vitrail.plots import curves_figure, save
 
         save(curves_figure(curves, data), figure)
-        Console(stderr=True).print(f"training curves: {figure}", highlight=False, soft_wrap=True)
+        plain_console(stderr=True).print(f"training curves: {shown(figure)}")
 
 
 def _print(data: str, results: list[dict[str, Any]]) -> None:
@@ -94,7 +106,7 @@ def _print(data: str, results: list[dict[str, Any]]) -> None:
     for result in results:
         _, *values = result.values()
         table.add_row(result["solver"], *("-" if value is None else str(value) for value in values))
-    Console().print(table)
+    plain_console().print(table)
 
 
 def _named(name: str, seed: int) -> tuple[Any, Any, Any, Any] | None:

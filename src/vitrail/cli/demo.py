@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
 from vitrail.cli.app import app
+from vitrail.cli.options import plain_console, shown
 
 
 @app.command()
@@ -23,10 +23,12 @@ def demo(
 
     Example: `vitrail demo --seed 1`
     """
+    from vitrail.data.output import check_writable
     from vitrail.demo import figure, race
     from vitrail.plots import save
 
-    console = Console()
+    check_writable(output)
+    console = plain_console()
     console.print("MNIST 3-vs-5 at 14×14, one unit, 196 weights of one bit each, 6 epochs")
     results = race(seed)
     table = Table(Column("solver", no_wrap=True))
@@ -42,4 +44,4 @@ def demo(
         )
     console.print(table)
     where = save(figure(results), output)
-    console.print(f"training curves and weights: {where}")
+    console.print(f"training curves and weights: {shown(where)}")

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from vitrail.cli.app import app
-from vitrail.cli.options import DataFile, Hidden, Seed, Target, hidden_units, number_or_auto
+from vitrail.cli.options import (
+    DataFile,
+    Hidden,
+    Seed,
+    Target,
+    check_apart,
+    hidden_units,
+    number_or_auto,
+    plain_console,
+    shown,
+)
 from vitrail.cli.options import target_column as find_target
+
+if TYPE_CHECKING:
+    from vitrail.data.tables import Table
+    from vitrail.model import Model
 
 
 @app.command()
@@ -22,7 +36,9 @@ def fit(
         "model.safetensors"
     ),
     hidden: Hidden = "auto",
-    solver: Annotated[str, typer.Option(help="auto, bp, sbp, s3p, s4p, snmp, ste, …")] = "auto",
+    solver: Annotated[
+        str, typer.Option(help="auto, bp, sbp, s3p, s4p, snmp, reinforced, ste, bop, annealing, …")
+    ] = "auto",
     beta: Annotated[str, typer.Option(help="Inverse temperature, `inf`, or `auto`.")] = "auto",
     predictor: Annotated[
         str, typer.Option(help="`best` network, or average over the `posterior`.")
@@ -45,49 +61,70 @@ def fit(
     from vitrail.data.output import check_writable
     from vitrail.data.tables import read_table
     from vitrail.estimator import BinaryNetClassifier
+    from vitrail.fitting import canonical
     from vitrail.solvers import Status
+    from vitrail.solvers.interrupts import interrupts_wait
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
+    canonical(solver)
+    check_apart(output, data)
     check_writable(output)
-    table = read_table(data)
-    column = find_target(table, target)
-    labels = table.labels(column)
-    rows, held_out = split_rows(labels, test_size, seed)
-    features = table.without(column)
-    net = BinaryNetClassifier(
-        hidden=units,
-        solver=solver,
-        beta=strength,
-        predictor=predictor,  # pyright: ignore[reportArgumentType] (the classifier checks it)
-        epochs="auto" if epochs is None else epochs,
-        random_state=seed,
-        verbose=1,
-    )
-    net.fit(features.take(rows), labels[rows])
-    record = net.model_.record
-    record["target"] = column
-    record["data"] = data.name
-    if table.image_shape is not None:
-        record["image_shape"] = list(table.image_shape)
-    report = [f"{len(rows)} rows, {net.model_.bits} bits", f"train {record['train_accuracy']:.4f}"]
-    if len(held_out):
-        right = net.predict(features.take(held_out)) == labels[held_out]
-        record["test_accuracy"] = round(float(np.mean(right)), 6)
-        record["test_rows"] = len(held_out)
-        report.append(f"test {record['test_accuracy']:.4f} on {len(held_out)} rows held out")
-    net.model_.save(output)
-    console = Console()
-    console.print(
-        f"{', '.join(report)}, {record['seconds']:.1f} s", highlight=False, soft_wrap=True
-    )
-    console.print(f"model: {output}", highlight=False, soft_wrap=True)
-    if Status.INTERRUPTED in net.status_:
-        Console(stderr=True).print(
-            f"stopped by hand after {net.n_iter_} steps; the best network so far is in {output}",
-            highlight=False,
-            soft_wrap=True,
+    stopped = plain_console(stderr=True)
+    try:
+        table = read_table(data)
+        column = find_target(table, target)
+        labels = table.labels(column)
+        rows, held_out = split_rows(labels, test_size, seed)
+        features = table.without(column)
+        net = BinaryNetClassifier(
+            hidden=units,
+            solver=solver,
+            beta=strength,
+            predictor=predictor,  # pyright: ignore[reportArgumentType] (the classifier checks it)
+            epochs="auto" if epochs is None else epochs,
+            random_state=seed,
+            verbose=1,
         )
-        raise typer.Exit(1)
+        net.fit(features.take(rows), labels[rows])
+    except KeyboardInterrupt:
+        stopped.print("stopped by hand before any network was found; nothing is saved")
+        raise typer.Exit(130) from None
+    with interrupts_wait():  # what was found is saved, whatever comes now
+        model = net.model_
+        model.record.update(target=column, data=shown(data.name))
+        if table.image_shape is not None:
+            model.record["image_shape"] = list(table.image_shape)
+        report = [
+            f"{len(rows)} rows, {model.bits} bits",
+            f"train {model.record['train_accuracy']:.4f}",
+        ]
+        if len(held_out):
+            model = tested(model, features.take(held_out), labels[held_out])
+            score = model.record["test_accuracy"]
+            report.append(f"test {score:.4f} on {len(held_out)} rows held out")
+        model.save(output)
+        console = plain_console()
+        for account in getattr(model.encoder, "account", ()):
+            console.print(str(account))
+        console.print(f"{', '.join(report)}, {model.record['seconds']:.1f} s")
+        console.print(f"model: {shown(output)}")
+        if Status.INTERRUPTED in net.status_:
+            stopped.print(
+                f"stopped by hand after {net.n_iter_} steps; the best network so far is in "
+                f"{shown(output)}"
+            )
+            raise typer.Exit(1)
+
+
+def tested(model: Model, table: Table, labels: np.ndarray) -> Model:
+    """The model with its accuracy on rows held out, and thresholds of sureness from them."""
+    from vitrail.model import thresholds_of
+
+    answers = model.answers(table)
+    right = answers.numbers.numpy() == model.labels.encode(labels)
+    model.record["test_accuracy"] = round(float(np.mean(right)), 6)
+    model.record["test_rows"] = len(labels)
+    return replace(model, thresholds=thresholds_of(answers.sureness))
 
 
 def split_rows(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

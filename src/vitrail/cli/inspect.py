@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+from importlib import metadata
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from vitrail import __version__
 from vitrail.cli.app import app
-from vitrail.cli.options import Json, ModelFile
+from vitrail.cli.options import Json, plain_console
 
 MOST_PICTURES = 4
 
 
 @app.command()
-def info(model: ModelFile, as_json: Json = False) -> None:
+def info(
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="A file that `fit` wrote.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Show a model's layers, bits, bytes and scores, and its weights where inputs are pixels.
+
+    Without a model, show the versions of what is installed, for reports of bugs.
 
     Example: `vitrail info mushroom.safetensors`
     """
     from vitrail.model import load_model
 
+    if model is None:
+        _print(versions(), as_json)
+        return
     net = load_model(model)
     hidden = net.program.hidden
     sizes = [net.program.num_inputs, *(hidden or ()), net.program.num_outputs]
@@ -39,26 +53,53 @@ def info(model: ModelFile, as_json: Json = False) -> None:
         "inputs_read_as": "0/1" if net.coding == "binary" else "-1/+1",
         "constant_inputs": net.bias,
         "classes": [str(label) for label in net.labels.classes],
-        "record": net.record,
     }
     if as_json:
-        typer.echo(json.dumps(facts, ensure_ascii=False))
+        _print({**facts, "record": net.record}, as_json)
         return
-    console = Console()
-    table = Table(show_header=False, box=None)
-    for name, value in facts.items():
-        if name == "record":
-            continue
-        table.add_row(name.replace("_", " "), _text(value))
-    for name in ("train_accuracy", "test_accuracy", "rows", "seconds", "settings", "data"):
-        if name in net.record:
-            table.add_row(name.replace("_", " "), _text(net.record[name]))
-    console.print(table)
-    shape = net.record.get("image_shape")
+    known = ("train_accuracy", "test_accuracy", "rows", "seconds", "settings", "data")
+    facts |= {name: net.record[name] for name in known if name in net.record}
+    _print(facts, as_json)
+    console = plain_console()
+    for account in getattr(net.encoder, "account", ()):
+        console.print(str(account))
+    shape = image_shape(net.record.get("image_shape"))
     if shape and len(net.encoder.bit_names) == shape[0] * shape[1] and hidden is not None:
         units = net.best[:, : sizes[0] * sizes[1]].reshape(-1, sizes[0])
         for unit in units[:MOST_PICTURES]:
-            console.print(picture(unit[: shape[0] * shape[1]].tolist(), shape[1]), highlight=False)
+            console.print(picture(unit[: shape[0] * shape[1]].tolist(), shape[1]))
+
+
+def versions() -> dict[str, Any]:
+    """What a report of a bug should say of the machine."""
+    found = {"vitrail": __version__, "python": platform.python_version()}
+    for name in ("torch", "numpy", "numba", "scikit-learn", "pyarrow", "safetensors", "triton"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    import torch
+
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+    return {**found, "system": platform.platform(), "cores": os.cpu_count(), "gpu": gpu}
+
+
+def image_shape(value: Any) -> tuple[int, int] | None:
+    """Height and width, where a record has them right; it may hold anything."""
+    match value:
+        case [int() as height, int() as width] if height > 0 and width > 0:
+            return height, width
+    return None
+
+
+def _print(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    table = Table(show_header=False, box=None)
+    for name, value in facts.items():
+        table.add_row(name.replace("_", " "), _text(value))
+    plain_console().print(table)
 
 
 def picture(bits: list[bool], width: int) -> str:

@@ -30,6 +30,26 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 BatchT = TypeVar("BatchT", bound=Sized)
 
 
+def plain_console(*, stderr: bool = False) -> Console:
+    """A console that prints what it is given: square brackets in names are no markup."""
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def shown(path: Path | str) -> str:
+    """A path as text that any terminal and file takes, also where its name is not UTF-8."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def check_apart(output: Path, *inputs: Path) -> None:
+    """Refuse an output that would replace one of the inputs."""
+    for source in inputs:
+        if output.exists() and source.exists() and output.samefile(source):
+            raise ValueError(
+                f"the output {shown(output)} is the input itself and would replace it; "
+                "give another file with --output"
+            )
+
+
 def hidden_units(text: str) -> tuple[int, ...] | Literal["auto"]:
     """`8` → (8,), `16,8` → (16, 8), `0` → (), `auto` as it is."""
     if text == "auto":

@@ -9,11 +9,19 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table as RichTable
 
 from vitrail.cli.app import app
-from vitrail.cli.options import DataFile, Json, ModelFile, Target, counted_rows, target_column
+from vitrail.cli.options import (
+    DataFile,
+    Json,
+    ModelFile,
+    Target,
+    check_apart,
+    counted_rows,
+    plain_console,
+    target_column,
+)
 
 PREDICTION = "prediction"
 
@@ -25,30 +33,46 @@ def predict(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="CSV, TSV or Parquet; `-` is standard output.")
     ] = Path("-"),
-    proba: Annotated[bool, typer.Option("--proba", help="A column of chances per class.")] = False,
+    proba: Annotated[
+        bool,
+        typer.Option("--proba", help="A column of chances per class, and how far networks differ."),
+    ] = False,
+    abstain: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="Leave about this share of rows, the least sure, empty."),
+    ] = None,
 ) -> None:
     """Write the input's rows with a last column `prediction`.
 
     Columns are matched by name; others, the labels among them, pass through. Files of any length
-    are read and written in pieces.
+    are read and written in pieces. Chances are calibrated; `uncertainty` is the share of votes
+    against the answer. What counts as sure enough was learned on rows held out when fitting.
 
     Example: `vitrail predict mushroom.safetensors new.csv -o answers.csv --proba`
     """
     from vitrail.data.tables import Table, iter_table
     from vitrail.data.writing import check_table_output, write_table
     from vitrail.model import load_model
+    from vitrail.model.voting import ONE
 
     net = load_model(model)
     check_table_output(output)
+    check_apart(output, data, model)
+    least = 0 if abstain is None else net.threshold(abstain)
 
     def answered() -> Iterator[Table]:
         for batch in counted_rows(iter_table(data), "predicting"):
-            chances = net.probabilities(batch)
+            answers = net.answers(batch)
             columns: dict[str, Any] = {}
             if proba:
                 names = [f"probability_{label}" for label in net.labels.classes]
-                columns |= dict(zip(names, chances.T, strict=True))
-            columns[PREDICTION] = net.labels.decode(chances.argmax(1))
+                columns |= dict(zip(names, answers.chances.numpy().T / ONE, strict=True))
+                columns["uncertainty"] = answers.against.numpy() / ONE
+            labels = net.labels.decode(answers.numbers.numpy())
+            if abstain is not None:
+                sure = (answers.sureness >= least).numpy()
+                labels = [label if keep else None for label, keep in zip(labels, sure, strict=True)]
+            columns[PREDICTION] = labels
             yield batch.with_columns(columns)
 
     write_table(output, answered())
@@ -78,21 +102,40 @@ def evaluate(
         labels.append(np.asarray(truth, np.int64))
     if not counts.sum():
         raise ValueError(f"{data} has no rows to evaluate on; give a table with labels")
+    said, truth = np.concatenate(chances), np.concatenate(labels)
     scores = {
         "rows": int(counts.sum()),
         "accuracy": round(float(counts.trace() / counts.sum()), 6),
-        **quality(np.concatenate(chances), np.concatenate(labels)),
+        **quality(said, truth),
     }
+    covered = coverage(said, truth)
     names = [str(label) for label in net.labels.classes]
     if as_json:
-        typer.echo(json.dumps({**scores, "classes": names, "confusion": counts.tolist()}))
+        more = {"classes": names, "confusion": counts.tolist(), "coverage": covered}
+        typer.echo(json.dumps({**scores, **more}))
         return
-    console = Console()
+    console = plain_console()
     console.print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in scores.items()))
     table = RichTable("label", *(f"predicted {name}" for name in names))
     for name, row in zip(names, counts, strict=True):
         table.add_row(name, *map(str, row))
     console.print(table)
+    table = RichTable("answered", "accuracy there", "rows")
+    for part in covered:
+        table.add_row(f"{part['answered']:.0%}", f"{part['accuracy']:.4f}", str(part["rows"]))
+    console.print(table)
+
+
+def coverage(chances: np.ndarray, labels: np.ndarray) -> list[dict[str, float]]:
+    """Accuracy on the surest rows, from all of them down to a tenth."""
+    order = np.argsort(-chances.max(1), kind="stable")
+    right = (chances.argmax(1) == labels)[order]
+    found = []
+    for tenths in range(10, 0, -1):
+        rows = max(1, round(len(labels) * tenths / 10))
+        accuracy = round(float(right[:rows].mean()), 6)
+        found.append({"answered": tenths / 10, "accuracy": accuracy, "rows": rows})
+    return found
 
 
 def quality(chances: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, float]:

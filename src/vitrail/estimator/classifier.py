@@ -22,8 +22,12 @@ from vitrail.data.tables import Table
 from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, fitted_encoder
 from vitrail.fitting.front import Front, auto_bias, seed_of, unless_auto
 from vitrail.fitting.learn import Learned, Wanted, learn
+from vitrail.fitting.plan import Plan
+from vitrail.fitting.posterior import Predictor
 from vitrail.fitting.problem import AUTO
-from vitrail.solvers import Solver, Stage
+from vitrail.model import Model
+from vitrail.solvers import Solver, Stage, Status
+from vitrail.solvers.history import History
 
 Auto = Literal["auto"]
 SIGNS = (-1.0, 1.0)
@@ -96,11 +100,21 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         1.0
     """
 
+    classes_: np.ndarray
+    model_: Model
+    plan_: Plan
+    history_: History
+    n_iter_: int
+    found_by_: tuple[str, ...]
+    status_: tuple[Status, ...]
+    _learned: Learned
+    _asked: dict[str, Any]
+
     def __init__(
         self,
         hidden: tuple[int, ...] | Auto = "auto",
         solver: str | Solver[Any] | Sequence[Stage] = AUTO,
-        predictor: Literal["best", "posterior"] = "best",
+        predictor: Predictor = "best",
         multiclass: Literal["auto", "argmax", "ovo"] = "auto",
         inputs: Coding | Auto = "auto",
         bias: int | Auto = "auto",
@@ -123,7 +137,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.hidden = hidden
         self.solver = solver
-        self.predictor = predictor
+        self.predictor: Predictor = predictor
         self.multiclass = multiclass
         self.inputs = inputs
         self.bias = bias

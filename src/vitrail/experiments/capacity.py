@@ -14,11 +14,12 @@ from typing import Any
 import torch
 
 from vitrail.baselines.annealing import annealing
-from vitrail.baselines.ste import straight_through
 from vitrail.data import glass
 from vitrail.experiments.experiment import column, distinct, pick
 from vitrail.experiments.units import Row, Rows, Unit
 from vitrail.factors import perceptron
+from vitrail.fitting.names import ALIASES, SAMPLED_DRAWS, baseline
+from vitrail.fitting.problem import AUTO
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.solvers import Solution, portfolio, run, run_stages
 from vitrail.updates import flip
@@ -30,22 +31,25 @@ FOREVER = 10**9  # steps; seconds are what cuts these runs
 Solve = Callable[[FactorGraph, int, float], Solution[Any]]
 
 
-def _portfolio(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-    return run_stages(portfolio(graph), graph, seed=seed, max_seconds=seconds)
+def _staged(name: str) -> Solve:
+    """The stages of a name, until all is solved or the seconds are spent."""
+
+    def solve(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
+        stages = portfolio(graph)
+        if name != AUTO:
+            update = flip(SAMPLED_DRAWS) if name == "sampled" else None
+            stages = portfolio(graph, ("reinforced",), update=update)
+        return run_stages(stages, graph, seed=seed, max_seconds=seconds)
+
+    return solve
 
 
-def _reinforced(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-    stages = portfolio(graph, ("reinforced",))
-    return run_stages(stages, graph, seed=seed, max_seconds=seconds)
+def _gradient(name: str) -> Solve:
+    def solve(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
+        solver = baseline(name)
+        return run(solver, graph, seed=seed, max_steps=FOREVER, max_seconds=seconds)
 
-
-def _sampled(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-    stages = portfolio(graph, ("reinforced",), update=flip(32))
-    return run_stages(stages, graph, seed=seed, max_seconds=seconds)
-
-
-def _straight_through(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-    return run(straight_through(), graph, seed=seed, max_steps=FOREVER, max_seconds=seconds)
+    return solve
 
 
 def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
@@ -67,11 +71,13 @@ def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
     return found
 
 
-SOLVERS: dict[str, Solve] = {
-    "portfolio": _portfolio,
-    "reinforced": _reinforced,
-    "sampled": _sampled,
-    "straight_through": _straight_through,
+SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.fitting`
+    AUTO: _staged(AUTO),
+    "reinforced": _staged("reinforced"),
+    "sampled": _staged("sampled"),
+    "ste": _gradient("ste"),
+    "bop": _gradient("bop"),
+    "bayesbinn": _gradient("bayesbinn"),
     "annealing": _annealing,
 }
 
@@ -116,6 +122,7 @@ def units(
 
     On a CPU each instance is a unit of its own; on other devices all instances of one α are.
     """
+    solvers = [ALIASES.get(name, name) for name in solvers]
     unknown = [name for name in solvers if name not in SOLVERS]
     if unknown or not solvers:
         raise ValueError(f"unknown solvers {unknown}; choose from: {', '.join(SOLVERS)}")

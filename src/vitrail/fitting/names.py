@@ -50,6 +50,11 @@ def canonical(name: str) -> str:
     return found
 
 
+def baseline(name: str, **settings: Any) -> Any:
+    """The baseline of a name of this table."""
+    return BASELINES["straight_through" if name == "ste" else name](**settings)
+
+
 def polish(settings: Settings, problem: Problem) -> Stages:
     """Local search after any solver, if settings ask for some."""
     if not settings.polish:
@@ -109,12 +114,11 @@ def _bp(settings: Settings, problem: Problem) -> Stages:
 
 
 def _gradient(settings: Settings, problem: Problem) -> Stages:
-    solver = BASELINES[_BASELINE.get(settings.solver, settings.solver)](batch=settings.batch)
-    return _paced(solver, settings, problem)
+    return _paced(baseline(settings.solver, batch=settings.batch), settings, problem)
 
 
 def _search(settings: Settings, problem: Problem) -> Stages:
-    solver = BASELINES[settings.solver]()
+    solver = baseline(settings.solver)
     return (Stage(settings.solver, solver, getattr(solver, "steps", 1)),)
 
 
@@ -153,7 +157,6 @@ def _sampled(settings: Settings, problem: Problem) -> Stages:
 
 
 FLIPS = flip(SAMPLED_DRAWS)
-_BASELINE = {"ste": "straight_through"}
 
 SOLVERS: dict[str, Entry] = {
     AUTO: Entry("messages, then local search; hard examples get all stages", _polished, _auto),
