@@ -251,7 +251,9 @@ def test_a_solver_or_stages_may_be_passed():
     )
     staged = net(solver=[Stage("first", solver, 7)], polish=1).fit(BITS, RULE)
     assert staged.history_["stage"].unique().tolist() in ([0], [0, 1])
-    assert np.array_equal(clone(passed).fit(BITS, RULE).weights_, passed.weights_)
+    copied = clone(passed)
+    assert isinstance(copied, BinaryNetClassifier)
+    assert np.array_equal(copied.fit(BITS, RULE).weights_, passed.weights_)
     with pytest.raises(ValueError, match="damping belongs to the solver"):
         net(solver=solver, damping=0.5).fit(BITS, RULE)
     with pytest.raises(ValueError, match="solver must be a name"):
