@@ -1,0 +1,204 @@
+"""MNIST at 28×28: streaming by moments against straight-through, nets of half a million bits.
+
+python benchmarks/streaming_mnist.py FOLDER                      # idx files, plain or gzipped
+python benchmarks/streaming_mnist.py FOLDER --device cuda --nets mlp conv --seeds 3 --out rows.json
+python benchmarks/streaming_mnist.py FOLDER --nets mlp --hidden 101 101 --rows 2000 --pool 2
+
+Errors are in percent of the test images. `posterior` predicts by moments of the marginals;
+`committee` averages the votes of drawn networks; `one net` is the decoded network of the last
+step. ECE is the posterior's calibration error in 15 bins; nothing is fitted on held-out rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+
+import torch
+from torch import Tensor, nn
+
+from vitrail.baselines import straight_through
+from vitrail.data.idx import load_idx
+from vitrail.decode import samples
+from vitrail.factors import network
+from vitrail.graph import FactorGraph, factor_graph
+from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, Program, Sign, mlp
+from vitrail.nn.moments import chances
+from vitrail.random import Key
+from vitrail.solvers import Solution, Solver, geometric, run, streaming
+
+BATCH = 128
+BATCHES = 16  # of a streaming step
+CALIBRATION_BINS = 15
+COMMITTEE = 8
+EPOCHS = {"mlp": 20, "conv": 15}
+
+
+def conv_net(channels: list[int], side: int) -> nn.Sequential:
+    """Two convolutions 5×5 of stride 2, one linear layer."""
+    first, second = channels
+    places = [side]
+    for _ in range(2):
+        places.append((places[-1] + 2 * 2 - 5) // 2 + 1)
+    return nn.Sequential(
+        BinaryConv2d(1, first, 5, stride=2, padding=2),
+        Sign(window=5.0),
+        BinaryConv2d(first, second, 5, stride=2, padding=2),
+        Sign(window=(25.0 * first) ** 0.5),
+        Flatten(),
+        BinaryLinear(second * places[-1] ** 2, 10),
+    )
+
+
+def calibration_error(found: Tensor, labels: Tensor) -> float:
+    """Expected calibration error of the class chosen: |confidence − accuracy|, over bins."""
+    confidence, chosen = found.max(1)
+    right = (chosen == labels).double()
+    place = (confidence * CALIBRATION_BINS).long().clamp(max=CALIBRATION_BINS - 1)
+    gap = torch.zeros(CALIBRATION_BINS, dtype=torch.float64, device=found.device)
+    gap.index_add_(0, place, confidence - right)
+    return float(gap.abs().sum() / len(labels))
+
+
+def predictions(program: Program, bits: Tensor, images: Tensor) -> Tensor:
+    """The class that one network (A,) bool gives to each image, (F,) int64."""
+    found = [
+        program.evaluate(bits[None, None], part[:, None].float()).flatten(1).argmax(1)
+        for part in images.split(1000)
+    ]
+    return torch.cat(found)
+
+
+def committee(program: Program, marginals: Tensor, images: Tensor, seed: int) -> Tensor:
+    """The class that most of the drawn networks give to each image, (F,) int64."""
+    drawn = samples(Key(seed), torch.logit(marginals), COMMITTEE)
+    votes = torch.stack([predictions(program, bits, images) for bits in drawn])
+    return nn.functional.one_hot(votes, 10).sum(0).argmax(1)
+
+
+def measured(
+    solver: Solver, graph: FactorGraph, steps: int, seed: int, images: Tensor, labels: Tensor
+) -> dict[str, float]:
+    """Errors on the test images after one run, and its seconds."""
+    begun = time.perf_counter()
+    # scored at the end only: a look at all examples costs a sixth of an epoch
+    solution: Solution = run(solver, graph, seed=seed, max_steps=steps, score_every=steps)
+    if graph.device.type == "cuda":
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - begun
+    program = graph.blocks[0].program  # pyright: ignore[reportAttributeAccessIssue] (a Network)
+    one = predictions(program, solution.weights, images)
+    row = {
+        "one net": 100 * float((one != labels).double().mean()),
+        "train": 100 * (1 - float(solution.accuracy)),
+        "seconds": seconds,
+    }
+    if "pace" in solution.history:
+        found = chances(program, solution.marginals, images)
+        votes = committee(program, solution.marginals, images, seed)
+        row |= {
+            "posterior": 100 * float((found.argmax(1) != labels).double().mean()),
+            "committee": 100 * float((votes != labels).double().mean()),
+            "ECE": calibration_error(found, labels),
+            "pace": float(solution.history["pace"][-1]),
+        }
+    return row
+
+
+def solvers(args: argparse.Namespace, rows: int, epochs: int) -> dict[str, tuple[Solver, int]]:
+    """The rivals by name, each with its steps for the same epochs."""
+    batches = -(-rows // BATCH) * epochs
+    steps = -(-batches // BATCHES)
+    found: dict[str, tuple[Solver, int]] = {}
+    for last in args.betas:
+        solver = streaming(
+            batch=BATCH,
+            batches=BATCHES,
+            beta=geometric(1.0, last, steps),
+            step=args.step,
+            forget=args.forget,
+            first=args.first,
+        )
+        found[f"streaming, beta to {last:g}"] = solver, steps
+    for lr in args.rates:
+        falling: Callable[[int], float] = geometric(lr, lr / 10, batches)
+        found[f"straight-through, lr {lr:g}"] = straight_through(lr=falling, batch=BATCH), batches
+    return found
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="where the four idx files of MNIST are")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--nets", nargs="+", choices=("mlp", "conv"), default=["mlp"])
+    parser.add_argument("--hidden", nargs="+", type=int, default=[501, 501])
+    parser.add_argument("--channels", nargs=2, type=int, default=[64, 128])
+    parser.add_argument("--epochs", type=int, help="20 for mlp, 15 for conv if not given")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=60_000, help="training images")
+    parser.add_argument("--pool", type=int, default=1, help="2 makes images 14×14")
+    parser.add_argument("--coding", choices=("binary", "bipolar"), default="binary")
+    parser.add_argument("--betas", nargs="*", type=float, default=[3.0, 20.0], help="last beta")
+    parser.add_argument("--rates", nargs="*", type=float, default=[0.003, 0.01])
+    parser.add_argument("--step", type=float, default=1.0)
+    parser.add_argument("--forget", type=float, default=0.0)
+    parser.add_argument("--first", type=float, default=1.0)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--out", type=Path, help="write all rows here, JSON")
+    args = parser.parse_args()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+
+    def place(kind: str, axes: int) -> Path:
+        return next(args.folder.glob(f"{kind}-idx{axes}-ubyte*"))
+
+    data = load_idx(
+        place("train-images", 3),
+        place("train-labels", 1),
+        place("t10k-images", 3),
+        place("t10k-labels", 1),
+        pool=args.pool,
+        coding=args.coding,
+    ).shaped()
+    chosen = torch.randperm(len(data.labels), generator=torch.Generator().manual_seed(0))
+    chosen = chosen[: args.rows]
+    inputs, labels = data.inputs[chosen], data.labels[chosen]
+    test_inputs = data.test_inputs.to(args.device)
+    test_labels = data.test_labels.to(args.device)
+    side = inputs.shape[-1]
+    rows = []
+    print(f"{'':34}{'one net':>9}{'posterior':>11}{'committee':>11}{'ECE':>8}{'train':>8}{'s':>8}")
+    for net in args.nets:
+        epochs = args.epochs or EPOCHS[net]
+        module = (
+            nn.Sequential(Flatten(), *mlp(side * side, args.hidden, 10))
+            if net == "mlp"
+            else conv_net(args.channels, side)
+        )
+        graph = factor_graph(network(module, inputs, labels)).to(args.device)
+        print(f"{net}, {graph.num_variables:,} bits, {len(labels):,} images, {epochs} epochs")
+        for name, (solver, steps) in solvers(args, len(labels), epochs).items():
+            mine = []
+            for seed in range(args.seeds):
+                row = measured(solver, graph, steps, seed, test_inputs, test_labels)
+                mine.append(row)
+                rows.append({"net": net, "solver": name, "epochs": epochs, "seed": seed, **row})
+                if args.out:
+                    args.out.write_text(json.dumps(rows, indent=1))
+            show = {key: mean(row[key] for row in mine) for key in mine[0]}
+            cells = [f"{show['one net']:9.2f}"]
+            for key, width, digits in (("posterior", 11, 2), ("committee", 11, 2), ("ECE", 8, 4)):
+                cells.append(f"{show[key]:{width}.{digits}f}" if key in show else " " * width)
+            cells += [f"{show['train']:8.2f}", f"{show['seconds']:8.1f}"]
+            print(f"  {name:32}{''.join(cells)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
