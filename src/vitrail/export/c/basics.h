@@ -1,0 +1,104 @@
+#include <stdint.h>
+
+#if defined(__AVR__)
+#include <avr/pgmspace.h>
+#define TINY_FLASH PROGMEM
+#define TINY_LOAD8(p) pgm_read_byte(p)
+#define TINY_LOAD16(p) pgm_read_word(p)
+#define TINY_LOAD32(p) pgm_read_dword(p)
+#define TINY_LOAD_FLOAT(p) pgm_read_float(p)
+#define TINY_NEAR(type, p) type near_##p; memcpy_P(&near_##p, p, sizeof(type)); p = &near_##p
+#else
+#define TINY_FLASH
+#define TINY_LOAD8(p) (*(p))
+#define TINY_LOAD16(p) (*(p))
+#define TINY_LOAD32(p) (*(p))
+#define TINY_LOAD_FLOAT(p) (*(p))
+#define TINY_NEAR(type, p) (void)0
+#endif
+
+/* Bits are packed into words, the first bit lowest: of 8 bits on AVR, of 32 elsewhere. */
+#ifndef TINY_WORD_BITS
+#if defined(__AVR__)
+#define TINY_WORD_BITS 8
+#else
+#define TINY_WORD_BITS 32
+#endif
+#endif
+#if TINY_WORD_BITS == 32
+typedef uint32_t tiny_word;
+#define TINY_LOAD(p) TINY_LOAD32(p)
+#define TINY_W(x) x
+#elif TINY_WORD_BITS == 8
+typedef uint8_t tiny_word;
+#define TINY_LOAD(p) TINY_LOAD8(p)
+#define TINY_W(x) (x) & 255u, (x) >> 8 & 255u, (x) >> 16 & 255u, (x) >> 24
+#else
+#error "TINY_WORD_BITS must be 8 or 32"
+#endif
+#define TINY_WORDS(bits) (((bits) + 31u) / 32u * (32u / TINY_WORD_BITS))
+
+typedef @int@ tiny_int;         /* sums of weights times values */
+typedef @index@ tiny_index;
+typedef @score@ tiny_score;     /* sums over networks */
+
+/* Sizes that the code relies on: a wrong one makes an array of negative size. */
+typedef char tiny_words_have_their_bits[sizeof(tiny_word) * 8 == TINY_WORD_BITS ? 1 : -1];
+typedef char tiny_sums_fit[sizeof(tiny_int) >= @int_bytes@ ? 1 : -1];
+typedef char tiny_indices_fit[sizeof(tiny_index) >= @index_bytes@ ? 1 : -1];
+
+#define TINY_BITS @bits@u     /* that a row becomes */
+#define TINY_INPUTS @inputs@u   /* those and constant ones */
+#define TINY_CLASSES @classes@
+#define TINY_NULL (-1)      /* returned for a null pointer */
+#define TINY_BAD_INPUT (-2) /* returned for a row with a value that its column cannot have */
+
+typedef struct {
+    tiny_word word[TINY_WORDS(TINY_INPUTS)];
+} tiny_bits;
+
+static inline void tiny_set(tiny_word *x, tiny_index bit)
+{
+    tiny_word *word = x + bit / TINY_WORD_BITS;
+    *word = (tiny_word)(*word | ((tiny_word)1 << (bit % TINY_WORD_BITS)));
+}
+
+static inline void tiny_clear(tiny_word *x, tiny_index bits)
+{
+    tiny_index i;
+    for (i = 0; i < TINY_WORDS(bits); i++) {
+        x[i] = 0;
+#if defined(__GNUC__)
+        __asm__ volatile(""); /* so that no call of memset is made of this */
+#endif
+    }
+}
+
+/* How many bits of a word are 1. */
+static inline tiny_int tiny_ones(tiny_word x)
+{
+#if defined(__POPCNT__) || defined(__aarch64__)
+    return __builtin_popcount(x);
+#else
+    x = (tiny_word)(x - ((x >> 1) & (tiny_word)0x55555555u));
+    x = (tiny_word)((x & (tiny_word)0x33333333u) + ((x >> 2) & (tiny_word)0x33333333u));
+    x = (tiny_word)((x + (x >> 4)) & (tiny_word)0x0f0f0f0fu);
+#if TINY_WORD_BITS == 32
+    x = (x * 0x01010101u) >> 24;
+#endif
+    return (tiny_int)x;
+#endif
+}
+//: if total
+
+/* How many of the first bits of x are 1. */
+static inline tiny_int tiny_total(const tiny_word *x, tiny_index bits)
+{
+    tiny_int total = 0;
+    tiny_index i;
+    for (i = 0; i < TINY_WORDS(bits); i++) {
+        total += tiny_ones(x[i]);
+    }
+    return total;
+}
+//: end

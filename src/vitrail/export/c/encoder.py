@@ -1,0 +1,219 @@
+"""The encoder in C: a struct of the user's columns, and what makes bits of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.encoders import ColumnCode, TableEncoder
+from vitrail.export.c.text import (
+    TEMPLATES,
+    comment,
+    filled,
+    identifiers,
+    signed,
+    table,
+    template,
+    unsigned,
+)
+from vitrail.export.source import ExportError, Source
+
+NO_NUMBER = "TINY_NO_NUMBER"
+LARGEST = float(np.finfo(np.float32).max)
+MACROS = re.findall(
+    r"TINY_(\w+_\w+)", "".join(map(template, TEMPLATES))
+)  # no category is called so
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table and its place in the struct."""
+
+    code: ColumnCode
+    field: str
+    word_field: str  # of a column of numbers that may hold words instead
+
+    @property
+    def kind(self) -> str:
+        """`word`, `whole` or `real`."""
+        return "word" if not self.code.numeric else "whole" if self.code.whole else "real"
+
+    @property
+    def mixed(self) -> bool:
+        """Whether words may stand where numbers do."""
+        return self.code.numeric and bool(self.code.categories or self.code.other)
+
+    @property
+    def cuts(self) -> list[float]:
+        """What numbers are compared with; first what a missing one is read as, if it is."""
+        numbers = list(self.code.thresholds)
+        if not self.code.missing:
+            numbers = [self.code.typical, *numbers]
+        if self.kind == "whole":
+            return [max(-(2**31), min(2**31 - 1, math.floor(x))) for x in numbers]
+        return np.clip(numbers, -LARGEST, LARGEST).astype(np.float32).tolist()
+
+
+def columns_of(encoder: TableEncoder) -> list[Column]:
+    """The columns with names for C, in the order of their bits."""
+    fields = identifiers([code.name.lower() for code in encoder.columns])  # AVR has SP and others
+    words = identifiers([f"{field}_word" for field in fields], fields)
+    return [Column(*three) for three in zip(encoder.columns, fields, words, strict=True)]
+
+
+def code_type(columns: list[Column]) -> str:
+    """The type of categories; its two largest numbers are no category."""
+    return unsigned(max((len(c.code.categories) for c in columns), default=0) + 3)
+
+
+def constants(columns: list[Column]) -> dict[tuple[str, str], str]:
+    """Names for all categories, by column and word."""
+    pairs = [(column.code.name, word) for column in columns for word in column.code.categories]
+    fields = {column.code.name: column.field for column in columns}
+    names = identifiers([f"{fields[name]}_{word}".upper() for name, word in pairs], MACROS)
+    return {pair: f"TINY_{name}" for pair, name in zip(pairs, names, strict=True)}
+
+
+def encoder_code(source: Source) -> str:
+    """From the struct `tiny_row` to the function `tiny_encode`."""
+    if isinstance(source.encoder, BitColumns):
+        return _bit_columns(source.encoder, source.bias)
+    return _table(source.encoder, source.bias)
+
+
+def bit_range(encoder: BitColumns) -> tuple[int, int, int]:
+    """The whole numbers from low to high, and the largest that is a 0."""
+    low, high = math.ceil(encoder.low), math.floor(encoder.high)
+    if not -(2**31) <= low <= high < 2**31:
+        raise ExportError(
+            f"columns from {encoder.low:g} to {encoder.high:g} hold no whole numbers of 32 bits; "
+            "train on bits, signs or pixels"
+        )
+    return low, high, math.floor((encoder.low + encoder.high) / 2)
+
+
+def bit_type(encoder: BitColumns) -> str:
+    """The type of such a column."""
+    low, high, _ = bit_range(encoder)
+    return signed(low, high) if low < 0 else unsigned(high)
+
+
+def _bit_columns(encoder: BitColumns, bias: int) -> str:
+    low, high, middle = bit_range(encoder)
+    kind = bit_type(encoder)
+    limits = np.iinfo(kind.removesuffix("_t"))
+    flags = {"low": low > limits.min, "high": high < limits.max, "bias": bias > 0}
+    ends = comment(f"{encoder.names[0]} to {encoder.names[-1]}")
+    return filled(
+        "encode_bits",
+        [name for name, on in flags.items() if on],
+        about=f"{len(encoder.names)} columns, {ends}, each from {low} to {high}",
+        type=kind,
+        low=low,
+        high=high,
+        middle=middle,
+    )
+
+
+def _table(encoder: TableEncoder, bias: int) -> str:
+    columns = columns_of(encoder)
+    code = code_type(columns)
+    kinds = {column.kind for column in columns}
+    mixed = any(column.mixed for column in columns)
+    size = unsigned(max(max(len(c.code.categories), len(c.code.thresholds)) for c in columns))
+    numbers = {kind: [x for c in columns if c.kind == kind for x in c.cuts] for kind in kinds}
+    body = filled(
+        "encode_table",
+        {"real", "whole"} & kinds
+        | ({"words"} if "word" in kinds else set())
+        | ({"bias"} if bias else set()),
+        size=size,
+        columns=table("tiny_column", "tiny_columns", map(_description, columns), 1),
+        reals=table("float", "tiny_reals", map(literal, numbers.get("real", [])), 6),
+        wholes=table("int32_t", "tiny_wholes", map(whole, numbers.get("whole", []))),
+        code=code,
+        word_parameter=f", {code} word" if mixed else "",
+        put_number=MIXED if mixed else NUMBER,
+        puts="\n".join(_put(column, mixed) for column in columns),
+    )
+    return f"{_struct(columns, code)}\n\n{body}"
+
+
+NUMBER = "    tiny_put(c, TINY_NONE, missing ? TINY_NONE : bin, missing);"
+MIXED = """\
+    if (word == 0) {
+        tiny_put(c, TINY_NONE, missing ? TINY_NONE : bin, missing);
+    } else if (word == TINY_OTHER) {
+        c->fault |= !(column->flags & TINY_HAS_OTHER);
+        tiny_put(c, column->categories, TINY_NONE, 0);
+    } else {
+        c->fault |= word > column->categories;
+        tiny_put(c, word <= column->categories ? word - 1u : TINY_NONE, TINY_NONE, 0);
+    }"""
+
+
+def _put(column: Column, mixed: bool) -> str:
+    if column.kind == "word":
+        return f"    tiny_put_word(&c, row->{column.field});"
+    word = f", row->{column.word_field}" if column.mixed else ", 0" if mixed else ""
+    return f"    tiny_put_{column.kind}(&c, row->{column.field}{word});"
+
+
+def _description(column: Column) -> str:
+    code = column.code
+    flags = {
+        "OTHER": code.other,
+        "BINS": bool(code.values),
+        "THRESHOLDS": bool(code.thresholds) and len(code.values) != 2,
+        "MISSING": code.missing,
+    }
+    spelled = " | ".join(f"TINY_HAS_{name}" for name, on in flags.items() if on) or "0"
+    return f"{{{len(code.categories)}, {len(code.thresholds)}, {spelled}}}"
+
+
+def _struct(columns: list[Column], code: str) -> str:
+    """Enumerations of the categories, and the struct of a row."""
+    most = 2 ** int(code.removeprefix("uint").removesuffix("_t")) - 1
+    lines = []
+    if any(column.kind == "whole" for column in columns):
+        lines.append(f"#define {NO_NUMBER} (-2147483647 - 1) /* of whole numbers: missing */\n")
+    if any(column.kind == "word" or column.mixed for column in columns):
+        names = constants(columns)
+        lines += ["/* Categories. */", "enum {"]
+        for column in columns:
+            first = 1 if column.mixed else 0
+            lines += [
+                f"    {names[column.code.name, word]} = {first + i}, "
+                f"/* {comment(column.code.name)}={comment(word)} */"
+                for i, word in enumerate(column.code.categories)
+            ]
+        lines.append(f"    TINY_OTHER = {most - 1}, /* any other word */")
+        lines.append(f"    TINY_MISSING = {most}\n}};\n")
+    lines += ["/* A row: one field for each column that counts. */", "typedef struct {"]
+    for column in columns:
+        kind = {"word": code, "whole": "int32_t", "real": "float"}[column.kind]
+        missing = {
+            "word": "a category, TINY_OTHER or TINY_MISSING",
+            "whole": f"a whole number, or {NO_NUMBER}",
+            "real": "a number, or NAN",
+        }[column.kind]
+        lines.append(f"    {kind} {column.field}; /* {comment(column.code.name)}: {missing} */")
+        if column.mixed:
+            about = "0 where a number stands, or the word that stands there"
+            lines.append(f"    {code} {column.word_field}; /* {about} */")
+    return "\n".join([*lines, "} tiny_row;"])
+
+
+def literal(number: float) -> str:
+    """A float that C reads back as the same one."""
+    text = f"{number:.9g}"
+    return text + ("f" if "." in text or "e" in text else ".0f")
+
+
+def whole(number: float) -> str:
+    """An int32_t; the smallest has no literal of its own."""
+    return "(-2147483647 - 1)" if number == -(2**31) else str(int(number))

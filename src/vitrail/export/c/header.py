@@ -1,0 +1,287 @@
+"""One C99 header that is also C++17: the net, the encoder and their checks."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+
+from vitrail.export.c.check import check_code
+from vitrail.export.c.encoder import encoder_code
+from vitrail.export.c.text import (
+    KEYWORDS,
+    comment,
+    filled,
+    joined,
+    renamed,
+    string,
+    table,
+    unsigned,
+    words,
+)
+from vitrail.export.golden import Rows
+from vitrail.export.plan import Layer, Plan, Pool, planned
+from vitrail.export.rule import Rule, rule_of
+from vitrail.export.source import ExportError, Source
+
+MOST_SCORE = 2**30  # twice a score fits 32 bits
+STARTS = {  # where the sum of a kind begins, for values x
+    "sign_sign": "(tiny_int)n",
+    "sign_bit": "-tiny_total(x, n)",
+    "bit_sign": "0",
+    "bit_bit": "0",
+}
+
+
+def checked_name(name: str) -> str:
+    """The prefix of all names; ExportError if C cannot have it."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) or name in KEYWORDS:
+        raise ExportError(
+            f"{name!r} cannot begin names in C; use small letters, digits and _, such as tiny"
+        )
+    return name
+
+
+def c_header(
+    source: Source, name: str, rows: Rows, answers: np.ndarray, chances: np.ndarray
+) -> str:
+    """The header `name`.h, with rows whose answers and chances are known as golden vectors."""
+    checked_name(name)
+    plan = planned(source)
+    rule = rule_of(source, plan)
+    if max(rule.most) >= MOST_SCORE:
+        raise ExportError(
+            f"the votes of this model add up to {max(rule.most)}, more than 32 bits hold; "
+            "train with fewer networks or smaller votes"
+        )
+    labels = ", ".join(string(str(label)) for label in source.classes)
+    blocks = [
+        _basics(source, plan, rule),
+        _weights(source, plan),
+        *_layers(plan),
+        _vote(source, plan, rule),
+        encoder_code(source),
+        filled("faces", labels=labels),
+        check_code(source, rows, answers, chances),
+    ]
+    guard = "TINY_H"
+    text = f"{_about(source)}\n#ifndef {guard}\n#define {guard}\n\n{joined(*blocks)}\n\n#endif\n"
+    return renamed(text, name)
+
+
+def _about(source: Source) -> str:
+    networks, nets, bits = source.networks.shape
+    lines = [
+        "Made by `vitrail export` from a trained model; change the model, not this file.",
+        "",
+        f"{networks * nets * bits} one-bit weights in {networks * nets} networks; classes "
+        + ", ".join(comment(str(label)) for label in source.classes),
+        "",
+        "  tiny_predict(&row)         the class of a row, or a negative code",
+        "  tiny_proba(&row, proba)    the same, and the chance of each class in parts of 65535",
+        "  tiny_encode(&row, &bits)   the bits of a row, for tiny_predict_bits, tiny_proba_bits",
+        "  tiny_label(number)         the name of a class",
+        "",
+        "Define TINY_CHECK for tiny_check(), which counts wrong answers to rows that have known",
+        "ones; TINY_MAIN for a program that does so and answers a CSV table on standard input.",
+    ]
+    if source.record:
+        lines += ["", "The record of its training:"]
+        for key, value in sorted(source.record.items()):
+            lines.append(f"  {comment(key)}: {comment(json.dumps(value, sort_keys=True))}"[:100])
+    return "/*\n" + "\n".join(f" * {line}".rstrip() for line in lines) + "\n */"
+
+
+def _basics(source: Source, plan: Plan, rule: Rule) -> str:
+    sums = 4 * max(layer.fan_in for layer in plan.layers) + 4
+    weights = (
+        source.networks.shape[0]
+        * source.networks.shape[1]
+        * max(layer.units * -(-layer.fan_in // 32) for layer in plan.layers)
+    )
+    tables = rule.tables.size
+    sizes = [stage.outputs + 32 for stage in plan.stages]
+    index = max(weights, tables, plan.num_inputs, *sizes, *(layer.fan_in for layer in plan.layers))
+    score = max(rule.most) * 2 + sums
+    total = any(layer.kind == "sign_bit" or layer.masked for layer in plan.layers)
+    return filled(
+        "basics",
+        ["total"] if total else [],
+        int="int" if sums < 2**15 else "int32_t",
+        int_bytes=2 if sums < 2**15 else 4,
+        index="unsigned" if index < 2**16 else "uint32_t",
+        index_bytes=2 if index < 2**16 else 4,
+        score="int" if score < 2**15 else "int32_t",
+        bits=source.num_bits,
+        inputs=plan.num_inputs,
+        classes=source.num_classes,
+    )
+
+
+def _weights(source: Source, plan: Plan) -> str:
+    """The tables of all layers, networks outermost, and the windows of those that have some."""
+    networks = np.swapaxes(source.networks, 0, 1)
+    blocks = []
+    for i, layer in enumerate(plan.layers):
+        end = layer.first + layer.units * layer.fan_in
+        rows = networks[..., layer.first : end].reshape(-1, layer.fan_in)
+        about = f"/* Layer {i + 1}: {layer.units} x {layer.fan_in} weights of each network. */\n"
+        blocks.append(about + table("tiny_word", f"tiny_weights_{i}", words(rows), 4))
+    return joined(*blocks)
+
+
+def _layers(plan: Plan) -> list[str]:
+    """The functions of layers that this net needs, each once."""
+    blocks: dict[str, str] = {}
+    convs = [stage for stage in plan.stages if stage.windows]
+    any_masked = any(layer.masked for layer in plan.layers)
+    common = ["any_masked"] if any_masked else []
+    for layer in plan.layers:
+        name, flags = _name(layer), [layer.kind, *["masked"] * layer.masked]
+        beyond = ", or 0 beyond the mask" if layer.masked else ""
+        blocks[f"sum {name}"] = filled("sum", flags, kind=name, beyond=beyond)
+    if convs:
+        blocks["windows"] = _windows(plan, convs, any_masked)
+    for stage in plan.stages:
+        if isinstance(stage, Pool):
+            blocks["pool"] = filled("pool", common)
+            continue
+        last = stage is plan.last
+        if last and plan.num_outputs == 1 and not stage.windows:
+            continue  # one sum is asked for directly
+        flags = [*common, *["last"] * last, *["masked"] * stage.masked]
+        start = STARTS[stage.kind]
+        if stage.masked and stage.kind == "sign_sign":
+            start = "tiny_total(mask, n)"
+        values = {"kind": _name(stage), "start": start}
+        if stage.windows:
+            values["start"] = start.replace("(x,", "(window,")
+            blocks[f"conv {_name(stage)} {last}"] = filled("conv", flags, **values)
+        else:
+            blocks[f"dense {_name(stage)} {last}"] = filled("dense", flags, **values)
+    return list(blocks.values())
+
+
+def _name(layer: Layer) -> str:
+    return layer.kind + "_masked" * layer.masked
+
+
+def _windows(plan: Plan, stages: list[Layer | Pool], masked: bool) -> str:
+    all_windows = [stage.windows for stage in stages if stage.windows]
+    numbers = [
+        [g.channels, *g.size, *g.kernel, *g.stride, *g.padding, *g.places] for g in all_windows
+    ]
+    padded = any(g.padding != (0, 0) for g in all_windows)
+    area = [
+        g.kernel[0] * g.kernel[1] * (g.channels if isinstance(stage, Layer) else 1)
+        for stage, g in zip(stages, all_windows, strict=True)
+    ]
+    code = filled(
+        "windows",
+        ["padded"] * padded + ["masked"] * masked,
+        most=max(area),
+        size=unsigned(max(map(max, numbers))),
+    )
+    tables = []
+    for stage, row in zip(stages, numbers, strict=True):
+        kept = row if padded else row[:7] + row[9:]
+        name = f"tiny_windows_{plan.stages.index(stage)}"
+        tables.append(
+            f"static const tiny_windows {name} TINY_FLASH = {{{', '.join(map(str, kept))}}};"
+        )
+    return joined(code, "\n".join(tables))
+
+
+def _network(plan: Plan) -> str:
+    """The body of `tiny_output` or `tiny_outputs`."""
+    lines, values = [], "x0"
+    layers = 0
+    for number, stage in enumerate(plan.stages):
+        to = f"x{number + 1}"
+        if isinstance(stage, Pool):
+            lines.append(f"    tiny_word {to}[TINY_WORDS({stage.outputs}u)];")
+            lines.append(f"    tiny_pool({values}, {to}, &tiny_windows_{number});")
+            values = to
+            continue
+        n, units = f"{stage.fan_in}u", f"{stage.units}u"
+        weights = f"tiny_weights_{layers} + i * ({units} * TINY_WORDS({n}))"
+        where = f"&tiny_windows_{number}" if stage.windows else n
+        what = f"tiny_{'conv' if stage.windows else 'dense'}_{_name(stage)}"
+        layers += 1
+        if stage is not plan.last:
+            lines.append(f"    tiny_word {to}[TINY_WORDS({stage.outputs}u)];")
+            lines.append(f"    {what}({weights}, {values}, {to}, {units}, {where});")
+            values = to
+        elif plan.num_outputs == 1 and not stage.windows:
+            start = STARTS[stage.kind].replace("(x,", f"({values},").replace(" n)", f" {n})")
+            start = str(stage.fan_in) if stage.kind == "sign_sign" else start
+            sum_ = f"tiny_sum_{_name(stage)}({weights}, {values}, {n}, {start})"
+            low = "" if plan.last_low is None else f" > 0 ? 1 : {plan.last_low}"
+            lines.append(f"    return {sum_}{low};")
+        elif plan.num_outputs == 1:
+            low = "" if plan.last_low is None else f" > 0 ? 1 : {plan.last_low}"
+            lines.append("    tiny_int h[1];")
+            lines.append(f"    {what}_last({weights}, {values}, h, {units}, {where});")
+            lines.append(f"    return h[0]{low};")
+        else:
+            lines.append(f"    {what}_last({weights}, {values}, h, {units}, {where});")
+            if plan.last_low is not None:
+                lines.append("    for (i = 0; i < TINY_CLASSES; i++) {")
+                lines.append(f"        h[i] = h[i] > 0 ? 1 : {plan.last_low};\n    }}")
+    return "\n".join(lines)
+
+
+def _vote(source: Source, plan: Plan, rule: Rule) -> str:
+    nets, networks = rule.votes.shape
+    several = plan.num_outputs > 1
+    pairs = source.pairs
+    one = networks == 1 and not several
+    plain = bool((rule.votes == 1).all())
+    number = "pair" if one and pairs else f"pair * {networks}u + k" if pairs else "k"
+    number = "0" if one and not pairs else number
+    kind = unsigned(int(rule.votes.max()))
+    blocks = []
+    if not plain:
+        votes = map(str, rule.votes.ravel().tolist())
+        blocks.append("/* Votes of networks. */\n" + table(kind, "tiny_votes", votes))
+    clip = "tiny_clip(2 * {} - 1)" if rule.clips else "(2 * {} - 1)"
+    output = f"(tiny_score)tiny_output({number}, x)"
+    direct = rule.scores is not None
+    tables = rule.score_tables if rule.scores else rule.tables.tolist()
+    flags = {
+        "several": several,
+        "pairs": pairs,
+        "two": not several and not pairs,
+        "one": one,
+        "clips": rule.clips,
+        "direct": direct,
+        "pair_most": not direct and len(set(rule.most)) > 1,
+    }
+    most = max(rule.most)
+    if flags["pair_most"]:
+        blocks.append(table("uint32_t", "tiny_most", map(str, rule.most)))
+    chances = [str(q) for row in tables for q in row]
+    code = filled(
+        "vote",
+        [name for name, on in flags.items() if on],
+        network=_network(plan),
+        clip=rule.clip,
+        networks=networks,
+        far=2 * plan.last.fan_in + 2,
+        vote="" if plain else f"(tiny_score)TINY_LOAD{kind[4:-2]}(tiny_votes + {number}) * ",
+        margin_lead=clip.format("lead"),
+        margin_h=clip.format(output).strip("()") if one and not rule.clips else clip.format(output),
+        by_pair=" for each pair" if pairs else "",
+        tables=table("uint16_t", "tiny_chances", chances),
+        pair_parameter=", tiny_index pair" if pairs else "",
+        table_of_pair=f"pair * {len(tables[0])}u + " if pairs else "",
+        first=rule.scores.first if rule.scores else 0,
+        step=rule.scores.step if rule.scores else 1,
+        wide="uint32_t" if 2 * most * 256 < 2**32 else "uint64_t",
+        most=most,
+        twice=2 * most,
+        cut=rule.cut,
+        num_pairs=nets,
+    )
+    return joined(*blocks, code)

@@ -1,0 +1,122 @@
+"""Small pieces of C: templates, identifiers, comments, strings, tables of numbers.
+
+Templates are written with the prefix `tiny_` and `TINY_`; `renamed` puts the user's there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+RESERVED = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t
+    char32_t class compl const const_cast constexpr continue decltype default delete do double
+    dynamic_cast else enum explicit export extern false float for friend goto if inline int long
+    mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    register reinterpret_cast restrict return short signed sizeof static static_assert static_cast
+    struct switch template this thread_local throw true try typedef typeid typename union unsigned
+    using virtual void volatile wchar_t while xor xor_eq NAN INFINITY PROGMEM
+    errno linux unix"""
+KEYWORDS = frozenset(RESERVED.split())
+TEMPLATES = sorted(path.stem for path in Path(__file__).parent.glob("*.h"))
+
+
+def template(part: str) -> str:
+    """The text of the template `part`.h beside this file."""
+    return Path(__file__).with_name(f"{part}.h").read_text(encoding="utf-8")
+
+
+def filled(part: str, flags: Iterable[str] = (), **values: object) -> str:
+    """The template with the lines that the flags choose.
+
+    `//: if flag`, `//: if not flag`, `//: else` and `//: end` choose; `@name@` is a value.
+    """
+    known, kept, open_ = set(flags), [], [True]
+    for line in template(part).splitlines():
+        if not line.lstrip().startswith("//:"):
+            if all(open_):
+                kept.append(line)
+            continue
+        match line.split()[1:]:
+            case ["if", "not", flag]:
+                open_.append(flag not in known)
+            case ["if", flag]:
+                open_.append(flag in known)
+            case ["else"]:
+                open_[-1] = not open_[-1]
+            case ["end"]:
+                open_.pop()
+            case _:
+                raise AssertionError(f"{part}.h: {line}")
+    return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), "\n".join(kept)).strip("\n")
+
+
+def renamed(code: str, name: str) -> str:
+    """The code with its prefix replaced."""
+    code = re.sub(r"\btiny_", f"{name}_", code)
+    return re.sub(r"\bTINY_", f"{name.upper()}_", code)
+
+
+def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+    """A C identifier for each name, all different: letters and digits stay, the rest is `_`."""
+    used, found = set(taken), []
+    for name in names:
+        plain = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_") or "x"
+        if plain[0].isdigit() or plain in KEYWORDS:
+            plain = f"x_{plain}"
+        one, number = plain, 1
+        while one in used:
+            number += 1
+            one = f"{plain}_{number}"
+        used.add(one)
+        found.append(one)
+    return found
+
+
+def comment(text: str) -> str:
+    """Text that can stand inside a comment, on one line and in plain letters."""
+    plain = "".join(x if " " <= x <= "~" else "?" for x in " ".join(text.split()))
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
+
+
+def string(text: str) -> str:
+    """A string literal; letters beyond ASCII are UTF-8 in octal."""
+    octets = (
+        chr(x) if 32 <= x < 127 and chr(x) not in '"\\?' else f"\\{x:03o}"
+        for x in text.encode("utf-8", "replace")
+    )
+    return '"' + "".join(octets) + '"'
+
+
+def unsigned(most: int) -> str:
+    """The smallest type of numbers from 0 to `most`."""
+    return next(f"uint{bits}_t" for bits in (8, 16, 32, 64) if most < 2**bits)
+
+
+def signed(low: int, high: int) -> str:
+    """The smallest type of numbers from `low` to `high`."""
+    fits = (bits for bits in (8, 16, 32, 64) if -(2 ** (bits - 1)) <= low <= high < 2 ** (bits - 1))
+    return f"int{next(fits)}_t"
+
+
+def table(kind: str, name: str, items: Iterable[str], each: int = 12) -> str:
+    """A constant array, `each` items a line."""
+    items = list(items)
+    lines = [", ".join(items[i : i + each]) for i in range(0, len(items), each)]
+    body = ",\n    ".join(lines)
+    return f"static const {kind} {name}[] TINY_FLASH = {{\n    {body}\n}};"
+
+
+def words(rows: np.ndarray) -> list[str]:
+    """Rows of bits (…, n), each packed into words of 32, the first bit lowest."""
+    rows = rows.reshape(-1, rows.shape[-1])
+    padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 32)))
+    packed = np.packbits(padded, axis=1, bitorder="little").view("<u4")
+    return [f"TINY_W(0x{word:08x}u)" for word in packed.ravel().tolist()]
+
+
+def joined(*blocks: str) -> str:
+    """Blocks with a line between them; empty ones are left out."""
+    return "\n\n".join(block.strip("\n") for block in blocks if block.strip())

@@ -1,0 +1,84 @@
+"""Rows with known answers: exported code carries some, and says whether it still agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.encoders import ColumnCode, TableEncoder
+from vitrail.export.rule import LEVELS, ONE
+from vitrail.export.source import Source
+
+Row = Mapping[str, Any]
+Rows = Mapping[str, Sequence[Any]]  # columns by name
+
+
+def sample_rows(encoder: TableEncoder | BitColumns, count: int, seed: int = 0) -> Rows:
+    """Rows that reach every part of an encoder: values at, near and far from thresholds, every
+    category, words never seen, missing values. The same for the same seed."""
+    rng = np.random.default_rng(seed)
+    if isinstance(encoder, BitColumns):
+        ends = np.array([np.ceil(encoder.low), np.floor(encoder.high)])
+        drawn = rng.integers(int(ends[0]), int(ends[1]) + 1, (len(encoder.names), count))
+        ends = rng.choice(ends, drawn.shape).astype(np.int64)
+        values = np.where(rng.random(drawn.shape) < 0.5, drawn, ends)
+        return dict(zip(encoder.names, values.tolist(), strict=True))
+    return {code.name: _cells(code, count, rng) for code in encoder.columns}
+
+
+def _cells(code: ColumnCode, count: int, rng: np.random.Generator) -> list[Any]:
+    numbers: list[Any] = []
+    if code.numeric:
+        centre = [*code.thresholds, *code.values, code.typical]
+        spread = max(centre) - min(centre) + 1
+        numbers = [*centre, *(x + d * spread / 16 for x in centre for d in (-1, 1))]
+        numbers += [1e30, -1e30, float("inf"), float("-inf")] if not code.whole else []
+        if code.whole:
+            limits = [float(2**31 - 1), float(1 - 2**31)]
+            numbers = [*map(np.floor, numbers), *(np.floor(x) + 1 for x in numbers), *limits]
+            numbers = [int(max(limits[1], min(limits[0], x))) for x in numbers]
+        else:
+            numbers = [float(np.float32(max(-3e38, min(3e38, x)))) for x in numbers]
+    words: list[Any] = list(code.categories)
+    if not code.numeric or code.other:
+        words.append("never seen")
+    kinds = [kind for kind in (numbers, words, [None]) if kind]
+    share = np.array([6.0, 4.0, 1.0])[[bool(numbers), bool(words), True]]
+    which = rng.choice(len(kinds), count, p=share / share.sum())
+    return [kinds[k][rng.integers(len(kinds[k]))] for k in which]
+
+
+def answers(source: Source, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Class numbers (rows,) and chances (rows, C) in parts of 65535, by the rule of models."""
+    bits = source.encoder.transform(rows)
+    values = np.where(bits > 0, 1, source.value_low)
+    values = np.concatenate([values, np.ones((len(bits), source.bias), values.dtype)], 1)
+    num, nets, weights = source.networks.shape
+    x = torch.from_numpy(values.astype(np.float32)).reshape(-1, 1, *source.program.input_shape)
+    states = torch.from_numpy(source.networks.reshape(1, num * nets, weights))
+    h = source.program.evaluate(states, x).reshape(len(bits), num, nets, -1).numpy()
+    h = h.astype(np.int64)
+    if h.shape[-1] > 1:
+        place = np.arange(h.shape[-1])
+        ahead = h[..., :, None] - h[..., None, :] + (place[:, None] < place)
+        h = np.where(place[:, None] == place, 2**40, ahead).min(-1)
+    score = (np.clip(2 * h - 1, -source.clip, source.clip) * source.votes[..., None]).sum(1)
+    most = source.clip * source.votes.sum(0)[:, None]
+    level = (score + most) * LEVELS // (2 * most)
+    q = source.tables.astype(np.int64)[np.arange(nets)[:, None], level]  # (rows, N, O)
+    if source.pairs:
+        rank = np.zeros((len(bits), source.num_classes), np.int64)
+        for net, (i, j) in enumerate(combinations(range(source.num_classes), 2)):
+            rank[:, i] += ONE - q[:, net, 0]
+            rank[:, j] += q[:, net, 0]
+    else:
+        rank = q[:, 0] if q.shape[-1] > 1 else np.stack([ONE - q[:, 0, 0], q[:, 0, 0]], 1)
+    answer = rank.argmax(1)
+    chances = rank * ONE // np.maximum(1, rank.sum(1, keepdims=True))
+    chances[np.arange(len(bits)), answer] += ONE - chances.sum(1)
+    return answer, chances

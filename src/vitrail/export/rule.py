@@ -1,0 +1,96 @@
+"""The rule of `vitrail.model.voting`, with everything that is known before a row comes worked out.
+
+    level = ((s + c·V)·256) // (2·c·V),   q = table[level],   class 1 where q > 32767
+
+A common factor of a net's votes changes no level, so it is left out. Of two classes only the
+smallest score of class 1 is needed to answer. Where the possible scores are few, a table by score
+replaces the division.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+
+import numpy as np
+
+from vitrail.export.plan import Plan
+from vitrail.export.source import Source
+
+LEVELS = 256
+ONE = 65535
+HALF = 32767
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores that can occur lie among `first`, `first` + `step`, …, `count` of them."""
+
+    first: int
+    step: int
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """How the outputs of K networks become chances, for each of N nets."""
+
+    votes: np.ndarray  # (N, K) int64, without common factors
+    clip: int
+    tables: np.ndarray  # (N, 257)
+    margins: np.ndarray  # the values that 2·h − 1 can have, ascending, not clipped
+
+    @property
+    def clips(self) -> bool:
+        """Whether some margin is clipped."""
+        return bool(np.abs(self.margins).max() > self.clip)
+
+    @cached_property
+    def most(self) -> list[int]:
+        """c·V of each net: no score is larger."""
+        return [self.clip * sum(row) for row in self.votes.tolist()]
+
+    def chances(self, scores: list[int], net: int) -> list[int]:
+        """q of scores of a net."""
+        most = self.most[net]
+        return [int(self.tables[net, (s + most) * LEVELS // (2 * most)]) for s in scores]
+
+    @cached_property
+    def scores(self) -> Scores | None:
+        """The scores of every net, where all nets have the same and they are at most 257."""
+        margins = np.clip(self.margins, -self.clip, self.clip).tolist()
+        apart = gcd(*(m - margins[0] for m in margins)) or 1
+        found = set()
+        for votes in self.votes.tolist():
+            count = (margins[-1] - margins[0]) * sum(votes) // apart + 1
+            found.add(Scores(margins[0] * sum(votes), apart, count))
+        one = found.pop()
+        return None if found or one.count > LEVELS + 1 else one
+
+    @cached_property
+    def score_tables(self) -> list[list[int]]:
+        """q by place among `scores`, for each net."""
+        scores = self.scores
+        assert scores is not None
+        reach = [scores.first + i * scores.step for i in range(scores.count)]
+        return [self.chances(reach, net) for net in range(len(self.votes))]
+
+    @cached_property
+    def cut(self) -> int:
+        """The smallest score of the first net that means class 1."""
+        level = int(np.searchsorted(self.tables[0], HALF, side="right"))
+        return -(-level * 2 * self.most[0] // LEVELS) - self.most[0]
+
+
+def rule_of(source: Source, plan: Plan) -> Rule:
+    """The rule of a model whose net runs as planned."""
+    size, apart = plan.last.lattice
+    outputs = np.arange(-size, size + 1, apart)
+    if plan.last_low is not None:
+        outputs = np.array([plan.last_low, 1])
+    if plan.num_outputs > 1:
+        outputs = np.arange(-2 * size, 2 * size + 2)  # the lead over the strongest rival
+    votes = source.votes.T.astype(np.int64)
+    votes = votes // np.gcd.reduce(votes, axis=1, keepdims=True)
+    return Rule(votes, source.clip, source.tables.astype(np.int64), 2 * outputs - 1)

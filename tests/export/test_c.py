@@ -1,0 +1,227 @@
+"""Exported C gives the answers and chances of Python, for every kind of net and encoder."""
+
+import csv
+import io
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+from export_cases import committee, many_sources, plain
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+
+from vitrail.data.encoders import ColumnCode
+from vitrail.export.c import c_header
+from vitrail.export.golden import answers, sample_rows
+from vitrail.export.source import ExportError
+from vitrail.nn import mlp, paper_conv, paper_linear
+
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+COMPILERS = {
+    "gcc": ["gcc", "-std=c99"],
+    "clang": ["clang", "-std=c99"],
+    "g++": ["g++", "-std=c++17"],
+}
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+SLOW = settings(
+    phases=[Phase.generate],  # a compiler is too slow to shrink with
+    verbosity=Verbosity.quiet,  # models are long to print
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def header_of(source, name, golden=8):
+    rows = sample_rows(source.encoder, golden)
+    return c_header(source, name, rows, *answers(source, rows))
+
+
+def as_csv(source, rows) -> str:
+    """A table as text, with the columns in another order and one more."""
+    names = list(rows)[::-1]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*names, "more"])
+    for i in range(len(rows[names[0]])):
+        cells = ["" if rows[name][i] is None else rows[name][i] for name in names]
+        writer.writerow([*(repr(x) if isinstance(x, float) else x for x in cells), "?"])
+    return stream.getvalue()
+
+
+def run_all(models, folder, compiler, *options, word_bits=32):
+    """Compile headers into one program and answer each one's rows: a list of lines a model."""
+    parts = []
+    for i, (source, rows) in enumerate(models):
+        (folder / f"m{i}.h").write_text(header_of(source, f"m{i}"))
+        (folder / f"m{i}.csv").write_text(as_csv(source, rows))
+        parts.append(
+            f"#define M{i}_CHECK\n#define M{i}_CSV\n#define M{i}_WORD_BITS {word_bits}\n"
+            f'#include "m{i}.h"\n'
+        )
+    parts.append("int main(void)\n{\n    FILE *in;\n    long rows;\n    int wrong = 0;\n")
+    for i in range(len(models)):
+        parts.append(
+            f'    if (m{i}_check()) {{\n        wrong++;\n        fputs("m{i} ", stderr);\n    }}\n'
+            f'    in = fopen("m{i}.csv", "r");\n'
+            f'    wrong += m{i}_csv(in, stdout, &rows) < 0;\n    fclose(in);\n    puts("-");\n'
+        )
+    parts.append("    return wrong;\n}\n")
+    (folder / "all.c").write_text("".join(parts))
+    language = ["-x", "c++"] if "++" in compiler[0] else []
+    command = [*compiler, *STRICT, *options, *language, "all.c", "-o", "all"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr[:3000]
+    done = subprocess.run([str(folder / "all")], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-200:]
+    return [part.splitlines() for part in done.stdout.split("-\n")[:-1]]
+
+
+def expected_lines(source, rows):
+    found, chances = answers(source, rows)
+    return [
+        ",".join(map(str, [a, *q])) for a, q in zip(found.tolist(), chances.tolist(), strict=True)
+    ]
+
+
+EVERY = pytest.mark.parametrize(
+    ("compiler", "options", "word_bits"),
+    [("gcc", SANITIZERS, 32), ("clang", ["-O2"], 32), ("g++", ["-Os"], 8)],
+    ids=["gcc", "clang", "c++"],
+)
+
+
+@EVERY
+@settings(SLOW, max_examples=2)  # the first is the simplest
+@given(drawn=many_sources(12))
+def test_c_answers_as_python_does(drawn, compiler, options, word_bits, tmp_path_factory):
+    check_all(drawn, 60, compiler, options, word_bits, tmp_path_factory)
+
+
+@pytest.mark.long
+@EVERY
+@settings(SLOW, max_examples=20)
+@given(drawn=many_sources(24))
+def test_c_answers_as_python_does_at_length(drawn, compiler, options, word_bits, tmp_path_factory):
+    check_all(drawn, 10_000 // 24, compiler, options, word_bits, tmp_path_factory)
+
+
+def check_all(drawn, count, compiler, options, word_bits, tmp_path_factory):
+    need(compiler)
+    models = [(source, sample_rows(source.encoder, count, seed=1)) for source in drawn]
+    folder = tmp_path_factory.mktemp("models")
+    found = run_all(models, folder, COMPILERS[compiler], *options, word_bits=word_bits)
+    for lines, (source, rows) in zip(found, models, strict=True):
+        assert lines == expected_lines(source, rows)
+
+
+def test_the_same_model_gives_the_same_header():
+    source = committee()
+    assert header_of(source, "one") == header_of(source, "one")
+    assert header_of(source, "two") != header_of(source, "one")
+
+
+@pytest.mark.parametrize("name", ["", "Tiny", "2d", "a-b", "int", "a" * 40])
+def test_a_name_that_c_cannot_have_is_refused(name):
+    with pytest.raises(ExportError, match="cannot begin names in C"):
+        header_of(committee(), name)
+
+
+HOSTILE = """
+#include "tiny.h"
+#include <stdio.h>
+int main(void)
+{
+    tiny_row row = {0};
+    tiny_bits bits;
+    uint16_t proba[TINY_CLASSES];
+    row.size = TINY_NO_NUMBER;
+    printf("%d %d %d ", tiny_predict(0), tiny_proba(&row, 0), tiny_encode(&row, 0));
+    printf("%d %d ", tiny_predict_bits(0), tiny_encode(0, &bits));
+    printf("%d ", tiny_predict(&row) >= 0);
+    row.colour = 77;
+    printf("%d %d ", tiny_predict(&row), tiny_proba(&row, proba));
+    row.colour = TINY_OTHER;
+    row.size_word = 9;
+    printf("%d ", tiny_predict(&row));
+    row.size_word = TINY_OTHER; /* the column has no bit for other words */
+    printf("%d ", tiny_predict(&row));
+    printf("%d", tiny_label(2) == 0 && tiny_label(-1) == 0);
+    return 0;
+}
+"""
+
+
+def test_bad_input_is_a_negative_code(tmp_path):
+    need("gcc")
+    codes = (
+        ColumnCode("colour", False, ("blue", "red"), missing=True),
+        ColumnCode("size", True, ("unknown",), thresholds=(3.5, 9.0), typical=4.0, whole=True),
+    )
+    (tmp_path / "tiny.h").write_text(header_of(committee(codes), "tiny"))
+    assert output_of(tmp_path, HOSTILE, *SANITIZERS) == "-1 -1 -1 -1 -1 1 -2 -2 -2 -2 1"
+
+
+def test_the_program_of_a_header_reads_a_table_and_counts_right_answers(tmp_path):
+    need("gcc")
+    source = committee()
+    (tmp_path / "tiny.h").write_text(header_of(source, "tiny"))
+    (tmp_path / "main.c").write_text('#define TINY_MAIN\n#include "tiny.h"\n')
+    command = ["gcc", "-std=c99", *STRICT, "main.c", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    rows = sample_rows(source.encoder, 30, seed=2)
+    numbers, _ = answers(source, rows)
+    labels = [source.classes[k] for k in numbers]
+    text = as_csv(source, {**rows, "y": ["other", *labels[1:]]})
+    done = subprocess.run([tmp_path / "main"], input=text, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()) == (0, expected_lines(source, rows))
+    assert done.stderr.splitlines() == [
+        "8 of 8 known answers agree",
+        "29 of 30 rows answered as their label says",
+    ]
+    wrong = subprocess.run([tmp_path / "main"], input="a,b\n", capture_output=True, text=True)
+    assert wrong.returncode == 1
+    assert "the table has no column" in wrong.stderr
+
+
+LIMITS = {  # bytes on a Cortex-M0+, without the encoder
+    "linear": (paper_linear, (196,), 1, 300),
+    "conv": (paper_conv, (1, 14, 14), 1, 1536),
+    "committee": (lambda: mlp(60, (7,)), (60,), 15, 2048 + 15 * (60 * 7 + 7) // 8),
+}
+
+
+@pytest.mark.parametrize("coding", [-1, 0])
+@pytest.mark.parametrize("case", LIMITS)
+def test_predict_fits_its_bytes_of_flash(case, coding, tmp_path):
+    need("arm-none-eabi-gcc")
+    module, shape, networks, limit = LIMITS[case]
+    source = replace(plain(module(), shape, networks), value_low=coding)
+    (tmp_path / "tiny.h").write_text(header_of(source, "tiny"))
+    (tmp_path / "predict.c").write_text(
+        '#include "tiny.h"\nint predict(const tiny_bits *x) { return tiny_predict_bits(x); }\n'
+    )
+    command = "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb -Os -nostdlib -Wl,-e,predict"
+    subprocess.run(
+        [*command.split(), "-Wl,--gc-sections", "predict.c", "-lgcc", "-o", "a.elf"],
+        cwd=tmp_path,
+        check=True,
+    )
+    listed = subprocess.run(
+        ["arm-none-eabi-size", "a.elf"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    text, data = map(int, listed.stdout.splitlines()[1].split()[:2])
+    assert text + data <= limit
+
+
+def need(tool):
+    if not shutil.which(tool):
+        pytest.skip(f"{tool} is not installed")
+
+
+def output_of(folder, program, *options):
+    (folder / "main.c").write_text(program)
+    command = ["gcc", "-std=c99", *STRICT, *options, "main.c", "-o", "main"]
+    subprocess.run(command, cwd=folder, check=True)
+    done = subprocess.run([folder / "main"], capture_output=True, text=True, check=True)
+    return done.stdout

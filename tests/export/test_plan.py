@@ -1,0 +1,74 @@
+"""What exports make of a program, and of the rule by which networks answer."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from export_cases import committee, plain, sources
+from hypothesis import given, settings
+from torch import nn
+
+from vitrail.export.plan import Layer, Pool, planned
+from vitrail.export.rule import HALF, rule_of
+from vitrail.export.source import ExportError
+from vitrail.nn import BinaryConv2d, BinaryLinear, Sign, Threshold
+
+
+def test_a_pool_of_sums_becomes_a_pool_of_bits():
+    module = nn.Sequential(
+        BinaryConv2d(1, 2, 3, padding=1),
+        nn.MaxPool2d(2),
+        Sign(),
+        nn.Flatten(),
+        BinaryLinear(8, 1),
+    )
+    plan = planned(plain(module, (1, 4, 4)))
+    assert [type(stage) for stage in plan.stages] == [Layer, Pool, Layer]
+    assert plan.stages[1].outputs == plan.last.fan_in == 8
+    assert plan.last.kind == "sign_sign"
+
+
+REFUSED = {
+    "adds up sums": nn.Sequential(BinaryLinear(4, 3), BinaryLinear(3, 1)),
+    "of your own": nn.Sequential(BinaryLinear(4, 3), nn.Tanh(), BinaryLinear(3, 1)),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_nets_that_cannot_be_translated_are_refused_with_advice(reason):
+    with pytest.raises(ExportError, match=reason):
+        planned(plain(REFUSED[reason], (4,)))
+
+
+def test_a_step_behind_the_last_layer_keeps_what_it_makes():
+    module = nn.Sequential(BinaryLinear(4, 3), Threshold(), BinaryLinear(3, 1), Sign())
+    assert planned(plain(module, (4,))).last_low == -1
+
+
+@settings(max_examples=200)
+@given(source=sources())
+def test_what_is_worked_out_beforehand_is_what_the_rule_says(source):
+    plan = planned(source)
+    rule = rule_of(source, plan)
+    margins = np.clip(rule.margins, -source.clip, source.clip)
+    rng = np.random.default_rng(0)
+    for net, votes in enumerate(source.votes.T.astype(np.int64)):
+        drawn = rng.choice(margins, (50, len(votes)))
+        score, most = (drawn * votes).sum(1), source.clip * votes.sum()
+        truth = source.tables[net][(score + most) * 256 // (2 * most)]
+        small = (drawn * rule.votes[net]).sum(1)
+        assert rule.chances(small.tolist(), net) == truth.tolist()
+        if rule.scores:
+            place, rest = np.divmod(small - rule.scores.first, rule.scores.step)
+            assert not rest.any()
+            assert np.array_equal(np.array(rule.score_tables[net])[place], truth)
+        if net == 0:
+            assert np.array_equal(small >= rule.cut, truth > HALF)
+
+
+def test_a_common_factor_of_votes_changes_nothing():
+    source = committee()
+    more = replace(source, votes=source.votes * 12)
+    assert np.array_equal(
+        rule_of(source, planned(source)).votes, rule_of(more, planned(more)).votes
+    )

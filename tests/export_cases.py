@@ -1,0 +1,183 @@
+"""Random models for exports: every kind of net, encoder and committee, drawn by Hypothesis."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from torch import nn
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.encoders import ColumnCode, TableEncoder
+from vitrail.export.source import Source
+from vitrail.nn import mlp, program_of
+from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Step
+from vitrail.nn.program import Program
+
+LOWS = st.sampled_from([-1, 0])
+NAMES = st.text("aZ é\"',*/\\?0_", min_size=1, max_size=6).filter(lambda name: name == name.strip())
+WORDS = (
+    st.text("abXé\"' ,?\\", min_size=1, max_size=5)
+    .map(str.strip)
+    .filter(lambda word: word not in ("", "?"))
+)
+SINGLES = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def column_codes(draw: Any, name: str) -> ColumnCode:
+    missing = draw(st.booleans())
+    words = sorted(draw(st.sets(WORDS, max_size=4)))
+    if draw(st.integers(0, 2)) == 0:
+        other = draw(st.booleans()) or not words
+        return ColumnCode(name, False, tuple(words), other, missing=missing)
+    whole = draw(st.booleans())
+    numbers = st.integers(-(2**31) + 1, 2**31 - 2) if whole else SINGLES
+    thresholds = sorted(draw(st.sets(numbers, min_size=1, max_size=5)))
+    if whole:
+        thresholds = [x + 0.5 * draw(st.booleans()) for x in thresholds]
+    thresholds = [float(x) for x in thresholds]
+    values = ()
+    if draw(st.booleans()):
+        values = tuple(float(i) for i in range(len(thresholds) + 1))
+    if draw(st.booleans()):
+        words = []
+    other = bool(words) and draw(st.booleans())
+    typical = float(draw(numbers))
+    return ColumnCode(
+        name, True, tuple(words), other, tuple(thresholds), values, missing, typical, whole
+    )
+
+
+@st.composite
+def encoders(draw: Any) -> TableEncoder | BitColumns:
+    if draw(st.integers(0, 3)) == 0:
+        low, high = draw(st.sampled_from([(0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)]))
+        return BitColumns(tuple(f"x{i}" for i in range(draw(st.integers(1, 70)))), low, high)
+    names = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+    return TableEncoder(tuple(draw(column_codes(name)) for name in names), tuple(names))
+
+
+@st.composite
+def programs(draw: Any, num_inputs: int, num_outputs: int) -> Program:
+    """A net that reads `num_inputs` values: linear, deep, or convolutions over lines and images."""
+    shape: tuple[int, ...] = (num_inputs,)
+    nodes: list[Node] = []
+    kind = draw(st.sampled_from(["linear", "deep", "conv"]))
+    if kind == "conv":
+        shape = draw(st.sampled_from(_images(num_inputs)))
+    first = shape
+    size = st.integers(1, 3)
+    if kind == "conv":
+        for _ in range(draw(st.integers(1, 2))):
+            rank = len(shape) - 1
+            kernel = tuple(min(draw(size), n) for n in shape[1:])
+            stride, padding = (tuple(draw(size) for _ in range(rank)) for _ in range(2))
+            padding = tuple(min(p - 1, 2) for p in padding)
+            conv = Conv(draw(LOWS), shape[0], draw(size), kernel, stride, padding)
+            nodes.append(conv)
+            shape = conv.output_shape(shape)
+            pool: list[Node] = []
+            if draw(st.booleans()):
+                kernel = tuple(min(draw(size), n) for n in shape[1:])
+                pool = [MaxPool(kernel, tuple(draw(size) for _ in range(rank)))]
+                shape = pool[0].output_shape(shape)
+            steps: list[Node] = [Step(draw(LOWS))]
+            nodes += draw(st.sampled_from([pool + steps, steps + pool]))
+        nodes.append(Flatten())
+        shape = (int(np.prod(shape)),)
+    if kind != "linear":
+        hidden = draw(st.lists(st.integers(1, 40), max_size=2))
+        for before, after in pairwise([shape[0], *hidden]):
+            nodes += [Linear(draw(LOWS), before, after), Step(draw(LOWS))]
+            shape = (after,)
+    nodes.append(Linear(draw(LOWS), shape[0], num_outputs))
+    if draw(st.integers(0, 5)) == 0:
+        nodes.append(Step(draw(LOWS)))
+    return Program(first, tuple(nodes))
+
+
+def _images(size: int) -> list[tuple[int, ...]]:
+    shapes: list[tuple[int, ...]] = [(1, size)]
+    for channels in (1, 2, 3):
+        if size % channels == 0:
+            rest = size // channels
+            shapes += [(channels, rest)]
+            shapes += [(channels, rest // w, w) for w in (2, 3, 4, 5, 7) if rest % w == 0]
+    return shapes
+
+
+@st.composite
+def sources(draw: Any) -> Source:
+    encoder, bias = draw(encoders()), draw(st.integers(0, 3))
+    classes = draw(st.integers(2, 4))
+    pairs = classes > 2 and draw(st.booleans())
+    outputs = 1 if pairs or classes == 2 else classes
+    program = draw(programs(len(encoder.bit_names) + bias, outputs))
+    nets, num = classes * (classes - 1) // 2 if pairs else 1, draw(st.sampled_from([1, 1, 2, 5]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    most = draw(st.sampled_from([1, 3, 300, 10**6]))
+    clip = draw(st.sampled_from([1, 3, 15, 255]))
+    tables = np.sort(rng.integers(0, 65536, (nets, 257)), axis=1)
+    if draw(st.booleans()):
+        tables = np.sort(rng.choice([0, 32767, 32768, 65535], (nets, 257)), axis=1)
+    return Source(
+        encoder=encoder,
+        classes=tuple(f"class {i}" for i in range(classes)),
+        value_low=draw(LOWS),
+        bias=bias,
+        program=program,
+        pairs=pairs,
+        networks=rng.random((num, nets, program.num_bits)) < 0.5,
+        votes=rng.integers(1, most + 1, (num, nets)),
+        clip=clip,
+        tables=tables,
+        record={"target": "y", "note": "*/ a \\ ??/ b"},
+    )
+
+
+class Models(list[Source]):
+    """Several models, told in a few words where a test fails."""
+
+    def __repr__(self) -> str:
+        return f"{len(self)} models"
+
+
+def many_sources(count: int) -> st.SearchStrategy[Models]:
+    """So many models at once, since a compiler is slow to start."""
+    return st.lists(sources(), min_size=count, max_size=count).map(Models)
+
+
+def plain(module: nn.Module, shape: tuple[int, ...], networks: int = 1) -> Source:
+    """Networks of two classes on columns of bits."""
+    program, rng = program_of(module, shape), np.random.default_rng(0)
+    names = tuple(f"x{i}" for i in range(program.num_inputs))
+    return Source(
+        encoder=BitColumns(names, 0.0, 1.0),
+        classes=("no", "yes"),
+        value_low=0,
+        bias=0,
+        program=program,
+        pairs=False,
+        networks=rng.random((networks, 1, program.num_bits)) < 0.5,
+        votes=np.ones((networks, 1), np.int64),
+        clip=2**16 - 1 if networks == 1 else 1,
+        tables=np.linspace(0, 65535, 257).astype(np.int64)[None],
+    )
+
+
+MIXED = (
+    ColumnCode("colour", False, ("blue", "red"), other=True),
+    ColumnCode("size", True, thresholds=(0.25, 1.5), missing=True),
+    ColumnCode("rooms", True, thresholds=(1.5, 2.5), values=(1, 2, 3), typical=2.0, whole=True),
+)
+
+
+def committee(codes: tuple[ColumnCode, ...] = MIXED) -> Source:
+    """Three small nets that vote on a table."""
+    encoder = TableEncoder(codes, tuple(code.name for code in codes))
+    inputs = len(encoder.bit_names) + 1
+    source = plain(mlp(inputs, (4,)), (inputs,), 3)
+    votes, record = np.array([[1], [2], [2]]), {"target": "y"}
+    return replace(source, encoder=encoder, bias=1, votes=votes, record=record)
