@@ -5,12 +5,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from hypothesis import strategies as st
 from torch import nn
 
 from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import ColumnCode, TableEncoder
-from vitrail.export.source import Source
+from vitrail.data.labels import LabelCoder
+from vitrail.model import Model
 from vitrail.nn import mlp, program_of
 from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Step
 from vitrail.nn.program import Program
@@ -109,7 +111,7 @@ def _images(size: int) -> list[tuple[int, ...]]:
 
 
 @st.composite
-def sources(draw: Any) -> Source:
+def models(draw: Any) -> Model:
     encoder, bias = draw(encoders()), draw(st.integers(0, 3))
     classes = draw(st.integers(2, 4))
     pairs = classes > 2 and draw(st.booleans())
@@ -122,48 +124,54 @@ def sources(draw: Any) -> Source:
     tables = np.sort(rng.integers(0, 65536, (nets, 257)), axis=1)
     if draw(st.booleans()):
         tables = np.sort(rng.choice([0, 32767, 32768, 65535], (nets, 257)), axis=1)
-    return Source(
+    return Model(
         encoder=encoder,
-        classes=tuple(f"class {i}" for i in range(classes)),
-        value_low=draw(LOWS),
+        labels=LabelCoder(tuple(f"class {i}" for i in range(classes)), "str"),
+        coding=draw(st.sampled_from(["binary", "bipolar"])),
         bias=bias,
         program=program,
         pairs=pairs,
-        networks=rng.random((num, nets, program.num_bits)) < 0.5,
-        votes=rng.integers(1, most + 1, (num, nets)),
+        **bits(rng, num, nets, program.num_bits),
+        votes=torch.from_numpy(rng.integers(1, most + 1, (num, nets))),
         clip=clip,
-        tables=tables,
+        calibration=torch.from_numpy(tables),
         record={"target": "y", "note": "*/ a \\ ??/ b"},
     )
 
 
-class Models(list[Source]):
+def bits(rng: np.random.Generator, num: int, nets: int, weights: int) -> dict[str, Any]:
+    """Random networks, and what a model holds beside them."""
+    networks = torch.from_numpy(rng.random((num, nets, weights)) < 0.5)
+    return {"networks": networks, "best": networks[0], "marginals": networks[0] * 65535}
+
+
+class Models(list[Model]):
     """Several models, told in a few words where a test fails."""
 
     def __repr__(self) -> str:
         return f"{len(self)} models"
 
 
-def many_sources(count: int) -> st.SearchStrategy[Models]:
+def many_models(count: int) -> st.SearchStrategy[Models]:
     """So many models at once, since a compiler is slow to start."""
-    return st.lists(sources(), min_size=count, max_size=count).map(Models)
+    return st.lists(models(), min_size=count, max_size=count).map(Models)
 
 
-def plain(module: nn.Module, shape: tuple[int, ...], networks: int = 1) -> Source:
+def plain(module: nn.Module, shape: tuple[int, ...], networks: int = 1) -> Model:
     """Networks of two classes on columns of bits."""
     program, rng = program_of(module, shape), np.random.default_rng(0)
     names = tuple(f"x{i}" for i in range(program.num_inputs))
-    return Source(
+    return Model(
         encoder=BitColumns(names, 0.0, 1.0),
-        classes=("no", "yes"),
-        value_low=0,
+        labels=LabelCoder(("no", "yes"), "str"),
+        coding="binary",
         bias=0,
         program=program,
         pairs=False,
-        networks=rng.random((networks, 1, program.num_bits)) < 0.5,
-        votes=np.ones((networks, 1), np.int64),
+        **bits(rng, networks, 1, program.num_bits),
+        votes=torch.ones(networks, 1, dtype=torch.int64),
         clip=2**16 - 1 if networks == 1 else 1,
-        tables=np.linspace(0, 65535, 257).astype(np.int64)[None],
+        calibration=torch.linspace(0, 65535, 257).to(torch.int64)[None],
     )
 
 
@@ -174,10 +182,10 @@ MIXED = (
 )
 
 
-def committee(codes: tuple[ColumnCode, ...] = MIXED) -> Source:
+def committee(codes: tuple[ColumnCode, ...] = MIXED) -> Model:
     """Three small nets that vote on a table."""
     encoder = TableEncoder(codes, tuple(code.name for code in codes))
     inputs = len(encoder.bit_names) + 1
-    source = plain(mlp(inputs, (4,)), (inputs,), 3)
-    votes, record = np.array([[1], [2], [2]]), {"target": "y"}
-    return replace(source, encoder=encoder, bias=1, votes=votes, record=record)
+    model = plain(mlp(inputs, (4,)), (inputs,), 3)
+    votes, record = torch.tensor([[1], [2], [2]]), {"target": "y"}
+    return replace(model, encoder=encoder, bias=1, votes=votes, record=record)

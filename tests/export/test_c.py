@@ -7,13 +7,13 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from export_cases import committee, many_sources, plain
+from export_cases import committee, many_models, plain
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 
 from vitrail.data.encoders import ColumnCode
 from vitrail.export.c import c_header
-from vitrail.export.golden import answers, sample_rows
-from vitrail.export.source import ExportError
+from vitrail.export.errors import ExportError
+from vitrail.export.golden import sample_rows
 from vitrail.nn import mlp, paper_conv, paper_linear
 
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
@@ -32,12 +32,12 @@ SLOW = settings(
 )
 
 
-def header_of(source, name, golden=8):
-    rows = sample_rows(source.encoder, golden)
-    return c_header(source, name, rows, *answers(source, rows))
+def header_of(model, name, golden=8):
+    rows = sample_rows(model.encoder, golden)
+    return c_header(model, name, rows)
 
 
-def as_csv(source, rows) -> str:
+def as_csv(model, rows) -> str:
     """A table as text, with the columns in another order and one more."""
     names = list(rows)[::-1]
     stream = io.StringIO()
@@ -52,9 +52,9 @@ def as_csv(source, rows) -> str:
 def run_all(models, folder, compiler, *options, word_bits=32):
     """Compile headers into one program and answer each one's rows: a list of lines a model."""
     parts = []
-    for i, (source, rows) in enumerate(models):
-        (folder / f"m{i}.h").write_text(header_of(source, f"m{i}"))
-        (folder / f"m{i}.csv").write_text(as_csv(source, rows))
+    for i, (model, rows) in enumerate(models):
+        (folder / f"m{i}.h").write_text(header_of(model, f"m{i}"))
+        (folder / f"m{i}.csv").write_text(as_csv(model, rows))
         parts.append(
             f"#define M{i}_CHECK\n#define M{i}_CSV\n#define M{i}_WORD_BITS {word_bits}\n"
             f'#include "m{i}.h"\n'
@@ -77,10 +77,10 @@ def run_all(models, folder, compiler, *options, word_bits=32):
     return [part.splitlines() for part in done.stdout.split("-\n")[:-1]]
 
 
-def expected_lines(source, rows):
-    found, chances = answers(source, rows)
+def expected_lines(model, rows):
+    numbers, chances, _ = model.answers(rows)
     return [
-        ",".join(map(str, [a, *q])) for a, q in zip(found.tolist(), chances.tolist(), strict=True)
+        ",".join(map(str, [a, *q])) for a, q in zip(numbers.tolist(), chances.tolist(), strict=True)
     ]
 
 
@@ -93,7 +93,7 @@ EVERY = pytest.mark.parametrize(
 
 @EVERY
 @settings(SLOW, max_examples=2)  # the first is the simplest
-@given(drawn=many_sources(12))
+@given(drawn=many_models(12))
 def test_c_answers_as_python_does(drawn, compiler, options, word_bits, tmp_path_factory):
     check_all(drawn, 60, compiler, options, word_bits, tmp_path_factory)
 
@@ -101,24 +101,24 @@ def test_c_answers_as_python_does(drawn, compiler, options, word_bits, tmp_path_
 @pytest.mark.long
 @EVERY
 @settings(SLOW, max_examples=20)
-@given(drawn=many_sources(24))
+@given(drawn=many_models(24))
 def test_c_answers_as_python_does_at_length(drawn, compiler, options, word_bits, tmp_path_factory):
     check_all(drawn, 10_000 // 24, compiler, options, word_bits, tmp_path_factory)
 
 
 def check_all(drawn, count, compiler, options, word_bits, tmp_path_factory):
     need(compiler)
-    models = [(source, sample_rows(source.encoder, count, seed=1)) for source in drawn]
+    models = [(model, sample_rows(model.encoder, count, seed=1)) for model in drawn]
     folder = tmp_path_factory.mktemp("models")
     found = run_all(models, folder, COMPILERS[compiler], *options, word_bits=word_bits)
-    for lines, (source, rows) in zip(found, models, strict=True):
-        assert lines == expected_lines(source, rows)
+    for lines, (model, rows) in zip(found, models, strict=True):
+        assert lines == expected_lines(model, rows)
 
 
 def test_the_same_model_gives_the_same_header():
-    source = committee()
-    assert header_of(source, "one") == header_of(source, "one")
-    assert header_of(source, "two") != header_of(source, "one")
+    model = committee()
+    assert header_of(model, "one") == header_of(model, "one")
+    assert header_of(model, "two") != header_of(model, "one")
 
 
 @pytest.mark.parametrize("name", ["", "Tiny", "2d", "a-b", "int", "a" * 40])
@@ -164,17 +164,17 @@ def test_bad_input_is_a_negative_code(tmp_path):
 
 def test_the_program_of_a_header_reads_a_table_and_counts_right_answers(tmp_path):
     need("gcc")
-    source = committee()
-    (tmp_path / "tiny.h").write_text(header_of(source, "tiny"))
+    model = committee()
+    (tmp_path / "tiny.h").write_text(header_of(model, "tiny"))
     (tmp_path / "main.c").write_text('#define TINY_MAIN\n#include "tiny.h"\n')
     command = ["gcc", "-std=c99", *STRICT, "main.c", "-o", "main"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    rows = sample_rows(source.encoder, 30, seed=2)
-    numbers, _ = answers(source, rows)
-    labels = [source.classes[k] for k in numbers]
-    text = as_csv(source, {**rows, "y": ["other", *labels[1:]]})
+    rows = sample_rows(model.encoder, 30, seed=2)
+    numbers = model.answers(rows).numbers
+    labels = [model.labels.classes[k] for k in numbers]
+    text = as_csv(model, {**rows, "y": ["other", *labels[1:]]})
     done = subprocess.run([tmp_path / "main"], input=text, capture_output=True, text=True)
-    assert (done.returncode, done.stdout.splitlines()) == (0, expected_lines(source, rows))
+    assert (done.returncode, done.stdout.splitlines()) == (0, expected_lines(model, rows))
     assert done.stderr.splitlines() == [
         "8 of 8 known answers agree",
         "29 of 30 rows answered as their label says",
@@ -191,13 +191,13 @@ LIMITS = {  # bytes on a Cortex-M0+, without the encoder
 }
 
 
-@pytest.mark.parametrize("coding", [-1, 0])
+@pytest.mark.parametrize("coding", ["binary", "bipolar"])
 @pytest.mark.parametrize("case", LIMITS)
 def test_predict_fits_its_bytes_of_flash(case, coding, tmp_path):
     need("arm-none-eabi-gcc")
     module, shape, networks, limit = LIMITS[case]
-    source = replace(plain(module(), shape, networks), value_low=coding)
-    (tmp_path / "tiny.h").write_text(header_of(source, "tiny"))
+    model = replace(plain(module(), shape, networks), coding=coding)
+    (tmp_path / "tiny.h").write_text(header_of(model, "tiny"))
     (tmp_path / "predict.c").write_text(
         '#include "tiny.h"\nint predict(const tiny_bits *x) { return tiny_predict_bits(x); }\n'
     )

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from export_cases import committee, plain, sources
+from export_cases import committee, models, plain
 from hypothesis import given, settings
 from torch import nn
 
+from vitrail.export.errors import ExportError
 from vitrail.export.plan import Layer, Pool, planned
-from vitrail.export.rule import HALF, rule_of
-from vitrail.export.source import ExportError
+from vitrail.export.rule import rule_of
+from vitrail.model.voting import HALF
 from vitrail.nn import BinaryConv2d, BinaryLinear, Sign, Threshold
 
 
@@ -46,16 +47,16 @@ def test_a_step_behind_the_last_layer_keeps_what_it_makes():
 
 
 @settings(max_examples=200)
-@given(source=sources())
-def test_what_is_worked_out_beforehand_is_what_the_rule_says(source):
-    plan = planned(source)
-    rule = rule_of(source, plan)
-    margins = np.clip(rule.margins, -source.clip, source.clip)
+@given(model=models())
+def test_what_is_worked_out_beforehand_is_what_the_rule_says(model):
+    plan = planned(model)
+    rule = rule_of(model, plan)
+    margins = np.clip(rule.margins, -model.clip, model.clip)
     rng = np.random.default_rng(0)
-    for net, votes in enumerate(source.votes.T.astype(np.int64)):
+    for net, votes in enumerate(model.votes.numpy().T):
         drawn = rng.choice(margins, (50, len(votes)))
-        score, most = (drawn * votes).sum(1), source.clip * votes.sum()
-        truth = source.tables[net][(score + most) * 256 // (2 * most)]
+        score, most = (drawn * votes).sum(1), model.clip * votes.sum()
+        truth = model.calibration.numpy()[net][(score + most) * 256 // (2 * most)]
         small = (drawn * rule.votes[net]).sum(1)
         assert rule.chances(small.tolist(), net) == truth.tolist()
         if rule.scores:
@@ -67,8 +68,6 @@ def test_what_is_worked_out_beforehand_is_what_the_rule_says(source):
 
 
 def test_a_common_factor_of_votes_changes_nothing():
-    source = committee()
-    more = replace(source, votes=source.votes * 12)
-    assert np.array_equal(
-        rule_of(source, planned(source)).votes, rule_of(more, planned(more)).votes
-    )
+    model = committee()
+    more = replace(model, votes=model.votes * 12)
+    assert np.array_equal(rule_of(model, planned(model)).votes, rule_of(more, planned(more)).votes)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-import torch
 
 from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import ColumnCode, TableEncoder
-from vitrail.export.rule import LEVELS, ONE
-from vitrail.export.source import Source
 
-Row = Mapping[str, Any]
+GOLDEN = 16  # rows with known answers in exported code
 Rows = Mapping[str, Sequence[Any]]  # columns by name
 
 
@@ -51,34 +47,3 @@ def _cells(code: ColumnCode, count: int, rng: np.random.Generator) -> list[Any]:
     share = np.array([6.0, 4.0, 1.0])[[bool(numbers), bool(words), True]]
     which = rng.choice(len(kinds), count, p=share / share.sum())
     return [kinds[k][rng.integers(len(kinds[k]))] for k in which]
-
-
-def answers(source: Source, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Class numbers (rows,) and chances (rows, C) in parts of 65535, by the rule of models."""
-    bits = source.encoder.transform(rows)
-    values = np.where(bits > 0, 1, source.value_low)
-    values = np.concatenate([values, np.ones((len(bits), source.bias), values.dtype)], 1)
-    num, nets, weights = source.networks.shape
-    x = torch.from_numpy(values.astype(np.float32)).reshape(-1, 1, *source.program.input_shape)
-    states = torch.from_numpy(source.networks.reshape(1, num * nets, weights))
-    h = source.program.evaluate(states, x).reshape(len(bits), num, nets, -1).numpy()
-    h = h.astype(np.int64)
-    if h.shape[-1] > 1:
-        place = np.arange(h.shape[-1])
-        ahead = h[..., :, None] - h[..., None, :] + (place[:, None] < place)
-        h = np.where(place[:, None] == place, 2**40, ahead).min(-1)
-    score = (np.clip(2 * h - 1, -source.clip, source.clip) * source.votes[..., None]).sum(1)
-    most = source.clip * source.votes.sum(0)[:, None]
-    level = (score + most) * LEVELS // (2 * most)
-    q = source.tables.astype(np.int64)[np.arange(nets)[:, None], level]  # (rows, N, O)
-    if source.pairs:
-        rank = np.zeros((len(bits), source.num_classes), np.int64)
-        for net, (i, j) in enumerate(combinations(range(source.num_classes), 2)):
-            rank[:, i] += ONE - q[:, net, 0]
-            rank[:, j] += q[:, net, 0]
-    else:
-        rank = q[:, 0] if q.shape[-1] > 1 else np.stack([ONE - q[:, 0, 0], q[:, 0, 0]], 1)
-    answer = rank.argmax(1)
-    chances = rank * ONE // np.maximum(1, rank.sum(1, keepdims=True))
-    chances[np.arange(len(bits)), answer] += ONE - chances.sum(1)
-    return answer, chances

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrail.export.source import ExportError, Source
+from vitrail.export.errors import ExportError
+from vitrail.model import Model
+from vitrail.nn import low_value
 from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Step
 
 Pair = tuple[int, int]
@@ -108,9 +110,9 @@ class Plan:
         return self.last.outputs
 
 
-def planned(source: Source) -> Plan:
+def planned(model: Model) -> Plan:
     """The stages of a model's net; ExportError where it has parts that exports do not know."""
-    program, low = source.program, source.value_low
+    program, low = model.program, low_value(model.coding)
     if program.opaque:
         raise ExportError(
             "this net has parts of your own that exports cannot translate; build it of the "
@@ -155,13 +157,14 @@ def _layer(node: Node, shape: tuple[int, ...], low: int, first: int) -> Layer:
 
 
 def _windows(shape: tuple[int, ...], kernel: Sizes, stride: Sizes, padding: Sizes) -> Windows:
-    if len(shape) > 3:
+    if len(kernel) > 2:
         raise ExportError(
             "convolutions and pools over three dimensions are not exported; use one or two"
         )
-    flat = len(shape) == 2  # a line is an image of one row
+    flat = len(kernel) == 1  # a line is an image of one row
 
     def both(sizes: Sizes, row: int) -> Pair:
         return (row, sizes[0]) if flat else (sizes[0], sizes[1])
 
-    return Windows(shape[0], both(shape[1:], 1), both(kernel, 1), both(stride, 1), both(padding, 0))
+    sizes = both(shape[1:], 1), both(kernel, 1), both(stride, 1), both(padding, 0)
+    return Windows(shape[0], *sizes)

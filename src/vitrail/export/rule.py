@@ -16,11 +16,8 @@ from math import gcd
 import numpy as np
 
 from vitrail.export.plan import Plan
-from vitrail.export.source import Source
-
-LEVELS = 256
-ONE = 65535
-HALF = 32767
+from vitrail.model import Model
+from vitrail.model.voting import HALF, LEVELS
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class Rule:
         return -(-level * 2 * self.most[0] // LEVELS) - self.most[0]
 
 
-def rule_of(source: Source, plan: Plan) -> Rule:
+def rule_of(model: Model, plan: Plan) -> Rule:
     """The rule of a model whose net runs as planned."""
     size, apart = plan.last.lattice
     outputs = np.arange(-size, size + 1, apart)
@@ -91,6 +88,6 @@ def rule_of(source: Source, plan: Plan) -> Rule:
         outputs = np.array([plan.last_low, 1])
     if plan.num_outputs > 1:
         outputs = np.arange(-2 * size, 2 * size + 2)  # the lead over the strongest rival
-    votes = source.votes.T.astype(np.int64)
+    votes = model.votes.numpy().T.astype(np.int64)
     votes = votes // np.gcd.reduce(votes, axis=1, keepdims=True)
-    return Rule(votes, source.clip, source.tables.astype(np.int64), 2 * outputs - 1)
+    return Rule(votes, model.clip, model.calibration.numpy(), 2 * outputs - 1)

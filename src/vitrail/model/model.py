@@ -185,5 +185,5 @@ def outputs_of(program: Program, networks: Tensor, inputs: Tensor) -> Iterator[T
     per_row = 4 * num * nets * max(1, program.scratch_floats - 2 * weights)
     with torch.no_grad():
         for rows in chunks(len(inputs), per_row, DEFAULT_MEMORY):
-            x = inputs[rows, None].to(torch.float32)
+            x = inputs[rows, None].to(torch.float32).unflatten(-1, program.input_shape)
             yield program.evaluate(states, x).reshape(rows.stop - rows.start, num, nets, -1)

@@ -11,23 +11,25 @@ from vitrail.data.cells import MISSING_WORDS, as_number, as_word, is_missing
 from vitrail.export.c import encoder as code
 from vitrail.export.c.text import filled, string, table, unsigned
 from vitrail.export.golden import Rows
-from vitrail.export.source import Source
+from vitrail.model import Model
 
 
-def check_code(source: Source, rows: Rows, answers: np.ndarray, chances: np.ndarray) -> str:
-    """Golden rows with their answers (rows,) and chances (rows, C), and the CSV reader."""
-    encoder = source.encoder
+def check_code(model: Model, rows: Rows) -> str:
+    """Golden rows with their answers and chances, and the CSV reader."""
+    encoder = model.encoder
+    found = model.answers(rows)
     names = (
         [column.name for column in encoder.columns]
         if not isinstance(encoder, BitColumns)
         else list(encoder.names)
     )
-    count = len(answers)
-    lines = [_row(source, {name: rows[name][i] for name in names}) for i in range(count)]
-    answer = unsigned(source.num_classes - 1)
+    count = len(found.numbers)
+    chances = map(str, found.chances.flatten().tolist())
+    lines = [_row(model, {name: rows[name][i] for name in names}) for i in range(count)]
+    answer = unsigned(model.num_classes - 1)
     columns = [] if isinstance(encoder, BitColumns) else code.columns_of(encoder)
     categories = [word for column in columns for word in column.code.categories]
-    target = str(source.record.get("target", ""))
+    target = str(model.record.get("target", ""))
     words = any(column.kind == "word" or column.mixed for column in columns)
     numbers = not columns or any(column.kind != "word" for column in columns)
     return filled(
@@ -37,9 +39,9 @@ def check_code(source: Source, rows: Rows, answers: np.ndarray, chances: np.ndar
         + ["numbers"] * numbers,
         golden=count,
         rows=",\n".join(f"    {line}" for line in lines),
-        answers=table(answer, "tiny_golden_answers", map(str, answers.tolist())),
+        answers=table(answer, "tiny_golden_answers", map(str, found.numbers.tolist())),
         load_answer=f"TINY_LOAD{answer[4:-2]}",
-        chances=table("uint16_t", "tiny_golden_chances", map(str, chances.ravel().tolist())),
+        chances=table("uint16_t", "tiny_golden_chances", chances),
         num_columns=len(names),
         names=",\n    ".join(map(string, names)),
         categories=",\n    ".join(map(string, categories or [""])),
@@ -50,12 +52,14 @@ def check_code(source: Source, rows: Rows, answers: np.ndarray, chances: np.ndar
     )
 
 
-def _row(source: Source, row: dict[str, Any]) -> str:
+def _row(model: Model, row: dict[str, Any]) -> str:
     """The initializer of a row."""
-    if isinstance(source.encoder, BitColumns):
-        return "{{" + ", ".join(str(int(row[name])) for name in source.encoder.names) + "}}"
+    if isinstance(model.encoder, BitColumns):
+        return (
+            "{{" + ", ".join(str(int(as_number(row[name]))) for name in model.encoder.names) + "}}"
+        )
     parts = []
-    columns = code.columns_of(source.encoder)
+    columns = code.columns_of(model.encoder)
     names = code.constants(columns)
     for column in columns:
         value = row[column.code.name]

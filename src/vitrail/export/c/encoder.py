@@ -20,7 +20,8 @@ from vitrail.export.c.text import (
     template,
     unsigned,
 )
-from vitrail.export.source import ExportError, Source
+from vitrail.export.errors import ExportError
+from vitrail.model import Model
 
 NO_NUMBER = "TINY_NO_NUMBER"
 LARGEST = float(np.finfo(np.float32).max)
@@ -78,11 +79,11 @@ def constants(columns: list[Column]) -> dict[tuple[str, str], str]:
     return {pair: f"TINY_{name}" for pair, name in zip(pairs, names, strict=True)}
 
 
-def encoder_code(source: Source) -> str:
+def encoder_code(model: Model) -> str:
     """From the struct `tiny_row` to the function `tiny_encode`."""
-    if isinstance(source.encoder, BitColumns):
-        return _bit_columns(source.encoder, source.bias)
-    return _table(source.encoder, source.bias)
+    if isinstance(model.encoder, BitColumns):
+        return _bit_columns(model.encoder, model.bias)
+    return _table(model.encoder, model.bias)
 
 
 def bit_range(encoder: BitColumns) -> tuple[int, int, int]:

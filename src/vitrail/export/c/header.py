@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import numpy as np
-
 from vitrail.export.c.check import check_code
 from vitrail.export.c.encoder import encoder_code
 from vitrail.export.c.text import (
@@ -20,10 +18,11 @@ from vitrail.export.c.text import (
     unsigned,
     words,
 )
+from vitrail.export.errors import ExportError
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Plan, Pool, planned
 from vitrail.export.rule import Rule, rule_of
-from vitrail.export.source import ExportError, Source
+from vitrail.model import Model
 
 MOST_SCORE = 2**30  # twice a score fits 32 bits
 STARTS = {  # where the sum of a kind begins, for values x
@@ -43,40 +42,38 @@ def checked_name(name: str) -> str:
     return name
 
 
-def c_header(
-    source: Source, name: str, rows: Rows, answers: np.ndarray, chances: np.ndarray
-) -> str:
-    """The header `name`.h, with rows whose answers and chances are known as golden vectors."""
+def c_header(model: Model, name: str, rows: Rows) -> str:
+    """The header `name`.h; the rows become its golden vectors."""
     checked_name(name)
-    plan = planned(source)
-    rule = rule_of(source, plan)
+    plan = planned(model)
+    rule = rule_of(model, plan)
     if max(rule.most) >= MOST_SCORE:
         raise ExportError(
             f"the votes of this model add up to {max(rule.most)}, more than 32 bits hold; "
             "train with fewer networks or smaller votes"
         )
-    labels = ", ".join(string(str(label)) for label in source.classes)
+    labels = ", ".join(string(str(label)) for label in model.labels.classes)
     blocks = [
-        _basics(source, plan, rule),
-        _weights(source, plan),
+        _basics(model, plan, rule),
+        _weights(model, plan),
         *_layers(plan),
-        _vote(source, plan, rule),
-        encoder_code(source),
+        _vote(model, plan, rule),
+        encoder_code(model),
         filled("faces", labels=labels),
-        check_code(source, rows, answers, chances),
+        check_code(model, rows),
     ]
     guard = "TINY_H"
-    text = f"{_about(source)}\n#ifndef {guard}\n#define {guard}\n\n{joined(*blocks)}\n\n#endif\n"
+    text = f"{_about(model)}\n#ifndef {guard}\n#define {guard}\n\n{joined(*blocks)}\n\n#endif\n"
     return renamed(text, name)
 
 
-def _about(source: Source) -> str:
-    networks, nets, bits = source.networks.shape
+def _about(model: Model) -> str:
+    networks, nets, bits = model.networks.shape
     lines = [
         "Made by `vitrail export` from a trained model; change the model, not this file.",
         "",
         f"{networks * nets * bits} one-bit weights in {networks * nets} networks; classes "
-        + ", ".join(comment(str(label)) for label in source.classes),
+        + ", ".join(comment(str(label)) for label in model.labels.classes),
         "",
         "  tiny_predict(&row)         the class of a row, or a negative code",
         "  tiny_proba(&row, proba)    the same, and the chance of each class in parts of 65535",
@@ -86,18 +83,18 @@ def _about(source: Source) -> str:
         "Define TINY_CHECK for tiny_check(), which counts wrong answers to rows that have known",
         "ones; TINY_MAIN for a program that does so and answers a CSV table on standard input.",
     ]
-    if source.record:
+    if model.record:
         lines += ["", "The record of its training:"]
-        for key, value in sorted(source.record.items()):
+        for key, value in sorted(model.record.items()):
             lines.append(f"  {comment(key)}: {comment(json.dumps(value, sort_keys=True))}"[:100])
     return "/*\n" + "\n".join(f" * {line}".rstrip() for line in lines) + "\n */"
 
 
-def _basics(source: Source, plan: Plan, rule: Rule) -> str:
+def _basics(model: Model, plan: Plan, rule: Rule) -> str:
     sums = 4 * max(layer.fan_in for layer in plan.layers) + 4
     weights = (
-        source.networks.shape[0]
-        * source.networks.shape[1]
+        model.networks.shape[0]
+        * model.networks.shape[1]
         * max(layer.units * -(-layer.fan_in // 32) for layer in plan.layers)
     )
     tables = rule.tables.size
@@ -113,15 +110,15 @@ def _basics(source: Source, plan: Plan, rule: Rule) -> str:
         index="unsigned" if index < 2**16 else "uint32_t",
         index_bytes=2 if index < 2**16 else 4,
         score="int" if score < 2**15 else "int32_t",
-        bits=source.num_bits,
+        bits=len(model.encoder.bit_names),
         inputs=plan.num_inputs,
-        classes=source.num_classes,
+        classes=model.num_classes,
     )
 
 
-def _weights(source: Source, plan: Plan) -> str:
+def _weights(model: Model, plan: Plan) -> str:
     """The tables of all layers, networks outermost, and the windows of those that have some."""
-    networks = np.swapaxes(source.networks, 0, 1)
+    networks = model.networks.numpy().swapaxes(0, 1)
     blocks = []
     for i, layer in enumerate(plan.layers):
         end = layer.first + layer.units * layer.fan_in
@@ -232,10 +229,10 @@ def _network(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _vote(source: Source, plan: Plan, rule: Rule) -> str:
+def _vote(model: Model, plan: Plan, rule: Rule) -> str:
     nets, networks = rule.votes.shape
     several = plan.num_outputs > 1
-    pairs = source.pairs
+    pairs = model.pairs
     one = networks == 1 and not several
     plain = bool((rule.votes == 1).all())
     number = "pair" if one and pairs else f"pair * {networks}u + k" if pairs else "k"

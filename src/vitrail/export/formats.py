@@ -1,0 +1,71 @@
+"""Every format that a model can be exported to, and the files that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitrail.data.output import atomic_output
+from vitrail.export.c import c_header
+from vitrail.export.errors import ExportError
+from vitrail.export.golden import GOLDEN, Rows, sample_rows
+from vitrail.export.layouts import laid_out
+from vitrail.model import Model
+
+Contents = dict[str, bytes]  # by path
+
+
+def export_model(
+    model: Model,
+    to: str,
+    folder: str | Path = ".",
+    *,
+    name: str = "tiny",
+    layout: str = "header",
+    rows: Any = None,
+) -> list[Path]:
+    """Write a model as files of another language, and return their paths.
+
+    to      one of FORMATS
+    name    of files, and in C of everything in them
+    layout  of C: one of vitrail.export.layouts.LAYOUTS
+    rows    a table; its first rows are checked by the exported code against the answers here.
+            Without one, rows are made up that reach every part of the encoder.
+    """
+    if to not in FORMATS:
+        raise ExportError(f"unknown format {to!r}; choose one of: {', '.join(FORMATS)}")
+    if layout != "header" and to != "c":
+        raise ExportError(f"the layout {layout!r} is one of C; leave it out for {to}")
+    written = []
+    for path, content in FORMATS[to](model, name, layout, golden_rows(model, rows)).items():
+        target = Path(folder) / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_output(target) as stream:
+            stream.write(content)
+        written.append(target)
+    return written
+
+
+def golden_rows(model: Model, table: Any = None) -> Rows:
+    """The rows that exported code carries with their answers."""
+    if table is None:
+        return sample_rows(model.encoder, GOLDEN)
+    return {name: np.asarray(table[name])[:GOLDEN].tolist() for name in columns_of(model)}
+
+
+def columns_of(model: Model) -> list[str]:
+    """The columns of a table that count."""
+    encoder = model.encoder
+    codes = getattr(encoder, "columns", None)
+    return list(encoder.names) if codes is None else [code.name for code in codes]
+
+
+def _c(model: Model, name: str, layout: str, rows: Rows) -> Contents:
+    files = laid_out(c_header(model, name, rows), name, layout)
+    return {path: text.encode() for path, text in files.items()}
+
+
+FORMATS: dict[str, Callable[[Model, str, str, Rows], Contents]] = {"c": _c}
