@@ -94,7 +94,7 @@ class ColumnCode:
             parts += [np.equal(found, i) for i in range(len(self.categories))]
             parts += [np.equal(found, -1)] * self.other
         if self.thresholds or self.values:
-            numbers, cuts = (_rounded(x, self.whole) for x in (numbers, self.thresholds))
+            numbers, cuts = (rounded(x, self.whole) for x in (numbers, self.thresholds))
             bins = np.where(np.isnan(numbers), -1, np.searchsorted(cuts, numbers))
             parts += [bins == i for i in range(len(self.values))]
             parts += [bins > i for i in range(len(self._thermometer))]
@@ -304,7 +304,7 @@ def _fit_column(
     categories, other = _keep_frequent(_count_words(cells, cells.is_word), max_categories)
     numbers = cells.numbers[cells.is_number]
     whole = bool(np.all((numbers == np.round(numbers)) & (np.abs(numbers) <= MOST_WHOLE)))
-    values, place = np.unique(_rounded(numbers, whole), return_inverse=True)
+    values, place = np.unique(rounded(numbers, whole), return_inverse=True)
     counts = np.bincount(place, cells.counts[cells.is_number])
     if len(values) == 1 and not missing:
         return ColumnCode(name, numeric=True)
@@ -339,7 +339,7 @@ def _keep_frequent(counted: dict[str, float], most: int) -> tuple[tuple[str, ...
     return tuple(sorted(word for word in ranked[:most] if counted[word] > 1)), True
 
 
-def _rounded(numbers: Any, whole: bool) -> np.ndarray:
+def rounded(numbers: Any, whole: bool) -> np.ndarray:
     """Numbers as a column compares them, float64: as they are, or the nearest finite float32."""
     numbers = np.asarray(numbers, np.float64)
     if whole:
@@ -376,7 +376,7 @@ def _between(low: float, high: float, whole: bool) -> float:
     quarter = high / 4 - low / 4
     for digits in range(1, 17):
         short = float(f"{middle:.{digits}g}")
-        parts = low <= _rounded(short, whole) < high
+        parts = low <= rounded(short, whole) < high
         if middle - quarter <= short <= middle + quarter and low <= short and parts:
             return short
     return low

@@ -12,6 +12,7 @@ from vitrail.data.output import atomic_output
 from vitrail.export.c import c_header
 from vitrail.export.errors import ExportError
 from vitrail.export.golden import GOLDEN, Rows, sample_rows
+from vitrail.export.js import js_module
 from vitrail.export.layouts import laid_out
 from vitrail.model import Model
 
@@ -68,4 +69,8 @@ def _c(model: Model, name: str, layout: str, rows: Rows) -> Contents:
     return {path: text.encode() for path, text in files.items()}
 
 
-FORMATS: dict[str, Callable[[Model, str, str, Rows], Contents]] = {"c": _c}
+def _js(model: Model, name: str, layout: str, rows: Rows) -> Contents:
+    return {f"{name}.mjs": js_module(model, rows).encode()}
+
+
+FORMATS: dict[str, Callable[[Model, str, str, Rows], Contents]] = {"c": _c, "js": _js}

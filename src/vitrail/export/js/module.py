@@ -1,0 +1,115 @@
+"""The data of a model for `module.js` beside this file, which does the rest."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import asdict
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.cells import MISSING_WORDS
+from vitrail.data.encoders import TableEncoder, rounded
+from vitrail.export.golden import Rows
+from vitrail.export.plan import Layer, Pool, planned
+from vitrail.export.rule import rule_of
+from vitrail.model import Model
+
+
+def js_module(model: Model, rows: Rows) -> str:
+    """The text of the module; the rows become its golden vectors."""
+    text = Path(__file__).with_name("module.js").read_text(encoding="utf-8")
+    values = {
+        "about": _about(model),
+        "model": _spelled(_described(model)),
+        "golden": _spelled(_golden(model, rows)),
+        "missing": json.dumps(sorted(MISSING_WORDS)),
+    }
+    return re.sub(r"@(about|model|golden|missing)@", lambda found: values[found[1]], text)
+
+
+def _about(model: Model) -> str:
+    lines = ["Made by `vitrail export` from a trained model; change the model, not this file."]
+    lines += [f"  {key}: {json.dumps(value)}"[:98] for key, value in sorted(model.record.items())]
+    return "\n".join(f"// {line}" for line in lines)
+
+
+def _spelled(value: Any) -> str:
+    """JSON with a line for each item of the outermost list or object; safe inside a script."""
+    plain = json.dumps
+    if isinstance(value, dict):
+        lines = [f"  {plain(key)}: {plain(item)}" for key, item in value.items()]
+    else:
+        lines = [f"  {plain(item)}" for item in value]
+    ends = "{}" if isinstance(value, dict) else "[]"
+    return (ends[0] + "\n" + ",\n".join(lines) + "\n" + ends[1]).replace("</", "<\\/")
+
+
+def _described(model: Model) -> dict[str, Any]:
+    plan = planned(model)
+    rule = rule_of(model, plan)
+    classes = range(model.num_classes)
+    return {
+        "classes": list(model.labels.classes),
+        **_encoder(model.encoder),
+        "bias": model.bias,
+        "stages": [_stage(model, stage) for stage in plan.stages],
+        "lastLow": plan.last_low,
+        "pairs": list(combinations(classes, 2)) if model.pairs else [[0, 1]],
+        "clip": model.clip,
+        "votes": rule.votes.tolist(),
+        "chances": model.calibration.tolist(),
+    }
+
+
+def _encoder(encoder: TableEncoder | BitColumns) -> dict[str, Any]:
+    if isinstance(encoder, BitColumns):
+        columns = [{"name": name} for name in encoder.names]
+        return {"table": False, "low": encoder.low, "high": encoder.high, "columns": columns}
+    columns = []
+    for code in encoder.columns:
+        described = {**code.to_dict(), "bins": len(code.values)}
+        described["thresholds"] = rounded(code.thresholds, code.whole).tolist()
+        del described["values"]
+        columns.append(described)
+    return {"table": True, "columns": columns}
+
+
+def _stage(model: Model, stage: Layer | Pool) -> dict[str, Any]:
+    windows = stage.windows and {**asdict(stage.windows), "places": stage.windows.places}
+    if not isinstance(stage, Layer):
+        return {"windows": windows}
+    end = stage.first + stage.units * stage.fan_in
+    rows = model.networks.numpy().swapaxes(0, 1)[..., stage.first : end]
+    rows = rows.reshape(-1, stage.fan_in)
+    rows = np.pad(rows, ((0, 0), (0, -stage.fan_in % 32)))
+    packed = np.packbits(rows, axis=1, bitorder="little").tobytes()
+    return {
+        "units": stage.units,
+        "fanIn": stage.fan_in,
+        "weightLow": stage.weight_low,
+        "valueLow": stage.value_low,
+        "windows": windows,
+        "weights": base64.b64encode(packed).decode(),
+    }
+
+
+def _golden(model: Model, rows: Rows) -> list[dict[str, Any]]:
+    found = model.answers(rows)
+    vectors = []
+    for i, (number, chances) in enumerate(
+        zip(found.numbers.tolist(), found.chances.tolist(), strict=True)
+    ):
+        row = {name: _cell(cells[i]) for name, cells in rows.items()}
+        vectors.append({"row": row, "number": number, "chances": chances})
+    return vectors
+
+
+def _cell(value: Any) -> Any:
+    """A cell as JSON has it: infinities and NaN as text, which is read as such."""
+    return str(value) if isinstance(value, float) and not np.isfinite(value) else value
