@@ -8,7 +8,7 @@ import pytest
 from export_cases import committee, plain
 from torch import nn
 
-from vitrail.export import LAYOUTS, ExportError, export_model
+from vitrail.export import FORMATS, LAYOUTS, ExportError, export_model
 from vitrail.model import load_model
 from vitrail.nn import mlp
 
@@ -42,6 +42,17 @@ def test_the_command_writes_a_header_that_answers_the_rows_it_is_given(tmp_path)
         assert found == net.answers(columns).numbers.tolist()
 
 
+@pytest.mark.parametrize("to", FORMATS)
+def test_every_format_is_written_for_the_rows_of_a_table(to, tmp_path):
+    model = committee()
+    rows = {"colour": ["red", "blue"], "size": [0.5, None], "rooms": [2, 1], "more": [0, 0]}
+    (path,) = export_model(model, to, tmp_path, name="paint", rows=rows)
+    assert path.stem == "paint"
+    assert path.stat().st_size > 1000
+    again = export_model(model, to, tmp_path / "again", name="paint", rows=rows)
+    assert again[0].read_bytes() == path.read_bytes()
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_holds_the_header_and_a_program_that_checks_it(layout, tmp_path):
     paths = export_model(committee(), "c", tmp_path, name="paint", layout=layout)
@@ -64,6 +75,7 @@ def test_a_layout_holds_the_header_and_a_program_that_checks_it(layout, tmp_path
         ({"to": "fortran"}, "unknown format 'fortran'; choose one of: c"),
         ({"to": "c", "layout": "cmake"}, "unknown layout 'cmake'; choose one of: header"),
         ({"to": "c", "name": "1st"}, "cannot begin names in C"),
+        ({"to": "js", "layout": "arduino"}, "the layout 'arduino' is one of C"),
     ],
 )
 def test_what_cannot_be_written_is_said_in_a_sentence(options, fault, tmp_path):

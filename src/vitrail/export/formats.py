@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vitrail.data.output import atomic_output
+from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
 from vitrail.export.errors import ExportError
 from vitrail.export.golden import GOLDEN, Rows, sample_rows
@@ -73,4 +74,12 @@ def _js(model: Model, name: str, layout: str, rows: Rows) -> Contents:
     return {f"{name}.mjs": js_module(model, rows).encode()}
 
 
-FORMATS: dict[str, Callable[[Model, str, str, Rows], Contents]] = {"c": _c, "js": _js}
+def _numpy(model: Model, name: str, layout: str, rows: Rows) -> Contents:
+    return {f"{name}.npz": npz_file(model, rows)}
+
+
+FORMATS: dict[str, Callable[[Model, str, str, Rows], Contents]] = {
+    "c": _c,
+    "js": _js,
+    "numpy": _numpy,
+}

@@ -1,0 +1,143 @@
+"""Models as arrays in one .npz file, for readers without vitrail; docs/numpy-file.md says how.
+
+Stages are spelled out, so that a reader needs no cases: `index` lists for every window of a layer
+the places that it reads (a dense layer has one window), −1 being a zero beyond the image; weights
+and values are the numbers that they stand for.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.encoders import ColumnCode, TableEncoder, rounded
+from vitrail.export.golden import Rows
+from vitrail.export.plan import Layer, Pool, Windows, planned
+from vitrail.model import Model
+from vitrail.nn import low_value
+
+VERSION = 1
+
+
+def npz_file(model: Model, rows: Rows) -> bytes:
+    """The contents of the file; the rows become its golden vectors."""
+    found = model.answers(rows)
+    count = range(len(found.numbers))
+    about = {
+        "format": "vitrail-arrays",
+        "version": VERSION,
+        "classes": list(model.labels.classes),
+        "pairs": list(combinations(range(model.num_classes), 2)) if model.pairs else [[0, 1]],
+        "input_low": low_value(model.coding),
+        "bias": model.bias,
+        "clip": model.clip,
+        "columns": _columns(model.encoder),
+        "bits": _bits(model.encoder),
+        "stages": [],
+        "golden": [{name: _cell(cells[i]) for name, cells in rows.items()} for i in count],
+        "record": model.record,
+    }
+    arrays: dict[str, Any] = {
+        "votes": model.votes.numpy().T.astype(np.int64),
+        "chances": model.calibration.numpy().astype(np.int64),
+        "golden_numbers": found.numbers.numpy(),
+        "golden_chances": found.chances.numpy(),
+    }
+    plan = planned(model)
+    for i, stage in enumerate(plan.stages):
+        arrays[f"index_{i}"] = places(stage)
+        if isinstance(stage, Layer):
+            arrays[f"weights_{i}"] = layer_weights(model, stage)
+    about["stages"] = [
+        {"layer": isinstance(stage, Layer), "low": low}
+        for stage, low in zip(plan.stages, lows(plan.stages, plan.last_low), strict=True)
+    ]
+    text = json.dumps(about, ensure_ascii=False).encode()
+    arrays["about"] = np.frombuffer(text, np.uint8)
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def lows(stages: tuple[Layer | Pool, ...], last_low: int | None) -> list[int | None]:
+    """What a sum that is not positive becomes behind each stage; None: the sum stays."""
+    reads = [stage.value_low for stage in stages if isinstance(stage, Layer)][1:]
+    found, layer = [], -1
+    for stage in stages:
+        layer += isinstance(stage, Layer)
+        found.append(reads[layer] if 0 <= layer < len(reads) else last_low)
+    return found
+
+
+def layer_weights(model: Model, layer: Layer) -> np.ndarray:
+    """(N, K, units, fan-in) int8: the numbers that a layer's bits stand for."""
+    bits = model.networks.numpy().swapaxes(0, 1)
+    bits = bits[..., layer.first : layer.first + layer.units * layer.fan_in]
+    bits = bits.reshape(*bits.shape[:2], layer.units, layer.fan_in)
+    return np.where(bits, 1, layer.weight_low).astype(np.int8)
+
+
+def places(stage: Layer | Pool) -> np.ndarray:
+    """(windows, values) int64: which values each window of a stage reads; −1 is a zero."""
+    if stage.windows is None:
+        return np.arange(stage.fan_in)[None]
+    g: Windows = stage.windows
+    image = np.arange(g.channels * g.size[0] * g.size[1]).reshape(g.channels, *g.size)
+    around = [(0, 0), *((pad, pad) for pad in g.padding)]
+    image = np.pad(image, around, constant_values=-1)
+    windows = np.lib.stride_tricks.sliding_window_view(image, g.kernel, (1, 2))
+    windows = windows[:, :: g.stride[0], :: g.stride[1]]  # (channel, row, column, *kernel)
+    if isinstance(stage, Layer):
+        return windows.transpose(1, 2, 0, 3, 4).reshape(g.count, -1)
+    return windows.reshape(stage.outputs, -1)
+
+
+def _columns(encoder: TableEncoder | BitColumns) -> list[dict[str, Any]]:
+    """What is known of a column before its bits are asked for."""
+    if isinstance(encoder, BitColumns):
+        ends = [encoder.low, encoder.high]
+        return [{"name": name, "numeric": True, "range": ends} for name in encoder.names]
+    return [
+        {
+            "name": code.name,
+            "numeric": code.numeric,
+            "single": code.numeric and not code.whole,
+            "typical": code.typical if code.numeric and not code.missing else None,
+            "words": list(code.categories),
+        }
+        for code in encoder.columns
+    ]
+
+
+def _bits(encoder: TableEncoder | BitColumns) -> list[list[Any]]:
+    """Each bit as a test: column, kind, and what it needs."""
+    if isinstance(encoder, BitColumns):
+        middle = (encoder.low + encoder.high) / 2
+        return [[name, "between", middle, None] for name in encoder.names]
+    return [test for code in encoder.columns for test in _tests(code)]
+
+
+def _tests(code: ColumnCode) -> list[list[Any]]:
+    name, cuts = code.name, rounded(code.thresholds, code.whole).tolist()
+    tests: list[list[Any]] = [[name, "word", word] for word in code.categories]
+    if code.other:
+        tests.append([name, "other"])
+    if code.values:
+        tests += [
+            [name, "between", *ends] for ends in zip([None, *cuts], [*cuts, None], strict=True)
+        ]
+    if len(code.values) != 2:
+        tests += [[name, "between", cut, None] for cut in cuts]
+    if code.missing:
+        tests.append([name, "missing"])
+    return tests
+
+
+def _cell(value: Any) -> Any:
+    """A cell as JSON has it: the largest numbers for infinities."""
+    return float(np.nan_to_num(value)) if isinstance(value, float) else value
