@@ -1,9 +1,15 @@
 """vitrail trains networks whose weights are bits, by message passing instead of gradients."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# Threads of torch that wait burn their core for milliseconds, and several processes side by side
+# then take each other's. A short wait is all that pays; this acts where torch is not loaded yet.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 # Names load on first use, so that `vitrail --version` and a short script start fast.
 _HOME = {
