@@ -196,7 +196,7 @@ def plain_answer(model: Model, row: Tensor) -> tuple[int, list[int]]:
             most = clip * sum(votes)
             per_output.append(int(model.calibration[net][(s + most) * 256 // (2 * most)]))
         nets.append(per_output)
-    if model.pairs:
+    if model.scheme == "pairs":
         score = [0] * classes
         for (low, high), (q,) in zip(combinations(range(classes), 2), nets, strict=True):
             score[low] += 65535 - q

@@ -11,7 +11,7 @@ from thread_count import num_threads
 
 from vitrail.nn import mlp, program_of
 from vitrail.random import Key
-from vitrail.solvers.chains import Chains, Sample, packable, plain_chain, random_starts
+from vitrail.solvers.chains import Chains, Sample, plain_chain, random_starts
 
 FALSE_ALARM = 1e-4  # of the test of the chains' law
 
@@ -51,6 +51,9 @@ def test_the_kernel_takes_the_steps_of_the_definition(rows, inputs, hidden, seed
             )  # fmt: skip
             first += sweeps * net.num_bits
         assert torch.equal(chains.bits[number, 0], bits)
+        out = net.evaluate(bits[None, None], one.inputs[:, None].float()).reshape(-1)
+        wrong = (one.weight * ((out > 0) != (one.labels == 1))).sum()
+        assert chains.wrong[number, 0] == wrong
 
 
 def test_weights_that_are_no_whole_numbers_are_rounded_finely():
@@ -118,7 +121,7 @@ def test_threads_do_not_matter_and_nets_go_their_own_ways():
 
 
 def test_what_can_be_packed():
-    assert packable(program(4, 3))
-    assert not packable(program_of(mlp(4, (), 1), (4,)))
-    assert not packable(program_of(mlp(4, (3,), 2), (4,)))
-    assert not packable(program_of(mlp(4, (3, 3), 1), (4,)))
+    assert program(4, 3).packable
+    assert not program_of(mlp(4, (), 1), (4,)).packable
+    assert not program_of(mlp(4, (3,), 2), (4,)).packable
+    assert not program_of(mlp(4, (3, 3), 1), (4,)).packable

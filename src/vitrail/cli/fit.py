@@ -41,8 +41,8 @@ def fit(
     ] = "auto",
     beta: Annotated[str, typer.Option(help="Inverse temperature, `inf`, or `auto`.")] = "auto",
     predictor: Annotated[
-        str, typer.Option(help="`best` network, or average over the `posterior`.")
-    ] = "best",
+        str, typer.Option(help="`best` network, average over the `posterior`, or `auto`.")
+    ] = "auto",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="How often every row is used; chosen if left out.")
     ] = None,

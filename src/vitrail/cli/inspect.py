@@ -57,7 +57,7 @@ def info(
     if as_json:
         _print({**facts, "record": net.record}, as_json)
         return
-    known = ("train_accuracy", "test_accuracy", "rows", "seconds", "settings", "data")
+    known = ("train_accuracy", "test_accuracy", "rows", "seconds", "settings", "mixing", "data")
     facts |= {name: net.record[name] for name in known if name in net.record}
     _print(facts, as_json)
     console = plain_console()

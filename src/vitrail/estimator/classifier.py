@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -25,7 +26,9 @@ from vitrail.fitting.learn import Learned, Wanted, learn
 from vitrail.fitting.plan import Plan
 from vitrail.fitting.posterior import Predictor
 from vitrail.fitting.problem import AUTO
+from vitrail.fitting.recipe import by_chains, usual_thresholds
 from vitrail.model import Model
+from vitrail.model.voting import Scheme
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 
@@ -59,10 +62,13 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         solver: "auto" is the portfolio of `vitrail.solvers`: messages, then local search, and with
             beta=inf and few examples the stages between; "bp", "sbp", "ste", … as in
             `vitrail.fitting.SOLVERS`; or a solver, or stages, of `vitrail.solvers`.
-        predictor: "best" is the one network that is saved, probabilities from its margin;
-            "posterior" is votes of networks drawn from the posterior, by short chains that begin at
-            the marginals and at the best network.
-        multiclass: "argmax" is one net with an output a class, "ovo" a net for each pair of them.
+        predictor: "posterior" is votes of networks drawn from the posterior: with one hidden layer
+            and all else open by long chains from random starts, without any message, else by short
+            chains that begin at what messages found; "best" is the one network that fits best,
+            probabilities from its margin; "auto" is "posterior", and "best" where a solver is named
+            or beta is inf.
+        multiclass: "argmax" is one net with an output a class, "ovo" a net for each pair of them;
+            "auto" for long chains a net for each class against the rest.
         inputs: How the net reads a bit: "binary" as 0/1, "bipolar" as ±1.
         bias: Number of constant inputs.
         update: How messages are computed, as in `vitrail.updates.UPDATES`.
@@ -114,7 +120,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self,
         hidden: tuple[int, ...] | Auto = "auto",
         solver: str | Solver[Any] | Sequence[Stage] = AUTO,
-        predictor: Predictor = "best",
+        predictor: Predictor | Auto = "best",
         multiclass: Literal["auto", "argmax", "ovo"] = "auto",
         inputs: Coding | Auto = "auto",
         bias: int | Auto = "auto",
@@ -128,7 +134,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         epochs: int | Auto = "auto",
         restarts: int | Auto = "auto",
         polish: int | Auto = "auto",
-        networks: int = 100,
+        networks: int = 128,
         class_weight: str | Mapping[Any, float] | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -273,14 +279,35 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 f"expected at least two rows to learn from, got {len(y)} sample; add rows"
             )
         coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
-        encoder, range_ = fitted_encoder(table, weight)
-        coding = unless_auto(self.inputs, "bipolar" if range_ == SIGNS else "binary")
+        chained = self._chained()
+        encoder, range_ = fitted_encoder(table, weight, usual_thresholds if chained else None)
+        signs = range_ == SIGNS and not chained
+        coding = unless_auto(self.inputs, "bipolar" if signs else "binary")
         usual = 0 if self.module is not None else auto_bias(coding)
         bias = checked_count("bias", unless_auto(self.bias, usual), 0)
         num_classes = len(coder.classes)
         few = self.module is None and num_classes <= MAX_PAIR_CLASSES
-        pairs = num_classes > 2 and (self.multiclass == "ovo" or (self.multiclass == AUTO and few))
-        return Front(encoder, coder, coding, bias, pairs)
+        scheme: Scheme = "argmax"
+        if num_classes > 2 and self.multiclass != "argmax":
+            if self.multiclass == AUTO and chained:
+                scheme = "one-vs-rest"
+            elif self.multiclass == "ovo" or few:
+                scheme = "pairs"
+        return Front(encoder, coder, coding, bias, scheme)
+
+    def _chained(self) -> bool:
+        """Whether the settings leave the way to the recipe of long chains."""
+        given = {name: getattr(self, parameter) for name, parameter in PLANNED.items()}
+        return by_chains(
+            self.predictor, self.hidden, self.module, self.inputs, self.multiclass, given
+        )
+
+    def _predictor(self) -> Predictor:
+        if self.predictor != AUTO:
+            return self.predictor
+        named = not (isinstance(self.solver, str) and self.solver in (AUTO, "portfolio"))
+        hard = not isinstance(self.beta, str) and math.isinf(self.beta)
+        return "best" if named or hard else "posterior"
 
     def _settings(self) -> dict[str, Any]:
         """The parameters as they are now; solvers and modules themselves, not copies."""
@@ -311,7 +338,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             hidden=self.hidden,
             module=self.module,
             settings=settings,
-            predictor=self.predictor,
+            predictor=self._predictor(),
+            chained=self._chained() and (earlier is None or earlier.drawn is not None),
             networks=checked_count("networks", self.networks, 1),
             seed=seed,
             device=self.device,
@@ -324,7 +352,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_choices(self) -> None:
         choices = {
-            "predictor": ("best", "posterior"),
+            "predictor": ("auto", "best", "posterior"),
             "multiclass": ("auto", "argmax", "ovo"),
             "inputs": ("auto", "binary", "bipolar"),
         }

@@ -22,7 +22,7 @@ from vitrail.fitting.problem import Problem
 from vitrail.fitting.training import Trained, problem_of, train
 from vitrail.model import outputs_of
 from vitrail.model.calibration import Evidence, logistic_table
-from vitrail.model.voting import chances, class_scores, leads, levels, scores
+from vitrail.model.voting import Scheme, chances, class_scores, leads, levels, scores
 from vitrail.nn import Program
 from vitrail.solvers import Status
 
@@ -53,7 +53,7 @@ class Choosing:
 
     examples: Examples
     num_classes: int
-    pairs: bool
+    scheme: Scheme
     seed: int
     device: str
     progress: bool = False  # bars on a terminal
@@ -96,7 +96,7 @@ class Choosing:
         votes = torch.ones(evidence.leads.shape[1:3], dtype=torch.int64)
         level = levels(scores(evidence.leads, votes, CLIP), votes, CLIP)
         table = logistic_table(CLIP / 2).expand(votes.shape[1], -1)
-        score = class_scores(chances(level, table), self.num_classes, self.pairs)
+        score = class_scores(chances(level, table), self.num_classes, self.scheme)
         return score.argmax(1) == evidence.labels
 
 
@@ -112,7 +112,9 @@ def choose(
     best: Choice | None = None
     if not parts:
         return None, False
-    nets = [net for seen, _ in parts for net in nets_of(seen, choosing.num_classes, choosing.pairs)]
+    nets = [
+        net for seen, _ in parts for net in nets_of(seen, choosing.num_classes, choosing.scheme)
+    ]
     for program in programs:
         plan = plan_of(problem_of(program, nets)).changed(restarts=1)
         try:

@@ -1,4 +1,4 @@
-"""Training rows as examples of nets: merged where equal, split among pairs of classes."""
+"""Training rows as examples of nets: merged where equal, split among nets."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from vitrail.data.draws import random_order
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph, join
+from vitrail.model.voting import Scheme
 from vitrail.nn import Program
 
 REMEMBERED = 100  # examples of each class that a later batch without that class is taught with
@@ -67,6 +68,10 @@ class Examples:
         both = self.where((self.labels == low) | (self.labels == high))
         return replace(both, labels=(both.labels == high).to(torch.int64))
 
+    def against(self, number: int) -> Examples:
+        """All examples; label 1 is one class, label 0 every other."""
+        return replace(self, labels=(self.labels == number).to(torch.int64))
+
     def remembered(self, seed: int) -> Examples:
         """A few examples of every class, at random."""
         order = torch.from_numpy(random_order(seed, len(self)))
@@ -75,16 +80,21 @@ class Examples:
 
 
 def nets_of(
-    examples: Examples, num_classes: int, pairs: bool, memory: Examples | None = None
+    examples: Examples, num_classes: int, scheme: Scheme, memory: Examples | None = None
 ) -> list[Examples]:
-    """The examples of each net: all of them, or those of each pair of classes.
+    """The examples of each net: by the scheme, all of them or those of a pair of classes.
 
     memory: examples of earlier batches. A net that would see only some of its classes is taught
     with what is remembered of the others, which together weigh as much as a class that is there:
     without them the net that always gives the class at hand would be the best. A net that would
     see none of its classes has no examples.
     """
-    if not pairs:
+    if scheme == "one-vs-rest":
+        return [
+            _completed(examples.against(number), memory and memory.against(number), 2)
+            for number in range(num_classes)
+        ]
+    if scheme == "argmax":
         return [_completed(examples, memory, num_classes)]
     made = []
     for low, high in combinations(range(num_classes), 2):

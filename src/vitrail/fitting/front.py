@@ -20,6 +20,7 @@ from vitrail.data.labels import LabelCoder
 from vitrail.fitting.examples import Examples
 from vitrail.fitting.problem import AUTO
 from vitrail.model import as_inputs
+from vitrail.model.voting import Scheme, num_nets
 
 GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
 
@@ -32,7 +33,7 @@ class Front:
     coder: LabelCoder
     coding: Coding
     bias: int
-    pairs: bool
+    scheme: Scheme
 
     @property
     def num_classes(self) -> int:
@@ -44,7 +45,7 @@ class Front:
 
     @property
     def num_outputs(self) -> int:
-        return 1 if self.pairs or self.num_classes == 2 else self.num_classes
+        return num_nets(self.num_classes, self.scheme)[1]
 
     @property
     def classes(self) -> np.ndarray:

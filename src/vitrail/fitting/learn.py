@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from vitrail.fitting.choice import HIDDEN_SIZES, Choice, Choosing, choose, stand
 from vitrail.fitting.examples import Examples, nets_of
 from vitrail.fitting.front import Front, device_for
 from vitrail.fitting.plan import Plan, plan
-from vitrail.fitting.posterior import Predictor, Question, committee
+from vitrail.fitting.posterior import Committee, Predictor, Question, committee
 from vitrail.fitting.problem import AUTO, Problem
+from vitrail.fitting.recipe import BETAS, Drawn, answering, draw, effort, neighbours
 from vitrail.fitting.training import Trained, problem_of, train
 from vitrail.model import Model
 from vitrail.model.voting import ONE
@@ -40,6 +41,7 @@ class Wanted:
     module: nn.Module | None
     settings: Mapping[str, Any]  # fields of `fitting.problem.Settings`
     predictor: Predictor
+    chained: bool  # whether networks are drawn by the recipe, without message passing
     networks: int
     seed: int
     device: str
@@ -55,6 +57,7 @@ class Learned:
     trained: Trained
     model: Model
     memory: Examples  # a few of every class so far
+    drawn: Drawn | None  # by the recipe
     calls: int
     interrupted: bool
 
@@ -75,28 +78,19 @@ def learn(
     begun = time.perf_counter()
     examples = front.examples(table, y, weight)
     memory = None if earlier is None else earlier.memory
-    nets = nets_of(examples, front.num_classes, front.pairs, memory)
-    choice, stopped = None, False
-    if earlier is not None:
-        program = earlier.plan.problem.program
-        made = plan(problem_of(program, nets), wanted.settings)
-    else:
-        made, choice, stopped = _settled(front, examples, nets, wanted)
+    nets = nets_of(examples, front.num_classes, front.scheme, memory)
     calls = 0 if earlier is None else earlier.calls
-    trained, stopped = _trained(nets, made, wanted, earlier, choice, stopped, calls)
-    program = made.problem.program
-    question = Question(
-        program, examples, nets, front.num_classes, front.pairs, made.beta, wanted.seed
-    )
-    evidence = None if choice is None else choice.evidence
-    answering = committee(question, trained, wanted.predictor, wanted.networks, evidence)
-    stopped = stopped or answering.interrupted or Status.INTERRUPTED in trained.status
+    way = _by_chains if wanted.chained else _by_messages
+    found = way(front, examples, nets, wanted, earlier, calls)
+    made, trained, voting = found.plan, found.trained, found.committee
+    stopped = found.stopped or voting.interrupted or Status.INTERRUPTED in trained.status
     known = trained.accuracy.amax(0).nan_to_num(0.0)
     record = {
         "vitrail": __version__,
         "torch": torch.__version__,
         "rows": len(y),
-        "settings": {**made.settings, "predictor": wanted.predictor, "seed": wanted.seed},
+        "settings": {**found.settings, "predictor": wanted.predictor, "seed": wanted.seed},
+        **found.notes,
         "steps": trained.solution.steps,
         "evaluations": trained.solution.evaluations,
         "seconds": round(time.perf_counter() - begun, 3),
@@ -109,20 +103,91 @@ def learn(
         labels=front.coder,
         coding=front.coding,
         bias=front.bias,
-        program=program,
-        pairs=front.pairs,
+        program=made.problem.program,
+        scheme=front.scheme,
         best=trained.best,
         marginals=(trained.marginals.double() * ONE).round().to(torch.int64),
-        networks=answering.networks,
-        votes=answering.votes,
-        clip=answering.clip,
-        calibration=answering.calibration,
-        thresholds=answering.thresholds,
+        networks=voting.networks,
+        votes=voting.votes,
+        clip=voting.clip,
+        calibration=voting.calibration,
+        thresholds=voting.thresholds,
         record=record,
     )
     seen = examples if memory is None else examples.and_also(memory)
     kept = seen.remembered((wanted.seed + calls) % MAX_SEED)
-    return Learned(front, made, trained, model, kept, calls + 1, stopped)
+    return Learned(front, made, trained, model, kept, found.drawn, calls + 1, stopped)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What either way of training comes to."""
+
+    plan: Plan
+    trained: Trained
+    committee: Committee
+    settings: Mapping[str, Any]
+    stopped: bool
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    drawn: Drawn | None = None
+
+
+def _by_chains(
+    front: Front,
+    examples: Examples,
+    nets: Sequence[Examples],
+    wanted: Wanted,
+    earlier: Learned | None,
+    calls: int,
+) -> _Found:
+    """The recipe: chains from random starts, or from where earlier ones ended."""
+    hidden = wanted.hidden if earlier is None else earlier.plan.problem.program.hidden
+    program, burn_in = effort(front.num_inputs, nets, _checked(hidden, front.num_inputs))
+    beta = wanted.settings.get("beta", AUTO)
+    betas = BETAS if isinstance(beta, str) else (float(beta),)
+    made = plan(problem_of(program, nets), {"beta": max(betas)})
+    question = Question(
+        program, examples, nets, front.num_classes, front.scheme, made.beta, wanted.seed
+    )
+    before = None if earlier is None or earlier.drawn is None else earlier.drawn.networks
+    partner = neighbours(front.encoder, front.num_inputs)
+    drawn = draw(question, partner, burn_in, wanted.networks, betas, before, calls)
+    voting, mixed = answering(question, drawn, wanted.networks)
+    settings = {
+        "solver": "chains",
+        "hidden": list(program.hidden or ()),
+        "beta": list(betas),
+        "burn_in": burn_in,
+        "networks": len(voting.networks),
+    }
+    return _Found(
+        made, drawn.trained, voting, settings, drawn.interrupted, {"mixing": mixed}, drawn
+    )
+
+
+def _by_messages(
+    front: Front,
+    examples: Examples,
+    nets: Sequence[Examples],
+    wanted: Wanted,
+    earlier: Learned | None,
+    calls: int,
+) -> _Found:
+    """Message passing and local search, then the best network or short chains from it."""
+    choice, stopped = None, False
+    if earlier is not None:
+        program = earlier.plan.problem.program
+        made = plan(problem_of(program, nets), wanted.settings)
+    else:
+        made, choice, stopped = _settled(front, examples, nets, wanted)
+    trained, stopped = _trained(nets, made, wanted, earlier, choice, stopped, calls)
+    program = made.problem.program
+    question = Question(
+        program, examples, nets, front.num_classes, front.scheme, made.beta, wanted.seed
+    )
+    evidence = None if choice is None else choice.evidence
+    voting = committee(question, trained, wanted.predictor, wanted.networks, evidence)
+    return _Found(made, trained, voting, made.settings, stopped)
 
 
 def _trained(
@@ -177,7 +242,7 @@ def _settled(
         return plans[0], None, False
     device = _device(wanted, plans[-1].problem)
     choosing = Choosing(
-        examples, front.num_classes, front.pairs, wanted.seed, device, wanted.progress
+        examples, front.num_classes, front.scheme, wanted.seed, device, wanted.progress
     )
     choice, stopped = choose(choosing, programs, plan_of)
     if choice is None:
@@ -200,14 +265,21 @@ def _programs(front: Front, wanted: Wanted) -> list[Program]:
             )
         return [program]
     sizes = HIDDEN_SIZES if isinstance(wanted.hidden, str) else (tuple(wanted.hidden),)
-    for units in (units for hidden in sizes for units in hidden):
-        most = max(1, MAX_SIZE // front.num_inputs)
+    for hidden in sizes:
+        _checked(hidden, front.num_inputs)
+    return [program_of(mlp(*shape, hidden, front.num_outputs), shape) for hidden in sizes]
+
+
+def _checked(hidden: Any, num_inputs: int) -> Any:
+    """Units of hidden layers that make a net of a size that can be held; "auto" as it is."""
+    most = max(1, MAX_SIZE // num_inputs)
+    for units in () if isinstance(hidden, str) else hidden:
         if checked_count("a hidden layer", units, 1) > most:
             raise ValueError(
-                f"a hidden layer of {units} units on {front.num_inputs} inputs has too many "
+                f"a hidden layer of {units} units on {num_inputs} inputs has too many "
                 f"weights; take at most {most} units"
             )
-    return [program_of(mlp(*shape, hidden, front.num_outputs), shape) for hidden in sizes]
+    return hidden
 
 
 def _device(wanted: Wanted, problem: Problem) -> str:

@@ -14,7 +14,7 @@ from vitrail.fitting.examples import Examples, graph_of
 from vitrail.fitting.training import Trained
 from vitrail.model import outputs_of, thresholds_of
 from vitrail.model.calibration import Evidence, fitted, logistic_table
-from vitrail.model.voting import leads
+from vitrail.model.voting import Scheme, leads
 from vitrail.nn import Program
 from vitrail.random import MAX_SEED, Key
 from vitrail.solvers.sampling import posterior_samples
@@ -47,7 +47,7 @@ class Question:
     examples: Examples
     nets: Sequence[Examples]
     num_classes: int
-    pairs: bool
+    scheme: Scheme
     beta: float
     seed: int
 
@@ -71,11 +71,11 @@ def committee(
         networks, interrupted = _drawn(question, trained, count)
     alone = len(networks) == 1
     evidence = held_out if alone and held_out is not None else _evidence(question, networks, alone)
-    clip, slope = fitted(evidence, question.num_classes, question.pairs)
+    clip, slope = fitted(evidence, question.num_classes, question.scheme)
     table = logistic_table(slope).expand(networks.shape[1], -1).clone()
     thresholds: tuple[int, ...] = ()
     if not alone or held_out is not None:
-        sureness = evidence.sureness(clip, table, question.num_classes, question.pairs)
+        sureness = evidence.sureness(clip, table, question.num_classes, question.scheme)
         thresholds = thresholds_of(sureness, evidence.weight)
     votes = torch.ones(networks.shape[:2], dtype=torch.int64)
     return Committee(networks, votes, clip, table, thresholds, interrupted)
@@ -114,15 +114,13 @@ def _drawn(question: Question, trained: Trained, count: int) -> tuple[Tensor, bo
 
 def _evidence(question: Question, networks: Tensor, alone: bool) -> Evidence:
     """What networks say on training rows; of many, each counts as it would without the row."""
-    num, nets, _ = networks.shape
-    most = CALIBRATION_SIZE // (num * nets * question.program.num_outputs)
-    rows = min(CALIBRATION_ROWS, max(LEAST_ROWS, most))
-    examples = question.examples.where(_spread(len(question.examples), rows))
+    num = len(networks)
+    examples = question.examples.where(spread(question, num))
     said = outputs_of(question.program, networks, examples.inputs)
     lead = torch.cat([leads(outputs) for outputs in said])
     if alone:
         return Evidence(lead, examples.labels, examples.weight)
-    wrong = _wrong(lead, examples.labels, question.num_classes, question.pairs)
+    wrong = judged(lead, examples.labels, question.num_classes, question.scheme)
     beta = min(question.beta, LEAVING_OUT) * examples.weight.clamp(max=1.0)
     counts = torch.exp(beta[:, None, None] * wrong)
     # the heaviest are cut, as usual where few networks would count for all
@@ -130,18 +128,23 @@ def _evidence(question: Question, networks: Tensor, alone: bool) -> Evidence:
     return Evidence(lead, examples.labels, examples.weight, counts)
 
 
-def _spread(count: int, most: int) -> Tensor:
-    """At most so many indices, evenly from first to last."""
+def spread(question: Question, networks: int) -> Tensor:
+    """The examples that so many networks are calibrated on: evenly from first to last."""
+    each = networks * len(question.nets) * question.program.num_outputs
+    most = min(CALIBRATION_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // each))
+    count = len(question.examples)
     return torch.arange(0, count, max(1, -(-count // most)))
 
 
-def _wrong(lead: Tensor, labels: Tensor, num_classes: int, pairs: bool) -> Tensor:
+def judged(lead: Tensor, labels: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
     """Which nets got the rows wrong that they were trained on, (rows, K, N) float64."""
     if lead.shape[-1] > 1:
         own = lead[:, :, 0].gather(2, labels[:, None, None].expand(-1, lead.shape[1], 1))
         return (own <= 0).double()
     high = lead[..., 0] > 0
-    if not pairs:
+    if scheme == "one-vs-rest":
+        return (high != (labels[:, None] == torch.arange(num_classes))[:, None]).double()
+    if scheme == "argmax":
         return (high != (labels == 1)[:, None, None]).double()
     first, second = torch.triu_indices(num_classes, num_classes, 1)
     is_low, is_high = labels[:, None] == first, labels[:, None] == second

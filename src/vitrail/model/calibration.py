@@ -15,10 +15,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitrail.model.voting import LEVELS, ONE, chances, class_chances, class_scores, members
+from vitrail.model.voting import (
+    LEVELS,
+    ONE,
+    Scheme,
+    chances,
+    class_chances,
+    class_scores,
+    members,
+)
 
 CLIPS = tuple(2**k - 1 for k in range(1, 11))
 SLOPES = tuple(2.0 ** (k / 4) for k in range(-8, 29))
+EDGE = 0.02  # share of votes that unanimity stays off certainty
+NEWTON_STEPS = 50
+LONGEST_STEP = 5.0
+PULL = 1e-3
 LEAST = 1e-9  # chance that a loss looks at
 
 
@@ -43,10 +55,10 @@ class Evidence:
         share = self.counts / self.counts.sum(1, keepdim=True)
         return (margin * share[..., None]).sum(1)
 
-    def sureness(self, clip: int, table: Tensor, num_classes: int, pairs: bool) -> Tensor:
+    def sureness(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
         """The chance of the answer on each row, in parts of 65535, (rows,)."""
         level = ((self.scores(clip) + 1) * (LEVELS // 2)).floor().to(torch.int64)
-        score = class_scores(chances(level.clamp(0, LEVELS), table), num_classes, pairs)
+        score = class_scores(chances(level.clamp(0, LEVELS), table), num_classes, scheme)
         return class_chances(score).amax(1)
 
 
@@ -60,18 +72,55 @@ def logistic_table(slope: float) -> Tensor:
     return torch.round(ONE * torch.sigmoid(slope * x)).to(torch.int64).clamp(1, ONE - 1)
 
 
+def platt_table(evidence: Evidence, clip: int, num_classes: int, scheme: Scheme) -> Tensor:
+    """A table for each net, (N, LEVELS + 1) int64: σ(a·z + b), z the logit of the score's share.
+
+    a and b are those under which the labels are likeliest; labels are held a little off 0 and 1,
+    as of Platt, so that rows without a fault prove nothing.
+    """
+    half = LEVELS // 2
+    x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
+    tables = []
+    for score, labels, weight in _parts(evidence, evidence.scores(clip), num_classes, scheme):
+        slope, shift = _platt(_logit(score[:, 0]), labels, weight)
+        chance = torch.sigmoid(slope * _logit(x.clamp(max=1.0)) + shift)
+        tables.append(torch.round(ONE * chance).to(torch.int64).clamp(1, ONE - 1))
+    return torch.stack(tables)
+
+
+def _logit(score: Tensor) -> Tensor:
+    """The logit of a score in [−1, 1] as a share, kept off 0 and 1."""
+    return torch.logit(0.5 + score * (0.5 - EDGE))
+
+
+def _platt(z: Tensor, labels: Tensor, weight: Tensor) -> tuple[float, float]:
+    """Slope ≥ 0 and shift by Newton's steps, with a weak pull to nothing."""
+    ones = float(weight[labels == 1].sum())
+    zeros = float(weight.sum()) - ones
+    wanted = torch.where(labels == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double()
+    columns = torch.stack([z, torch.ones_like(z)], 1)
+    found = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    for _ in range(NEWTON_STEPS):
+        chance = torch.sigmoid(columns @ found)
+        slope = columns.T @ (weight * (chance - wanted)) + PULL * found
+        curve = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns
+        step = torch.linalg.solve(curve + PULL * torch.eye(2, dtype=torch.float64), slope)
+        found = found - step * min(1.0, LONGEST_STEP / max(float(step.abs().max()), 1e-12))
+    return max(0.0, float(found[0])), float(found[1])
+
+
 def linear_table() -> Tensor:
     """Chances that are the share of the score, (LEVELS + 1,) int64."""
     x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5) / (LEVELS + 1)
     return torch.round(ONE * x).to(torch.int64)
 
 
-def fitted(evidence: Evidence, num_classes: int, pairs: bool) -> tuple[int, float]:
+def fitted(evidence: Evidence, num_classes: int, scheme: Scheme) -> tuple[int, float]:
     """The clip and the slope under which the labels are likeliest; of pairs, each on its rows."""
     best = (float("inf"), 1, 1.0)
     largest = int((2 * evidence.leads - 1).abs().max()) if evidence.leads.numel() else 1
     for clip in CLIPS:
-        parts = list(_parts(evidence, evidence.scores(clip), num_classes, pairs))
+        parts = list(_parts(evidence, evidence.scores(clip), num_classes, scheme))
         for slope in SLOPES:
             loss = sum(_loss(slope * x, labels, weight) for x, labels, weight in parts)
             if loss < best[0]:
@@ -82,12 +131,16 @@ def fitted(evidence: Evidence, num_classes: int, pairs: bool) -> tuple[int, floa
 
 
 def _parts(
-    evidence: Evidence, scores: Tensor, num_classes: int, pairs: bool
+    evidence: Evidence, scores: Tensor, num_classes: int, scheme: Scheme
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Of each net: scores (rows, O), labels and weights of the rows it is asked about."""
     labels = evidence.labels
-    if not pairs:
+    if scheme == "argmax":
         yield scores[:, 0], labels, evidence.weight
+        return
+    if scheme == "one-vs-rest":
+        for net in range(num_classes):
+            yield scores[:, net], (labels == net).to(torch.int64), evidence.weight
         return
     for net, (low, high) in enumerate(combinations(range(num_classes), 2)):
         mine = (labels == low) | (labels == high)

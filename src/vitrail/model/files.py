@@ -31,7 +31,7 @@ from vitrail.data.labels import LabelCoder
 from vitrail.data.plain import PlainReader
 from vitrail.model import first_format
 from vitrail.model.model import RATES, Model, ModelError
-from vitrail.model.voting import LEVELS, ONE
+from vitrail.model.voting import LEVELS, ONE, Scheme, num_nets
 from vitrail.nn import Program, program_of
 from vitrail.nn.nodes import MAX_SIZE
 from vitrail.nn.opaque import Opaque
@@ -70,7 +70,7 @@ def model_to_bytes(model: Model) -> bytes:
         "labels": model.labels.to_dict(),
         "coding": model.coding,
         "bias": model.bias,
-        "pairs": model.pairs,
+        "scheme": model.scheme,
         "clip": model.clip,
         "thresholds": list(model.thresholds),
     }
@@ -189,7 +189,7 @@ def _parsed(
     labels = LabelCoder.from_dict(read.mapping("labels"))
     coding = read.text("coding")
     read.require(coding in get_args(Coding), f"has the unknown coding {coding!r}")
-    bias, pairs = read.whole("bias", 0, MAX_SIZE), read.flag("pairs")
+    bias, scheme = read.whole("bias", 0, MAX_SIZE), _scheme(read.text("scheme"))
     clip = read.whole("clip", 1, 2**31)
     thresholds = read.optional_wholes("thresholds", 0, ONE) or ()
     read.require(len(thresholds) in (0, RATES + 1), "has another number of thresholds")
@@ -199,8 +199,8 @@ def _parsed(
     held = {name: value for name, value in tensors.items() if name.startswith(CONSTANT)}
     program = _program(described, held, module)
     classes = len(labels.classes)
-    nets = classes * (classes - 1) // 2 if pairs else 1
-    outputs = 1 if pairs or classes == 2 else classes
+    read.require(scheme == "argmax" or classes > 2, f"has two classes and the scheme {scheme}")
+    nets, outputs = num_nets(classes, scheme)
     inputs = len(encoder.bit_names) + bias
     read.require(inputs == program.num_inputs, "has other inputs than its net")
     read.require(program.num_outputs == outputs, "has other outputs than classes")
@@ -211,12 +211,19 @@ def _parsed(
         coding="binary" if coding == "binary" else "bipolar",
         bias=bias,
         program=program,
-        pairs=pairs,
+        scheme=scheme,
         clip=clip,
         thresholds=tuple(thresholds),
         record=notes if isinstance(notes, dict) else {},
         **_tensors({n: t for n, t in tensors.items() if n not in held}, nets, program.num_bits),
     )
+
+
+def _scheme(name: str) -> Scheme:
+    for known in get_args(Scheme):
+        if name == known:
+            return known
+    raise DataError(f"the model has the unknown scheme {name!r}; train anew")
 
 
 def _program(read: PlainReader, held: Mapping[str, Tensor], module: nn.Module | None) -> Program:

@@ -61,7 +61,9 @@ def converted(
         "marginals": (marginals * ONE).round().to(torch.int32).to(torch.uint16),
         "calibration": table.expand(shares.shape[1], -1).to(torch.int32).to(torch.uint16),
     }
+    pairs = read.flag("pairs")
     rest = {
+        "scheme": "pairs" if pairs else "argmax",
         "program": {**program, "fingerprint": ""},
         "clip": clip,
         "thresholds": [],
@@ -70,7 +72,7 @@ def converted(
     return rest, kept
 
 
-_OLD = {"num_inputs", "num_outputs", "num_weights", "scale", "hidden"}
+_OLD = {"pairs", "num_inputs", "num_outputs", "num_weights", "scale", "hidden"}
 
 
 def _calibration(scale: float, count: int, fan_in: int) -> tuple[int, Tensor]:

@@ -20,6 +20,7 @@ from vitrail.model import voting
 from vitrail.nn import Program
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 
+PACKED_BYTES = 64  # of a row and a net, with what voting makes of its output
 RATES = 100  # steps of the share of rows left unanswered for which a model knows its threshold
 
 
@@ -44,10 +45,10 @@ class Answers(NamedTuple):
 class Model:
     """Bits with all that is needed to use them.
 
-    A model has N nets: one, or with `pairs` one for each pair of classes (i, j), i < j, in
-    lexicographic order, whose output is positive for class j. K networks, each a configuration
-    of all nets, answer together by the rule of `vitrail.model.voting`; one for the predictor
-    "best".
+    A model has N nets by its scheme: one; with "pairs" one for each pair of classes (i, j), i < j,
+    in lexicographic order, whose output is positive for class j; with "one-vs-rest" one a class.
+    K networks, each a configuration of all nets, answer together by the rule of
+    `vitrail.model.voting`; one for the predictor "best".
 
     Thresholds are the chances below which 0, 1, …, 100 % of rows lie that were not trained on, in
     parts of 65535; empty where none are known.
@@ -66,7 +67,7 @@ class Model:
     coding: Coding  # how the net reads a bit: "binary" as 0/1, "bipolar" as ±1
     bias: int  # constant inputs after the encoder's bits
     program: Program  # what one net computes
-    pairs: bool  # whether there is a net for each pair of classes
+    scheme: voting.Scheme  # which net speaks for which classes
     best: Tensor  # (N, A) bool, the best network found
     marginals: Tensor  # (N, A) int64, P(w = 1) in parts of 65535
     networks: Tensor  # (K, N, A) bool, those that answer
@@ -106,9 +107,9 @@ class Model:
         lead = voting.leads(outputs)
         level = voting.levels(voting.scores(lead, self.votes, self.clip), self.votes, self.clip)
         chance = voting.chances(level, self.calibration)
-        score = voting.class_scores(chance, self.num_classes, self.pairs)
+        score = voting.class_scores(chance, self.num_classes, self.scheme)
         number = score.argmax(1)
-        against = voting.opposition(lead, self.votes, number, self.num_classes, self.pairs)
+        against = voting.opposition(lead, self.votes, number, self.num_classes, self.scheme)
         return Answers(number, voting.class_chances(score), against)
 
     def probabilities(self, table: Any) -> np.ndarray:
@@ -179,8 +180,20 @@ def iter_outputs(model: Model, inputs: Tensor) -> Iterator[Tensor]:
 
 
 def outputs_of(program: Program, networks: Tensor, inputs: Tensor) -> Iterator[Tensor]:
-    """Outputs (rows, K, N, O) float32 of networks (K, N, A), a chunk of rows at a time."""
+    """Outputs (rows, K, N, O) float32 of networks (K, N, A), a chunk of rows at a time.
+
+    Nets with one hidden layer that read 0/1 are evaluated in packed words, others as they are.
+    """
     num, nets, weights = networks.shape
+    if program.packable and inputs.dtype == torch.int8 and not bool((inputs < 0).any()):
+        from vitrail.kernels.cpu.predict import outputs
+
+        (hidden,) = program.hidden or (0,)
+        states = networks.reshape(num * nets, weights).numpy()
+        for rows in chunks(len(inputs), PACKED_BYTES * num * nets, DEFAULT_MEMORY):
+            said = torch.from_numpy(outputs(inputs[rows].numpy(), states, hidden))
+            yield said.reshape(-1, num, nets, 1)
+        return
     states = networks.reshape(1, num * nets, weights)
     per_row = 4 * num * nets * max(1, program.scratch_floats - 2 * weights)
     with torch.no_grad():

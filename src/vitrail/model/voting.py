@@ -8,20 +8,23 @@ One rule for one network, committees and posteriors, so that every language comp
     level  ((s + clip·V)·256) // (2·clip·V), from 0 to 256
     q      table[level], from 0 to 65535, never falling: the chance of class 1 is q/65535
 
-Two classes: the answer is class 1 where q > 32767. Pairs: a class scores q or 65535 − q in each
-of its pairs, and the highest score answers, the first of equals. One net with an output a class:
-class c leads rival r by h_c − h_r, and by one more where c < r, so that of equals the first wins;
-its smallest lead takes the place of h, and its q is its score. Scores become chances by integer
+Two classes: the answer is class 1 where q > 32767. Of more classes the highest score answers, the
+first of equals. Pairs: a class scores q or 65535 − q in each of its pairs. One against the rest: a
+class has a net of its own, whose q is its score. One net with an output a class, argmax: class c
+leads rival r by h_c − h_r, and by one more where c < r, so that of equals the first wins; its
+smallest lead takes the place of h, and its q is its score. Scores become chances by integer
 division, the rest going to the answer, so that they add up to 65535.
 """
 
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+Scheme = Literal["argmax", "pairs", "one-vs-rest"]  # of two classes the first: one net, one output
 LEVELS = 256  # of scores; a table has one more entry
 ONE = 65535  # a chance of one
 HALF = 32767  # the largest q that is no majority
@@ -68,9 +71,20 @@ def chances(level: Tensor, table: Tensor) -> Tensor:
     return table.to(torch.int64)[nets, level]
 
 
-def class_scores(chance: Tensor, num_classes: int, pairs: bool) -> Tensor:
+def num_nets(num_classes: int, scheme: Scheme) -> tuple[int, int]:
+    """How many nets a model has, and outputs each."""
+    if scheme == "pairs":
+        return num_classes * (num_classes - 1) // 2, 1
+    if scheme == "one-vs-rest":
+        return num_classes, 1
+    return 1, 1 if num_classes == 2 else num_classes
+
+
+def class_scores(chance: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
     """Scores of the classes from q (rows, N, O): (rows, C) int64."""
-    if not pairs:
+    if scheme == "one-vs-rest":
+        return chance[:, :, 0]
+    if scheme == "argmax":
         q = chance[:, 0]
         return torch.cat([ONE - q, q], 1) if num_classes == 2 else q
     score = chance.new_zeros(len(chance), num_classes)
@@ -88,18 +102,21 @@ def class_chances(score: Tensor) -> Tensor:
 
 
 def opposition(
-    lead: Tensor, votes: Tensor, answer: Tensor, num_classes: int, pairs: bool
+    lead: Tensor, votes: Tensor, answer: Tensor, num_classes: int, scheme: Scheme
 ) -> Tensor:
     """The share of votes against the answer (rows,), in parts of ONE: how far networks disagree.
 
-    With pairs it is the mean over the pairs of the answer.
+    With pairs it is the mean over the pairs of the answer; against the rest, of the answer's net.
     """
     weight = votes.to(torch.int64)
     whole = weight.sum(0)
-    if not pairs and lead.shape[-1] > 1:
+    if scheme == "argmax" and lead.shape[-1] > 1:
         mine = lead[:, :, 0].gather(2, answer[:, None, None].expand(-1, lead.shape[1], 1))[..., 0]
         return ((mine <= 0) * weight[None, :, 0]).sum(1) * ONE // whole[0]
     for_high = ((lead[..., 0] > 0) * weight).sum(1)  # (rows, N)
+    if scheme == "one-vs-rest":
+        own = answer[:, None]
+        return ONE - for_high.gather(1, own)[:, 0] * ONE // whole[answer]
     against = answer.new_zeros(len(answer))
     kinds = list(combinations(range(num_classes), 2))
     for net, (low, high) in enumerate(kinds):

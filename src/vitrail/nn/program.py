@@ -114,6 +114,17 @@ class Program:
                 return None
 
     @property
+    def packable(self) -> bool:
+        """Whether it is a perceptron with one ±1 hidden layer, ±1 weights and one output.
+
+        Such nets are evaluated and sampled in packed words where they read 0/1.
+        """
+        net = self.shallow
+        if net is None or self.hidden is None or len(self.hidden) != 1 or net.num_outputs != 1:
+            return False
+        return (net.low_hidden, net.low_output, net.low_active) == (-1, -1, -1)
+
+    @property
     def perceptron_low(self) -> int | None:
         """What a zero bit stands for, where the net is one linear threshold unit."""
         net = self.shallow

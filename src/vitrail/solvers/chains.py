@@ -31,14 +31,6 @@ class Sample:
     weight: Tensor  # (F,) float64
 
 
-def packable(program: Program) -> bool:
-    """Whether the compiled chains know the net: ±1 weights, one ±1 hidden layer, one output."""
-    net = program.shallow
-    if net is None or net.num_hidden == 0 or net.num_outputs != 1:
-        return False
-    return (net.low_hidden, net.low_output, net.low_active) == (-1, -1, -1)
-
-
 def random_starts(key: Key, chains: int, nets: int, num_bits: int) -> Tensor:
     """Configurations (chains, nets, bits) of fair coins."""
     fair = torch.full((chains, nets, num_bits), EVEN, dtype=torch.int32)
@@ -145,6 +137,14 @@ class Chains:
         for (number, net), chain in zip(self._places, self._chains, strict=True):
             bits[number, net] = chain.bits
         return torch.from_numpy(bits)
+
+    @property
+    def wrong(self) -> Tensor:
+        """The weight of the examples that each network gets wrong, (C, N) float64."""
+        wrong = torch.zeros(self._shape[:2], dtype=torch.float64)
+        for place, chain in zip(self._places, self._chains, strict=True):
+            wrong[place] = chain.wrong
+        return wrong
 
     def advance(self, sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
         """Go on for some sweeps, chain c's beta going from warm[c] to cold[c].

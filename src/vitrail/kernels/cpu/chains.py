@@ -83,6 +83,14 @@ class Chain:
         self._sides = np.zeros((2, width), np.uint64)
         _begin(rows.columns, self.bits, self._hidden, self._edges, self._output, self._sides)
 
+    @property
+    def wrong(self) -> float:
+        """The weight of the rows on the wrong side."""
+        negative = self._output[:, -1]
+        lost = np.stack([~negative, negative])[:, None] & self.rows.right
+        digits = np.unpackbits(lost.view(np.uint8), axis=-1).sum((0, 2), dtype=np.int64)
+        return self.rows.unit * float(digits @ (1 << np.arange(len(digits))))
+
     def run(
         self,
         proposals: int,

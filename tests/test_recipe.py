@@ -1,0 +1,158 @@
+"""The default predictor: networks drawn by long chains, without message passing."""
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_iris
+from thread_count import num_threads
+
+from vitrail import BinaryNetClassifier
+from vitrail.data.encoders import TableEncoder
+from vitrail.fitting import recipe
+from vitrail.fitting.examples import Examples
+from vitrail.model import model_from_bytes
+from vitrail.solvers import Status
+
+
+def rows(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    made = np.random.default_rng(seed)
+    table = made.normal(size=(count, 3))
+    return table, (table[:, 0] + table[:, 1] > 0).astype(int)
+
+
+def small(**settings) -> BinaryNetClassifier:
+    return BinaryNetClassifier(**{"hidden": (3,), "networks": 32, "random_state": 1, **settings})
+
+
+def test_defaults_learn_and_say_how_chains_mixed():
+    table, labels = rows(120)
+    net = small().fit(table[:90], labels[:90])
+    assert net.score(table[90:], labels[90:]) > 0.8
+    record = net.model_.record
+    assert record["settings"]["solver"] == "chains"
+    assert record["mixing"]["chains"] == 16
+    assert 1 <= record["mixing"]["effective_networks"] <= 32
+    assert net.model_.networks.shape[0] == 32
+    assert set(net.found_by_) == {"chains"}
+    assert net.history_["best"].shape[0] == net.n_iter_
+
+
+def test_three_classes_are_one_net_each_and_files_keep_them():
+    data = load_iris()
+    net = small().fit(data.data[::2], data.target[::2])
+    model = net.model_
+    assert (model.scheme, len(model.best)) == ("one-vs-rest", 3)
+    assert net.score(data.data[1::2], data.target[1::2]) > 0.85
+    again = model_from_bytes(model.to_bytes(), "kept")
+    found, kept = model.answers(data.data), again.answers(data.data)
+    assert torch.equal(found.chances, kept.chances)
+    assert bool((found.chances.sum(1) == 65535).all())
+    lead = torch.cat(list(_leads(model, data.data)))  # (rows, K, N)
+    share = (lead > 0).double().mean(1)
+    against = 1 - share.gather(1, found.numbers[:, None])[:, 0]
+    assert float((found.against / 65535 - against).abs().max()) < 1e-4
+
+
+def _leads(model, table):
+    from vitrail.model.model import iter_outputs
+
+    for outputs in iter_outputs(model, model.inputs(table)):
+        yield outputs[..., 0]
+
+
+def test_threads_do_not_matter():
+    table, labels = rows(80)
+    found = []
+    for threads in (1, 2):
+        with num_threads(threads):
+            found.append(small().fit(table, labels).model_)
+    assert torch.equal(found[0].networks, found[1].networks)
+    assert torch.equal(found[0].calibration, found[1].calibration)
+
+
+def test_later_rows_do_not_undo_earlier_ones():
+    """Earlier rows teach the first column, later ones hold no rows that would tell it."""
+    made = np.random.default_rng(3)
+    table = made.integers(0, 2, size=(400, 6))
+    labels = table[:, 0]
+    first = small(hidden=(7,), networks=128)
+    first.partial_fit(table[:200], labels[:200], classes=[0, 1])
+    few = first.partial_fit(table[200:206], labels[200:206])
+    alone = small(hidden=(7,)).fit(table[200:206], labels[200:206])
+    assert few.score(table[206:], labels[206:]) > 0.95 > alone.score(table[206:], labels[206:])
+
+
+def test_other_settings_go_the_other_way():
+    table, labels = rows(60)
+    ways = {
+        "best": {"predictor": "best", "epochs": 1},
+        "posterior": {"epochs": 1, "polish": 0},
+        "named": {"solver": "sbp", "epochs": 1},
+    }
+    found = {name: small(networks=4, **given).fit(table, labels) for name, given in ways.items()}
+    assert all("mixing" not in net.model_.record for net in found.values())
+    sizes = {name: len(net.model_.networks) for name, net in found.items()}
+    assert sizes == {"best": 1, "posterior": 4, "named": 1}
+
+
+def test_weights_and_copies_are_the_same():
+    table, labels = rows(60)
+    weight = np.where(np.arange(60) % 3 == 0, 3, 1)
+    heavy = small().fit(table, labels, sample_weight=weight).model_
+    repeated = small().fit(np.repeat(table, weight, 0), np.repeat(labels, weight)).model_
+    assert torch.equal(heavy.networks, repeated.networks)
+
+
+def test_interrupts_keep_what_the_chains_have(monkeypatch):
+    table, labels = rows(60)
+    calls, stops = [], []
+    go_on = recipe.Chains.advance
+
+    def advance(self, *given):
+        go_on(self, *given)
+        calls.append(given)
+        if [len(calls)] == stops:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(recipe.Chains, "advance", advance)
+    assert threading.current_thread() is threading.main_thread()
+    for after, kept in ((3, 16), (recipe.BURN_IN // recipe.ROUND + 2, 32)):
+        calls.clear()
+        stops[:] = [after]
+        net = small(networks=64).fit(table, labels)
+        assert len(net.model_.networks) == kept
+        assert net.status_ == (Status.INTERRUPTED,)
+        assert len(net.predict(table)) == 60
+
+
+def test_how_finely_numbers_are_cut():
+    made = np.random.default_rng(0)
+
+    def cuts(count: int, columns: int) -> int:
+        encoder = TableEncoder.fit(made.normal(size=(count, columns)))
+        return recipe.usual_thresholds(count, encoder)
+
+    assert [cuts(500, 2), cuts(2000, 2), cuts(2000, 20), cuts(100, 100)] == [16, 32, 12, 4]
+
+
+@pytest.mark.parametrize(
+    ("count", "inputs", "nets", "width"),
+    [(200, 100, 1, 31), (4300, 160, 1, 63), (48_000, 170, 1, 15), (1350, 240, 10, 31)],
+)
+def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
+    one = Examples(torch.zeros(count, 1), torch.zeros(count), torch.ones(count))
+    program, burn_in = recipe.effort(inputs, [one] * nets, "auto")
+    assert (program.hidden, burn_in) == ((width,), recipe.BURN_IN)
+
+
+def test_mixing_tells_chains_that_disagree():
+    made = torch.Generator().manual_seed(0)
+    alike = torch.randn(50, 32, 1, generator=made).double()
+    apart = alike + 5 * torch.randn(50, 1, 1, generator=made) * torch.arange(4).repeat(8)[:, None]
+    assert recipe.mixing(alike, 4)["spread"] < 1.1
+    assert recipe.mixing(alike, 4)["effective_networks"] > 20
+    assert recipe.mixing(apart, 4)["spread"] > 2
+    assert recipe.mixing(apart, 4)["effective_networks"] < 8
