@@ -19,7 +19,7 @@ from vitrail.data.draws import random_order
 
 METHODS = {
     "posterior": {"predictor": "posterior"},
-    "best": {},
+    "best": {"predictor": "best"},
     "straight-through": {"solver": "ste"},
 }
 
@@ -48,7 +48,7 @@ def main() -> None:
                 net = BinaryNetClassifier(random_state=draw, **settings)
                 net.fit(inputs[rows], labels[rows])
                 scores.append(net.score(data.test_inputs.numpy(), data.test_labels.numpy()))
-                bits = net.model_.networks.numel() if "predictor" in settings else net.model_.bits
+                bits = net.model_.networks.numel() if name == "posterior" else net.model_.bits
             spent = (time.perf_counter() - begun) / options.draws
             figures = f"{np.mean(scores):.3f} | {min(scores):.3f} | {bits} | {spent:.1f}"
             print(f"| {shots} | {name} | {figures} |", flush=True)
