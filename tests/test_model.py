@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -33,11 +34,16 @@ BITS = RNG.integers(0, 2, (ROWS, 9))
 
 
 def trained(labels=TWO, rows=None, **settings_) -> Model:
-    import pandas as pd
 
-    usual = {"random_state": 0, "epochs": 3, "hidden": (), "polish": 1}
+    usual = {"random_state": 0, "predictor": "best", "epochs": 3, "hidden": (), "polish": 1}
     net = BinaryNetClassifier(**{**usual, **settings_})
     return net.fit(pd.DataFrame(TABLE) if rows is None else rows, labels).model_
+
+
+def drawn(labels) -> Model:
+    """A model of the default predictor, small."""
+    net = BinaryNetClassifier(hidden=(3,), networks=6, random_state=0)
+    return net.fit(pd.DataFrame(TABLE), labels).model_
 
 
 CASES = {
@@ -46,6 +52,7 @@ CASES = {
     "posterior": lambda: trained(predictor="posterior", networks=7),
     "pairs": lambda: trained(THREE, multiclass="ovo"),
     "argmax": lambda: trained(THREE, multiclass="argmax", hidden=(5,)),
+    "rest": lambda: drawn(THREE),
     "bits": lambda: trained(BITS[:, 0] ^ BITS[:, 1], rows=BITS, hidden=(3,)),
 }
 
@@ -168,7 +175,7 @@ def test_models_of_the_first_format_still_answer(name):
 
 
 def test_chances_are_whole_numbers_that_add_up():
-    for case in ("posterior", "pairs", "argmax"):
+    for case in ("posterior", "pairs", "argmax", "rest"):
         model = made(case)
         answers = model.answers(rows_for(model))
         assert (answers.chances.sum(1) == ONE).all()
@@ -201,6 +208,8 @@ def plain_answer(model: Model, row: Tensor) -> tuple[int, list[int]]:
         for (low, high), (q,) in zip(combinations(range(classes), 2), nets, strict=True):
             score[low] += 65535 - q
             score[high] += q
+    elif model.scheme == "one-vs-rest":
+        score = [q for (q,) in nets]
     else:
         score = [65535 - nets[0][0], nets[0][0]] if classes == 2 else nets[0]
     answer = score.index(max(score))
@@ -209,7 +218,7 @@ def plain_answer(model: Model, row: Tensor) -> tuple[int, list[int]]:
     return answer, chances
 
 
-@pytest.mark.parametrize("case", ["hidden", "posterior", "pairs", "argmax"])
+@pytest.mark.parametrize("case", ["hidden", "posterior", "pairs", "argmax", "rest"])
 def test_the_rule_in_plain_python_gives_the_same_whole_numbers(case):
     model = made(case)
     weighted = replace(
