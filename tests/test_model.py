@@ -42,7 +42,7 @@ def trained(labels=TWO, rows=None, **settings_) -> Model:
 
 def drawn(labels) -> Model:
     """A model of the default predictor, small."""
-    net = BinaryNetClassifier(hidden=(3,), networks=6, random_state=0)
+    net = BinaryNetClassifier(hidden=(3,), predictor="auto", networks=6, random_state=0)
     return net.fit(pd.DataFrame(TABLE), labels).model_
 
 

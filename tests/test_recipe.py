@@ -24,7 +24,9 @@ def rows(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def small(**settings) -> BinaryNetClassifier:
-    return BinaryNetClassifier(**{"hidden": (3,), "networks": 32, "random_state": 1, **settings})
+    return BinaryNetClassifier(
+        **{"hidden": (3,), "networks": 32, "predictor": "auto", "random_state": 1, **settings}
+    )
 
 
 def test_defaults_learn_and_say_how_chains_mixed():
