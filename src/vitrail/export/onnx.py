@@ -10,6 +10,7 @@ Outputs: `label`, `number` (rows,), `chances` (rows, C) in parts of 65535, `prob
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
