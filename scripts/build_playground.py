@@ -70,7 +70,6 @@ def described(model: Model, bits: np.ndarray, labels: np.ndarray) -> dict[str, A
         "inputs": bits.shape[1],
         "bias": model.bias,
         "networks": len(model.networks),
-        "scale": model.scale,
         "record": {"rows": ROWS, "accuracy": float(right.mean())},
         "reliability": reliability,
         "samples": {
@@ -82,19 +81,18 @@ def described(model: Model, bits: np.ndarray, labels: np.ndarray) -> dict[str, A
 
 
 def agreement(model: Model, bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many networks say on their own what all say together, and what that is, (rows,) each."""
+    """How many networks give the answer that most give, and what it is, (rows,) each."""
     inputs = model.inputs(bits).numpy().astype(np.float32)
-    label = model.probabilities(bits).argmax(1)
     weights = 2 * model.networks.numpy().astype(np.float32) - 1
-    agreed = np.zeros(len(bits), dtype=np.int64)
+    votes = np.zeros((len(bits), model.num_classes), dtype=np.int64)
     for network in weights:
         higher = inputs @ network.T > 0
-        wins = np.zeros((len(bits), model.num_classes), dtype=np.int64)
+        wins = np.zeros_like(votes)
         for pair, (low, high) in enumerate(combinations(range(model.num_classes), 2)):
             wins[:, high] += higher[:, pair]
             wins[:, low] += ~higher[:, pair]
-        agreed += wins.argmax(1) == label
-    return agreed, label
+        votes[np.arange(len(bits)), wins.argmax(1)] += 1
+    return votes.max(1), votes.argmax(1)
 
 
 def packed(bits: np.ndarray) -> str:

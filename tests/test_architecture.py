@@ -46,6 +46,7 @@ ONLY_IN = {
     "triton": {"kernels"},
     "matplotlib": {"plots"},
     "ortools": {"baselines"},
+    "onnx": {"export"},
     "typer": {"cli"},
 }
 WITH_TORCH = {"triton"}  # torch brings it where there is a GPU; we do not ask for it ourselves
@@ -135,7 +136,8 @@ def package_faults(path: Path, source: str, declared: set[str]) -> list[str]:
 
 def declared_distributions() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = project["dependencies"] + project["optional-dependencies"]["exact"]
+    extras = project["optional-dependencies"]
+    wanted = project["dependencies"] + extras["exact"] + extras["export"]
     return {re.split(r"[^\w-]", line)[0] for line in wanted}
 
 
@@ -214,7 +216,7 @@ assert "matplotlib" not in set(sys.modules) - before, "import vitrail imports ma
 for module in pkgutil.walk_packages(vitrail.__path__, "vitrail."):
     if not module.name.startswith("vitrail.kernels.c") and not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-heavy = {"numba", "triton", "ortools"} & (set(sys.modules) - before)
+heavy = {"numba", "triton", "ortools", "onnx"} & (set(sys.modules) - before)
 assert not heavy, f"{heavy} imported with the modules of vitrail"
 """
     outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -1,25 +1,19 @@
 // 100 networks of one-bit weights, a linear one for each pair of digits, evaluated in packed words.
 //
 // What the page needs of a model is `predict(row)`, row being 196 bits of a 14×14 image:
-//   label    the likeliest digit
-//   proba    (10) mean chance of each digit against the others, as Model.predict_proba has it
-//   votes    (10) how many networks answer each digit on their own
+//   label    the digit that most networks answer, the lowest of equals
+//   proba    (10) how sure that is, here the share of networks that answer each digit
+//   votes    (10) how many networks answer each digit
 //   answers  (K) what each network answers
 
 import { popcount } from "../engine/graph.js";
-import { roundHalfEven, sigmoid } from "../engine/numerics.js";
-
-const CHANCES = 2 ** 30; // chances are multiples of 1/2³⁰, so that their sums are exact
-const SHARES = 2 ** 20;
 
 export class Committee {
-  // model: {classes, inputs, bias, networks, scale, bits} as networks.js has it
+  // model: {classes, inputs, bias, networks, bits} as networks.js has it
   constructor(model) {
     this.classes = model.classes;
     this.networks = model.networks;
-    this.scale = model.scale;
     this.inputs = model.inputs;
-    this.bias = model.bias;
     this.pairs = [];
     for (let low = 0; low < this.classes; low++) {
       for (let high = low + 1; high < this.classes; high++) this.pairs.push([low, high]);
@@ -30,33 +24,20 @@ export class Committee {
   }
 
   predict(row) {
-    const { classes, pairs, networks } = this;
     const input = this.packed(row);
-    const usual = Math.floor(SHARES / networks);
-    const means = new Float64Array(pairs.length);
-    const votes = new Uint32Array(classes);
-    const answers = new Uint8Array(networks);
-    const wins = new Uint8Array(classes);
-    for (let network = 0; network < networks; network++) {
-      const share = (network === 0 ? SHARES - usual * (networks - 1) : usual) / SHARES;
+    const votes = new Uint32Array(this.classes);
+    const answers = new Uint8Array(this.networks);
+    const wins = new Uint8Array(this.classes);
+    for (let network = 0; network < this.networks; network++) {
       wins.fill(0);
-      pairs.forEach(([low, high], pair) => {
-        const margin = this.margin(network, pair, input);
-        wins[margin > 0 ? high : low]++;
-        // a tie is the lower class, so half a unit is taken off
-        const chance = sigmoid(this.scale * margin - this.scale / 2);
-        means[pair] += (share * roundHalfEven(chance * CHANCES)) / CHANCES;
+      this.pairs.forEach(([low, high], pair) => {
+        wins[this.margin(network, pair, input) > 0 ? high : low]++; // a tie is the lower class
       });
       answers[network] = wins.indexOf(Math.max(...wins));
       votes[answers[network]]++;
     }
-    const proba = new Float64Array(classes);
-    pairs.forEach(([low, high], pair) => {
-      proba[low] += 1 - means[pair];
-      proba[high] += means[pair];
-    });
-    for (let c = 0; c < classes; c++) proba[c] = (proba[c] * 2) / (classes * (classes - 1));
-    return { label: proba.indexOf(Math.max(...proba)), proba, votes, answers };
+    const proba = Float64Array.from(votes, (count) => count / this.networks);
+    return { label: votes.indexOf(Math.max(...votes)), proba, votes, answers };
   }
 
   // P(w = +1) over the networks, of each of a pair's inputs; a weight of +1 speaks for the higher

@@ -15,7 +15,7 @@ from vitrail.cli.options import ModelFile
 @app.command()
 def export(
     model: ModelFile,
-    to: Annotated[str, typer.Option(help="c, js or numpy.")] = "c",
+    to: Annotated[str, typer.Option(help="c, js, onnx or numpy.")] = "c",
     output: Annotated[Path, typer.Option("--output", "-o", help="A folder for the files.")] = Path(
         "."
     ),

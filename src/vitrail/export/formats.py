@@ -15,6 +15,7 @@ from vitrail.export.errors import ExportError
 from vitrail.export.golden import GOLDEN, Rows, sample_rows
 from vitrail.export.js import js_module
 from vitrail.export.layouts import laid_out
+from vitrail.export.onnx import onnx_graph
 from vitrail.model import Model
 
 Contents = dict[str, bytes]  # by path
@@ -78,8 +79,13 @@ def _numpy(model: Model, name: str, layout: str, rows: Rows) -> Contents:
     return {f"{name}.npz": npz_file(model, rows)}
 
 
+def _onnx(model: Model, name: str, layout: str, rows: Rows) -> Contents:
+    return {f"{name}.onnx": onnx_graph(model).SerializeToString(deterministic=True)}
+
+
 FORMATS: dict[str, Callable[[Model, str, str, Rows], Contents]] = {
     "c": _c,
     "js": _js,
+    "onnx": _onnx,
     "numpy": _numpy,
 }

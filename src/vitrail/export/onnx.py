@@ -1,0 +1,278 @@
+"""Models as ONNX graphs of standard operators, encoder included, in whole numbers to the end.
+
+Inputs: one for each column, (rows, 1): float32 for real numbers, float64 for whole ones (NaN where
+missing), text for words; a column of numbers that may hold words has a second input of text, empty
+where a number stands. Columns of bits or pixels are one input `x`, (rows, columns) float32.
+
+Outputs: `label`, `number` (rows,), `chances` (rows, C) in parts of 65535, `probabilities`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.cells import MISSING_WORDS
+from vitrail.data.encoders import ColumnCode, rounded
+from vitrail.export.arrays import layer_weights, lows, places
+from vitrail.export.errors import ExportError
+from vitrail.export.plan import Layer, Plan, planned
+from vitrail.export.rule import rule_of
+from vitrail.model import Model
+from vitrail.model.voting import LEVELS, ONE
+from vitrail.nn import low_value
+
+if TYPE_CHECKING:
+    import onnx
+
+OPSET = 20  # the first with RegexFullMatch
+IR = 9
+EXACT = 2**24  # sums of float32 are exact below
+FAR = 2**40  # beyond all sums
+
+
+def onnx_graph(model: Model) -> onnx.ModelProto:
+    """The graph of a model."""
+    try:
+        import onnx
+    except ModuleNotFoundError:
+        raise ExportError(
+            "ONNX files need the package onnx; install vitrail with the extra `export`"
+        ) from None
+    graph = _Graph()
+    plan = planned(model)
+    if max(layer.fan_in for layer in plan.layers) >= EXACT:
+        raise ExportError("a layer of this net adds up more than 2**24 values; make it narrower")
+    bits = _encoder(graph, model)
+    number, chances = _answer(graph, model, plan, _outputs(graph, model, plan, bits))
+    classes = np.array(model.labels.classes, model.labels.kind)
+    graph.outputs = {
+        "label": graph("Gather", graph.constant(_plain(classes)), number),
+        "number": number,
+        "chances": chances,
+        "probabilities": graph(
+            "Div", graph.cast(chances, np.float32), graph.constant(np.float32(ONE))
+        ),
+    }
+    kind = onnx.helper.np_dtype_to_tensor_dtype(_plain(classes).dtype)
+    kinds = [kind, onnx.TensorProto.INT64, onnx.TensorProto.INT64, onnx.TensorProto.FLOAT]
+    shapes = [["rows"], ["rows"], ["rows", model.num_classes], ["rows", model.num_classes]]
+    made = onnx.helper.make_model(
+        graph.proto(kinds, shapes),
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR,
+        producer_name="vitrail",
+    )
+    onnx.helper.set_model_props(made, {"record": json.dumps(model.record, sort_keys=True)})
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+class _Graph:
+    """A graph under construction: calling it adds an operator and names its result."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: list[Any] = []
+        self.outputs: dict[str, str] = {}
+
+    def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        from onnx import helper
+
+        name = f"v{len(self._nodes)}"
+        self._nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
+        return name
+
+    def constant(self, value: Any) -> str:
+        from onnx import numpy_helper
+
+        name = f"c{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def input(self, name: str, kind: int, columns: int) -> str:
+        from onnx import helper
+
+        self._inputs.append(helper.make_tensor_value_info(name, kind, ["rows", columns]))
+        return name
+
+    def cast(self, value: str, kind: Any) -> str:
+        from onnx import helper
+
+        return self("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
+
+    def reshaped(self, value: str, *shape: int) -> str:
+        return self("Reshape", value, self.constant(np.array(shape, np.int64)))
+
+    def proto(self, kinds: Sequence[int], shapes: list[list[Any]]) -> Any:
+        from onnx import helper
+
+        results = []
+        for (name, value), kind, shape in zip(self.outputs.items(), kinds, shapes, strict=True):
+            self._nodes.append(helper.make_node("Identity", [value], [name]))
+            results.append(helper.make_tensor_value_info(name, kind, shape))
+        return helper.make_graph(self._nodes, "vitrail", self._inputs, results, self._constants)
+
+
+def _plain(classes: np.ndarray) -> np.ndarray:
+    """Labels as ONNX has them: text, whole numbers, decimals or truths."""
+    return classes.astype(object) if classes.dtype.kind in "OU" else classes
+
+
+def _encoder(g: _Graph, model: Model) -> str:
+    """The encoder's bits, (rows, bits) bool."""
+    from onnx import TensorProto
+
+    encoder = model.encoder
+    if isinstance(encoder, BitColumns):
+        x = g.input("x", TensorProto.FLOAT, len(encoder.names))
+        return g("Greater", x, g.constant(np.float32((encoder.low + encoder.high) / 2)))
+    parts: list[str] = []
+    for code in encoder.columns:
+        word = number = None
+        if code.numeric:
+            kind = TensorProto.DOUBLE if code.whole else TensorProto.FLOAT
+            number = g.input(code.name, kind, 1)
+        if not code.numeric or code.categories or code.other:
+            name = f"{code.name} word" if code.numeric else code.name
+            word = g.input(name, TensorProto.STRING, 1)
+        parts += _column(g, code, number, word)
+    return g("Concat", *parts, axis=1)
+
+
+def _column(g: _Graph, code: ColumnCode, number: str | None, word: str | None) -> list[str]:
+    """The bits of a column in their order, (rows, some) bool each."""
+    parts: list[str] = []
+    missing = is_word = None
+    if number is not None:
+        missing = g("IsNaN", number)
+    if word is not None:
+        nothing = g("RegexFullMatch", word, pattern=_any_of(MISSING_WORDS, "(?i)"))
+        is_word = g("Not", nothing)
+        if number is None and not code.missing:
+            is_word = g("Or", is_word, nothing)  # no value is one more word never seen
+        if number is not None and missing is not None:
+            missing = g("And", missing, nothing)
+        missing = missing or nothing
+        found = [g("RegexFullMatch", word, pattern=_any_of([w])) for w in code.categories]
+        parts += found
+        if code.other:
+            known = found[0] if found else g("And", is_word, g("Not", is_word))
+            for one in found[1:]:
+                known = g("Or", known, one)
+            parts.append(g("And", is_word, g("Not", known)))
+    if number is not None and missing is not None:
+        parts += _bins(g, code, number, missing)
+    if code.missing and missing is not None:
+        parts.append(missing)
+    return parts
+
+
+def _bins(g: _Graph, code: ColumnCode, number: str, missing: str) -> list[str]:
+    kind = np.float64 if code.whole else np.float32
+    cuts = rounded(code.thresholds, code.whole).astype(kind)
+    if not code.missing:
+        typical = rounded(code.typical, code.whole).astype(kind)
+        number = g("Where", missing, g.constant(typical), number)
+    above = g("Greater", number, g.constant(cuts[None]))  # NaN is above nothing
+    parts = []
+    if code.values:
+        known = g("Not", g("IsNaN", number))
+        nothing = g("And", known, g("Not", known))
+        low, high = g("Concat", known, above, axis=1), g("Concat", above, nothing, axis=1)
+        parts.append(g("And", low, g("Not", high)))
+    return parts if len(code.values) == 2 or not len(cuts) else [*parts, above]
+
+
+def _any_of(words: Any, flags: str = "") -> str:
+    """A pattern for any of the words with blanks around it."""
+    quoted = ("".join(map(_quoted, word)) for word in sorted(words))
+    return rf"{flags}\s*({'|'.join(quoted)})\s*"
+
+
+def _quoted(letter: str) -> str:
+    return letter if letter.isalnum() or letter == " " else f"\\x{{{ord(letter):x}}}"
+
+
+def _outputs(g: _Graph, model: Model, plan: Plan, bits: str) -> str:
+    """Outputs of all networks, (networks, rows, outputs) int64; nets outermost."""
+    low = low_value(model.coding)
+    one, less = g.constant(np.float32(1)), g.constant(np.float32(low))
+    x = g("Where", bits, one, less)
+    if model.bias:
+        pads = g.constant(np.array([0, 0, 0, model.bias], np.int64))
+        x = g("Pad", x, pads, one)
+    x = g("Unsqueeze", x, g.constant(np.array([0], np.int64)))
+    for stage, after in zip(plan.stages, lows(plan.stages, plan.last_low), strict=True):
+        index = places(stage)
+        if stage.windows is not None:
+            pads = g.constant(np.array([0, 0, 0, 0, 0, 1], np.int64))
+            x = g("Pad", x, pads, g.constant(np.float32(0)))
+            size = stage.windows.channels * stage.windows.size[0] * stage.windows.size[1]
+            index = np.where(index < 0, size, index)
+            x = g("Gather", x, g.constant(index), axis=2)  # (networks, rows, windows, values)
+        if not isinstance(stage, Layer):
+            axes = g.constant(np.array([3], np.int64))
+            x = g("ReduceMax", x, axes, keepdims=0)
+            continue
+        weights = layer_weights(model, stage).astype(np.float32)
+        weights = weights.reshape(-1, stage.units, stage.fan_in).transpose(0, 2, 1)
+        if stage.windows is not None:
+            x = g("MatMul", x, g.constant(weights[:, None]))
+            x = g("Transpose", x, perm=[0, 1, 3, 2])
+            x = g.reshaped(x, 0, 0, -1)
+        else:
+            x = g("MatMul", x, g.constant(weights))
+        if after is not None:
+            positive = g("Greater", x, g.constant(np.float32(0)))
+            x = g("Where", positive, one, g.constant(np.float32(after)))
+    return g.cast(x, np.int64)
+
+
+def _answer(g: _Graph, model: Model, plan: Plan, h: str) -> tuple[str, str]:
+    """Class numbers (rows,) and chances (rows, C): the rule of `vitrail.model.voting`."""
+    rule = rule_of(model, plan)
+    nets, networks = rule.votes.shape
+    classes, outputs = model.num_classes, plan.num_outputs
+
+    def whole(*values: Any) -> str:
+        return g.constant(np.array(*values, dtype=np.int64))
+
+    if outputs > 1:  # how far each class is ahead of its strongest rival
+        c = np.arange(outputs)
+        own = (c[:, None] < c) + np.where(c[:, None] == c, FAR, 0)
+        mine, other = g("Unsqueeze", h, whole([3])), g("Unsqueeze", h, whole([2]))
+        ahead = g("Add", g("Sub", mine, other), whole(own))
+        h = g("ReduceMin", ahead, whole([3]), keepdims=0)
+    margin = g("Sub", g("Mul", h, whole(2)), whole(1))
+    margin = g("Min", g("Max", margin, whole(-model.clip)), whole(model.clip))
+    counted = g("Mul", margin, whole(rule.votes.reshape(-1, 1, 1)))
+    counted = g("Reshape", counted, whole([nets, networks, -1, outputs]))
+    score = g("ReduceSum", counted, whole([1]), keepdims=0)  # (nets, rows, outputs)
+    most = np.array(rule.most, np.int64).reshape(-1, 1, 1)
+    level = g("Mul", g("Add", score, whole(most)), whole(LEVELS))
+    level = g("Div", level, whole(2 * most))
+    starts = np.arange(nets).reshape(-1, 1, 1) * (LEVELS + 1)
+    q = g("Gather", whole(rule.tables.ravel()), g("Add", level, whole(starts)))
+    if outputs > 1:
+        rank = g("Reshape", q, whole([-1, outputs]))
+    else:
+        q = g("Transpose", g("Reshape", q, whole([nets, -1])), perm=[1, 0])  # (rows, nets)
+        both = g("Concat", g("Sub", whole(ONE), q), q, axis=1)
+        pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)][:nets]
+        adds = np.zeros((2 * nets, classes), np.int64)
+        for net, (i, j) in enumerate(pairs):
+            adds[net, i] = adds[nets + net, j] = 1
+        rank = g("MatMul", both, whole(adds))
+    number = g("ArgMax", rank, axis=1, keepdims=0)
+    total = g("Max", g("ReduceSum", rank, whole([1])), whole(1))
+    chances = g("Div", g("Mul", rank, whole(ONE)), total)
+    left = g("Sub", whole(ONE), g("ReduceSum", chances, whole([1])))
+    mine = g("Equal", g("Unsqueeze", number, whole([1])), whole([list(range(classes))]))
+    chances = g("Add", chances, g("Mul", g.cast(mine, np.int64), left))
+    return number, chances
