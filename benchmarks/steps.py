@@ -44,7 +44,9 @@ def main() -> None:
             scores = []
             for split in range(options.splits):
                 rows, held = split_rows(labels, 0.2, split)
-                net = BinaryNetClassifier(hidden=(7,), predictor="best", random_state=split, **settings)
+                net = BinaryNetClassifier(
+                    hidden=(7,), predictor="best", random_state=split, **settings
+                )
                 net.fit(features.take(rows), labels[rows])
                 scores.append(np.mean(net.predict(features.take(held)) == labels[held]))
             cells.append(f"{np.mean(scores):.3f}")

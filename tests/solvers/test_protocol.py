@@ -54,9 +54,12 @@ STEPS = 8
 def refusal(core, order) -> str | None:
     """Why an order, from the outermost on, is refused; None where it makes sense."""
     both = {"reinforced", "decimated"} <= set(order)
+    reasons = []
     if both and order.index("reinforced") < order.index("decimated"):
-        return "put decimated around reinforced"
-    return "streaming sets its own pace" if core == "streaming" and "steady" in order else None
+        reasons.append("put decimated around reinforced")
+    if core == "streaming" and "steady" in order:
+        reasons.append("streaming sets its own pace")
+    return "|".join(reasons) or None  # of two, the one that lies further inside is told
 
 
 def run_orders():

@@ -28,11 +28,15 @@ def npz_file(model: Model, rows: Rows) -> bytes:
     """The contents of the file; the rows become its golden vectors."""
     found = model.answers(rows)
     count = range(len(found.numbers))
+    ovo = model.scheme == "pairs"
+    pairs = list(combinations(range(model.num_classes), 2)) if ovo else [[0, 1]]
     about = {
         "format": "vitrail-arrays",
         "version": VERSION,
         "classes": list(model.labels.classes),
-        "pairs": list(combinations(range(model.num_classes), 2)) if model.pairs else [[0, 1]],
+        "pairs": list(combinations(range(model.num_classes), 2))
+        if model.scheme == "pairs"
+        else [[0, 1]],
         "input_low": low_value(model.coding),
         "bias": model.bias,
         "clip": model.clip,

@@ -232,11 +232,6 @@ def _network(plan: Plan) -> str:
 def _vote(model: Model, plan: Plan, rule: Rule) -> str:
     nets, networks = rule.votes.shape
     several = plan.num_outputs > 1
-    if model.scheme == "one-vs-rest":
-        raise ExportError(
-            "a net for each class against the rest is not written as C yet; fit with "
-            "multiclass='ovo'"
-        )
     pairs = model.scheme == "pairs"
     one = networks == 1 and not several
     plain = bool((rule.votes == 1).all())

@@ -60,7 +60,7 @@ def _described(model: Model) -> dict[str, Any]:
         "bias": model.bias,
         "stages": [_stage(model, stage) for stage in plan.stages],
         "lastLow": plan.last_low,
-        "pairs": list(combinations(classes, 2)) if model.pairs else [[0, 1]],
+        "pairs": list(combinations(classes, 2)) if model.scheme == "pairs" else [[0, 1]],
         "clip": model.clip,
         "votes": rule.votes.tolist(),
         "chances": model.calibration.tolist(),
