@@ -340,8 +340,9 @@ def test_ctrl_c_while_the_net_is_chosen_keeps_the_best_candidate(monkeypatch):
 
 def test_ctrl_c_in_the_chains_of_the_posterior_keeps_what_was_drawn(monkeypatch):
     from vitrail.fitting import posterior
+    from vitrail.solvers import sampling
 
-    original, calls = posterior.posterior_samples, []
+    original, calls = sampling.posterior_samples, []
 
     def samples(*arguments, **settings):
         calls.append(1)

@@ -15,6 +15,7 @@ from vitrail.fitting import recipe
 from vitrail.fitting.examples import Examples
 from vitrail.model import model_from_bytes
 from vitrail.solvers import Status
+from vitrail.solvers.chains import Chains
 
 
 def rows(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -43,16 +44,16 @@ def test_defaults_learn_and_say_how_chains_mixed():
 
 
 def test_three_classes_are_one_net_each_and_files_keep_them():
-    data = load_iris()
-    net = small().fit(data.data[::2], data.target[::2])
+    table, labels = load_iris(return_X_y=True)
+    net = small().fit(table[::2], labels[::2])
     model = net.model_
     assert (model.scheme, len(model.best)) == ("one-vs-rest", 3)
-    assert net.score(data.data[1::2], data.target[1::2]) > 0.85
+    assert net.score(table[1::2], labels[1::2]) > 0.85
     again = model_from_bytes(model.to_bytes(), "kept")
-    found, kept = model.answers(data.data), again.answers(data.data)
+    found, kept = model.answers(table), again.answers(table)
     assert torch.equal(found.chances, kept.chances)
     assert bool((found.chances.sum(1) == 65535).all())
-    lead = torch.cat(list(_leads(model, data.data)))  # (rows, K, N)
+    lead = torch.cat(list(_leads(model, table)))  # (rows, K, N)
     share = (lead > 0).double().mean(1)
     against = 1 - share.gather(1, found.numbers[:, None])[:, 0]
     assert float((found.against / 65535 - against).abs().max()) < 1e-4
@@ -111,7 +112,7 @@ def test_weights_and_copies_are_the_same():
 def test_interrupts_keep_what_the_chains_have(monkeypatch):
     table, labels = rows(60)
     calls, stops = [], []
-    go_on = recipe.Chains.advance
+    go_on = Chains.advance
 
     def advance(self, *given):
         go_on(self, *given)
@@ -119,7 +120,7 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
         if [len(calls)] == stops:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(recipe.Chains, "advance", advance)
+    monkeypatch.setattr(Chains, "advance", advance)
     assert threading.current_thread() is threading.main_thread()
     for after, kept in ((3, 16), (recipe.BURN_IN // recipe.ROUND + 2, 32)):
         calls.clear()

@@ -143,7 +143,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.hidden = hidden
         self.solver = solver
-        self.predictor: Predictor = predictor
+        self.predictor: Predictor | Auto = predictor
         self.multiclass = multiclass
         self.inputs = inputs
         self.bias = bias

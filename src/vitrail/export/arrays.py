@@ -34,9 +34,7 @@ def npz_file(model: Model, rows: Rows) -> bytes:
         "format": "vitrail-arrays",
         "version": VERSION,
         "classes": list(model.labels.classes),
-        "pairs": list(combinations(range(model.num_classes), 2))
-        if model.scheme == "pairs"
-        else [[0, 1]],
+        "pairs": pairs,
         "input_low": low_value(model.coding),
         "bias": model.bias,
         "clip": model.clip,

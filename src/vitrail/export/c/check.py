@@ -9,7 +9,7 @@ import numpy as np
 from vitrail.data.bits import BitColumns
 from vitrail.data.cells import MISSING_WORDS, as_number, as_word, is_missing
 from vitrail.export.c import encoder as code
-from vitrail.export.c.text import filled, string, table, unsigned
+from vitrail.export.c.text import comment, filled, string, table, unsigned
 from vitrail.export.golden import Rows
 from vitrail.model import Model
 
@@ -48,7 +48,7 @@ def check_code(model: Model, rows: Rows) -> str:
         missing=", ".join(map(string, sorted(MISSING_WORDS))),
         read=_read_bits(encoder) if isinstance(encoder, BitColumns) else _read(columns),
         target=string(target),
-        target_name=code.comment(target) or "none",
+        target_name=comment(target) or "none",
     )
 
 

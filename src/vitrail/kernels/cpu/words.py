@@ -13,14 +13,16 @@ WORD = 64
 Words = NDArray[np.uint64]
 
 
-@intrinsic
-def popcount(_context: Any, _word: Any) -> Any:
+def _popcount(_context: Any, _word: Any) -> Any:
     """How many bits of a word are set."""
 
     def build(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), build
+
+
+popcount: Any = intrinsic(_popcount)
 
 
 def packed(bits: NDArray[Any]) -> Words:
