@@ -13,29 +13,18 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from vitrail.data.bits import PIXEL_RANGE, BitColumns, bit_range
-from vitrail.data.cells import CELL_TYPES, column_names, is_missing
-from vitrail.data.encoders import TableEncoder
+from vitrail.data.bits import BitColumns
+from vitrail.data.cells import CELL_TYPES, is_missing
+from vitrail.data.encoders import TableEncoder, fit_encoder
 from vitrail.data.labels import require_labels
-from vitrail.data.tables import Table
 
 
 def fitted_encoder(
     table: Any, weight: np.ndarray
 ) -> tuple[TableEncoder | BitColumns, tuple[float, float] | None]:
-    """Bits as they are; a table by what the rows that count hold. With the range of bits."""
-    if isinstance(table, Table):
-        if table.image_shape is not None:
-            return BitColumns(tuple(table.columns), *PIXEL_RANGE), PIXEL_RANGE
-        rows = np.flatnonzero(weight)
-        return TableEncoder.fit(table.take(rows), weight=weight[rows]), None
-    frame = hasattr(table, "columns")
-    values = table.to_numpy() if frame else table
-    names = tuple(column_names(table))
-    found = bit_range(values)
-    if found is not None:
-        return BitColumns(names, *found), found
-    return TableEncoder.fit(table[weight > 0], weight=weight[weight > 0]), None
+    """The encoder that suits the rows that count, and the range of bits where columns are bits."""
+    encoder = fit_encoder(table, weight)
+    return encoder, (encoder.low, encoder.high) if isinstance(encoder, BitColumns) else None
 
 
 def checked_weights(y: np.ndarray, sample_weight: Any) -> np.ndarray:
