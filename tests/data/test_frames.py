@@ -192,9 +192,7 @@ def test_constant_bits_are_named_and_kept():
     encoder = fit_encoder(np.array([[0, 1, 1], [1, 1, 0]]))
     assert isinstance(encoder, BitColumns)
     assert [str(note) for note in encoder.account] == [
-        "x0: bits, 1 bit",
-        "x1: bits, 1 bit; the same in every row",
-        "x2: bits, 1 bit",
+        "x0 to x2: bits, 3 bits; the same in every row: 'x1'"
     ]
     assert BitColumns.from_dict(encoder.to_dict()) == encoder
     with pytest.raises(DataError, match="'x1', row 2: expected a number from 0 to 1 as in tr"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vitrail.data.account import ColumnAccount
-from vitrail.data.errors import DataError
+from vitrail.data.errors import DataError, listed
 from vitrail.data.frames import Frame, as_frame, places
 from vitrail.data.plain import PlainReader
 
@@ -47,12 +47,10 @@ class BitColumns:
 
     @property
     def account(self) -> tuple[ColumnAccount, ...]:
-        """What each column became."""
-        same = set(self.constant)
-        return tuple(
-            ColumnAccount(name, "bits", 1, 0, "the same in every row" * (name in same))
-            for name in self.names
-        )
+        """What the columns became, all of them in one entry."""
+        names = " to ".join(dict.fromkeys((self.names[0], self.names[-1])))
+        same = f"the same in every row: {listed(self.constant, 3)}" if self.constant else ""
+        return (ColumnAccount(names, "bits", len(self.names), 0, same),)
 
     def transform(self, table: Any) -> np.ndarray:
         """The bits of a table's rows, (rows, bits) int8 of 0 and 1.

@@ -85,8 +85,8 @@ class ColumnCode:
         if self.thresholds or self.values:
             if not self.missing:
                 numbers = np.where(missing, self.typical, numbers)
-            cuts = self.thresholds if self.whole else rounded(self.thresholds, self.held_as)
-            bins = np.searchsorted(cuts, rounded(numbers, self.held_as))
+            cuts, numbers = (rounded(x, self.held_as) for x in (self.thresholds, numbers))
+            bins = np.searchsorted(cuts, numbers)
             bins = np.where(np.isnan(numbers), -1, bins)
             parts += [bins == i for i in range(len(self.values))]
             parts += [bins > i for i in range(len(self._thermometer))]

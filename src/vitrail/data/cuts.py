@@ -1,9 +1,9 @@
 """Where a column of numbers is cut, and how its numbers are held when they are compared.
 
 A microcontroller holds a number as int32 or float32. So that it decides as Python does, cells and
-thresholds are rounded to that type before they are compared: whole numbers to int32, others to
-float32. Only where float32 would make one of training values that a threshold parts is a column
-held as float64.
+thresholds are rounded to that type before they are compared. Whole numbers are int32: x > 54.5 is
+x ≥ 55, exactly. Others are float32. Only where float32 would make one of training values that a
+threshold parts is a column held as float64.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 
 NumberType = Literal["int32", "float32", "float64"]
 NUMBER_TYPES: tuple[NumberType, ...] = get_args(NumberType)
+
+MOST_WHOLE = 2**31 - 1  # the smallest int32 stands for no number in exported code
 
 FEWEST_THRESHOLDS, MOST_THRESHOLDS = 7, 31
 THRESHOLD_BUDGET = 128  # thresholds in all that columns may share out among them
@@ -27,27 +29,27 @@ def affordable_thresholds(columns: int, rows: int) -> int:
     """
     by_columns = THRESHOLD_BUDGET // max(1, columns)
     most = min(by_columns, rows // ROWS_A_THRESHOLD, MOST_THRESHOLDS)
-    return max(FEWEST_THRESHOLDS, most)
+    return max(MOST_WHOLE = 2**31 - 1  # the smallest int32 stands for no number in exported code
+
+FEWEST_THRESHOLDS, most)
 
 
 def rounded(numbers: Any, kind: NumberType) -> np.ndarray:
     """Numbers as a column compares them, held in float64, which all three types fit in.
 
-    The nearest value of the type, halves up; what is out of its range becomes its end.
+    float32: the nearest, its largest for what is out of range. Whole numbers lie on neither side
+    of a threshold by rounding, so int32 leaves numbers as they are.
     """
     numbers = np.asarray(numbers, np.float64)
-    if kind == "float64":
+    if kind != "float32":
         return numbers
-    if kind == "int32":
-        limits = np.iinfo(np.int32)
-        return np.clip(np.floor(numbers + 0.5), limits.min + 1, limits.max)
     most = np.finfo(np.float32).max
     return np.clip(numbers, -most, most).astype(np.float32).astype(np.float64)
 
 
 def number_type(values: np.ndarray, cuts: np.ndarray) -> NumberType:
     """How a column holds its numbers; values (L,) ascending, cuts: where each new bin begins."""
-    if (rounded(values, "int32") == values).all():
+    if (values == np.round(values)).all() and abs(values).max() <= MOST_WHOLE:
         return "int32"
     single = rounded(values, "float32")
     return "float32" if (single[cuts - 1] < single[cuts]).all() else "float64"
@@ -88,7 +90,7 @@ def between(low: float, high: float, kind: NumberType) -> float:
     quarter = high / 4 - low / 4
     for digits in range(1, 18):
         short = float(f"{middle:.{digits}g}")
-        held = short if kind == "int32" else float(rounded(short, kind))
+        held = float(rounded(short, kind))
         if abs(short - middle) <= quarter and low <= short and low <= held < high:
             return short
     return low
