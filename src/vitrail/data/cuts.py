@@ -29,9 +29,7 @@ def affordable_thresholds(columns: int, rows: int) -> int:
     """
     by_columns = THRESHOLD_BUDGET // max(1, columns)
     most = min(by_columns, rows // ROWS_A_THRESHOLD, MOST_THRESHOLDS)
-    return max(MOST_WHOLE = 2**31 - 1  # the smallest int32 stands for no number in exported code
-
-FEWEST_THRESHOLDS, most)
+    return max(FEWEST_THRESHOLDS, most)
 
 
 def rounded(numbers: Any, kind: NumberType) -> np.ndarray:
