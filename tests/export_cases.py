@@ -47,8 +47,9 @@ def column_codes(draw: Any, name: str) -> ColumnCode:
         words = []
     other = bool(words) and draw(st.booleans())
     typical = float(draw(numbers))
+    held_as = "int32" if whole else "float32"
     return ColumnCode(
-        name, True, tuple(words), other, tuple(thresholds), values, missing, typical, whole
+        name, True, tuple(words), other, tuple(thresholds), values, missing, typical, held_as
     )
 
 
@@ -178,7 +179,9 @@ def plain(module: nn.Module, shape: tuple[int, ...], networks: int = 1) -> Model
 MIXED = (
     ColumnCode("colour", False, ("blue", "red"), other=True),
     ColumnCode("size", True, thresholds=(0.25, 1.5), missing=True),
-    ColumnCode("rooms", True, thresholds=(1.5, 2.5), values=(1, 2, 3), typical=2.0, whole=True),
+    ColumnCode(
+        "rooms", True, thresholds=(1.5, 2.5), values=(1, 2, 3), typical=2.0, held_as="int32"
+    ),
 )
 
 

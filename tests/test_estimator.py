@@ -397,7 +397,7 @@ def test_bad_rows_are_named():
     with pytest.raises(ValueError, match="at least two classes"):
         net().fit(BITS, np.zeros(200))
     fitted = net(epochs=1).fit(BITS, RULE)
-    with pytest.raises(ValueError, match="expected 0 or 1 as in training, found 7"):
+    with pytest.raises(ValueError, match="expected a number from 0 to 1 as in training, found 7"):
         fitted.predict(np.full((1, 12), 7))
     table = net(epochs=1).fit(FRAME, WORDS)
     with pytest.raises(ValueError, match="expected a number, found 'large'"):

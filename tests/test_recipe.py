@@ -131,16 +131,6 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
         assert len(net.predict(table)) == 60
 
 
-def test_how_finely_numbers_are_cut():
-    made = np.random.default_rng(0)
-
-    def cuts(count: int, columns: int) -> int:
-        encoder = TableEncoder.fit(made.normal(size=(count, columns)))
-        return recipe.usual_thresholds(count, encoder)
-
-    assert [cuts(500, 2), cuts(2000, 2), cuts(2000, 20), cuts(100, 100)] == [16, 32, 12, 4]
-
-
 @pytest.mark.parametrize(
     ("count", "inputs", "nets", "width"),
     [(200, 100, 1, 31), (4300, 160, 1, 63), (48_000, 170, 1, 15), (1350, 240, 10, 31)],

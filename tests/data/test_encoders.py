@@ -1,5 +1,6 @@
 import json
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitrail.data.cells import as_number, as_word, is_missing
+from vitrail.data.columns import ColumnCode
+from vitrail.data.cuts import affordable_thresholds
 from vitrail.data.encoders import TableEncoder
-from vitrail.data.errors import DataError
+from vitrail.data.errors import DataError, DataWarning
+from vitrail.data.spelling import numeral
 
 
 def named_bits(encoder: TableEncoder, table: object) -> list[set[str]]:
@@ -85,11 +89,42 @@ def test_thresholds_are_short_decimals_between_the_values():
     assert encoder.bit_names == ("x>0.15", "x>0.25", "x>0.30000015")
 
 
-def test_constant_and_nameless_columns_become_no_bits():
-    table = {"": [0, 1, 2], "same": ["p", "p", "p"], "one": [7, 7, 7], "x": [0, 1, 0]}
+def test_columns_that_tell_nothing_become_no_bits_and_are_named():
+    table = {
+        "": list(range(40)),
+        "same": ["p"] * 40,
+        "one": [7] * 40,
+        "none": ["", "?"] * 20,
+        "id": [f"row{i}" for i in range(40)],
+        "x": [0, 1] * 20,
+    }
     encoder = TableEncoder.fit(table)
     assert encoder.bit_names == ("x=0", "x=1")
-    assert encoder.dropped == ("", "same", "one")
+    assert encoder.dropped == ("", "same", "one", "none", "id")
+    assert [str(account) for account in encoder.account] == [
+        ": dropped; it has no name",
+        "same: dropped; 'p' in every row",
+        "one: dropped; 7 in every row",
+        "none: dropped, 40 missing; it is empty in every row",
+        "id: dropped; 40 different words, hardly one twice",
+        "x: numbers, 2 bits",
+    ]
+
+
+def test_the_account_says_what_columns_became():
+    table = {
+        "few": ["a", "b", "?", "a"] * 30,
+        "many": ["a"] * 30 + [f"w{i // 2}" for i in range(90)],
+        "cost": [f"{i},5" for i in range(120)],
+        "near": np.arange(120) * 1e-9 + 1,
+    }
+    account = TableEncoder.fit(table, thresholds=3).account
+    assert [str(note) for note in account] == [
+        "few: words, 3 bits, 30 missing",
+        "many: words, 33 bits; 14 rare words share one bit",
+        "cost: numbers, 3 bits; decimal commas",
+        "near: numbers, 3 bits; held as float64: float32 would merge values that differ",
+    ]
 
 
 def test_a_column_with_very_many_words_keeps_the_frequent_ones():
@@ -99,15 +134,25 @@ def test_a_column_with_very_many_words_keeps_the_frequent_ones():
     assert named_bits(encoder, {"w": ["a", "c", "never"]}) == [{"w=a"}, {"w other"}, {"w other"}]
 
 
-def test_a_column_of_names_all_different_becomes_no_bits():
-    table = {"id": [f"row{i}" for i in range(50)], "x": [0, 1] * 25}
-    assert TableEncoder.fit(table).dropped == ("id",)
-
-
-def test_stray_words_among_numbers_get_bits_of_their_own():
-    encoder = TableEncoder.fit({"x": [*range(99), "unknown"]}, thresholds=1)
+def test_frequent_words_among_numbers_get_bits_of_their_own():
+    encoder = TableEncoder.fit({"x": [*range(99), *["unknown"] * 30]}, thresholds=1)
     assert encoder.bit_names == ("x=unknown", "x>48.5")
     assert named_bits(encoder, {"x": ["unknown", 98, 0]}) == [{"x=unknown"}, {"x>48.5"}, set()]
+
+
+def test_a_stray_word_among_numbers_counts_as_missing_and_is_told():
+    table = {"x": [*range(199), "five", *range(100)], "y": [0, 1] * 150}
+    encoder = TableEncoder.fit(table, thresholds=1)
+    assert encoder.bit_names[:2] == ("x>74.5", "x missing")
+    assert named_bits(encoder, {"x": ["five", 98], "y": [0, 1]}) == [
+        {"x missing", "y=0"},
+        {"x>74.5", "y=1"},
+    ]
+    assert str(encoder.account[0]) == (
+        "x: numbers, 2 bits; 1 cell with words count as missing: 'five'"
+    )
+    few = TableEncoder.fit({"x": [*[1, 2, 3] * 99, "five"]})
+    assert few.bit_names == ("x=1", "x=2", "x=3", "x>1.5", "x>2.5", "x missing")
 
 
 def test_numbers_among_mostly_words_are_words():
@@ -173,10 +218,13 @@ def test_numbers_out_of_range_saturate():
     assert above.tolist() == high.tolist()
 
 
-def test_text_in_a_column_of_numbers_is_an_error_that_names_the_cell():
-    encoder = TableEncoder.fit({"age": [30, 40, 50]})
-    with pytest.raises(DataError, match="column 'age', row 2: expected a number, found 'forty'"):
-        encoder.transform({"age": ["30", "forty"]})
+def test_a_new_word_among_numbers_counts_as_missing_with_a_warning_that_names_the_cell():
+    encoder = TableEncoder.fit({"age": [30, 40, 50], "size": [1, "?", 3]})
+    told = r"column 'age', row 2: expected a number, found 'forty' \(and 2 cells like it\); read as"
+    with pytest.warns(DataWarning, match=told) as caught:
+        found = named_bits(encoder, {"age": ["30", "forty", "forty"], "size": [3, "big", 1]})
+    assert len(caught) == 1
+    assert found[1] == {*named_bits(encoder, {"age": [40], "size": ["?"]})[0]}
 
 
 # Which tables are taken.
@@ -206,12 +254,13 @@ def test_an_array_is_matched_by_place_past_dropped_columns():
 @pytest.mark.parametrize(
     ("table", "complaint"),
     [
-        ({}, "none of the 0 columns"),
+        ({}, "has no columns to learn from; add some beside the labels"),
         ({"a": []}, "at least two rows to learn from, got 0"),
         ({"a": ["x"]}, "at least two rows to learn from, got 1"),
-        ({"a": [0, 1], "b": ["", "?"]}, "'b' is missing in every row; drop the column"),
         ({"a": [0, 1], "b": [0, 1, 2]}, "'b' has 3 rows, those before it 2"),
-        ({"a": ["k", "k"], "b": [3, 3]}, "none of the 2 columns tells rows apart"),
+        ({"a": ["k", "k"], "b": [3, 3]}, r"none of the columns tells .* \(a: 'k' in every row\)"),
+        ({"d": [f"2020-01-{i:02} 10:30" for i in range(1, 40)]}, "'d' holds dates or times"),
+        ({"d": pd.Series(pd.date_range("2020", periods=9))}, "such as year, month, weekday"),
         (pd.DataFrame([[0, 1], [1, 0]], columns=["a", "a"]), "'a' occurs more than once"),
         (np.zeros(3), "2-D array"),
         ({"a": [[1], [2, 3]]}, "'a' must hold one value a row"),
@@ -286,6 +335,14 @@ def damaged_states() -> list[object]:
         with_column(thresholds=[], missing=False),
         with_column(typical=math.inf),
         with_column(missing="yes"),
+        with_column(held_as="float16"),
+        with_column(decimal=";"),
+        with_column(unit=5),
+        with_column(strays=[1]),
+        {**good, "account": [{}]},
+        {**good, "account": good["account"][:1]},
+        {**good, "account": [{**good["account"][0], "bits": -1}, good["account"][1]]},
+        {**good, "account": [{**good["account"][0], "kept_as": "?"}, good["account"][1]]},
     ]
 
 
@@ -314,8 +371,9 @@ def columns_of(rows: int, width: int) -> st.SearchStrategy[dict]:
     return st.fixed_dictionaries({f"c{i}": column for i in range(width)})
 
 
-def is_word(cell: object) -> bool:
-    return not is_missing(cell) and math.isnan(as_number(cell))
+def is_word(cell: object, code: ColumnCode) -> bool:
+    number = numeral(cell).read(code.spelling) if isinstance(cell, str) else as_number(cell)
+    return not is_missing(cell) and math.isnan(number)
 
 
 def fitted(table: dict, **settings: Any) -> TableEncoder | None:
@@ -342,20 +400,19 @@ def test_bits_are_bits_and_state_is_faithful(
 
 
 @given(st.data(), st.integers(2, 20))
-def test_unseen_values_only_fail_as_text_among_numbers(data: st.DataObject, rows: int):
+def test_unseen_values_never_fail_and_words_among_numbers_warn(data: st.DataObject, rows: int):
     encoder = fitted(data.draw(columns_of(rows, 2)))
     if encoder is None:
         return
     fresh = data.draw(columns_of(5, 2))
     numeric = [code for code in encoder.columns if code.numeric]
-    if any(
-        is_word(cell) and as_word(cell) not in c.categories
+    strange = any(
+        is_word(cell, c) and as_word(cell) not in {*c.categories, *c.strays}
         for c in numeric
         for cell in fresh[c.name]
-    ):
-        with pytest.raises(DataError, match="expected a number"):
-            encoder.transform(fresh)
-    else:
+    )
+    expected = pytest.warns(DataWarning, match="expected a number") if strange else nullcontext()
+    with expected:
         assert set(np.unique(encoder.transform(fresh))) <= {0, 1}
 
 
@@ -372,30 +429,77 @@ def test_a_thermometer_rises_with_the_number(numbers: list[float], more: float):
     assert len(marks) <= 9  # five thresholds, or those between at most ten whole numbers
 
 
-# Numbers as exported code holds them.
+# How numbers are held when they are compared.
 
 
-def test_whole_numbers_are_compared_exactly_and_others_as_float32():
-    big = TableEncoder.fit({"x": [2**24, 2**24 + 1, 2**24 + 2]}, pairs=False)
-    assert big.columns[0].whole
-    assert big.transform({"x": [2**24, 2**24 + 1]})[0].tolist() == [1, 0, 0, 0, 0]
-    tenths = TableEncoder.fit({"x": [0.1, 0.3, 0.5, 0.7]})
-    assert not tenths.columns[0].whole
-    assert tenths.columns[0].thresholds == (0.2, 0.4, 0.6)
-    as_text, as_single = ["0.2", "0.4", "0.6"], np.array([0.2, 0.4, 0.6], np.float32)
-    assert np.array_equal(tenths.transform({"x": as_text}), tenths.transform({"x": as_single}))
+def held(values: Any, **settings: Any) -> tuple[str, tuple[float, ...]]:
+    (code,) = TableEncoder.fit({"x": values}, **settings).columns
+    return code.held_as, code.thresholds
 
 
-@given(st.lists(st.floats(width=32, allow_nan=False), min_size=2, max_size=9, unique=True))
-def test_single_precision_is_enough_to_tell_training_values_apart(values):
-    values = sorted({float(x) for x in np.nan_to_num(np.array(values, np.float32))})
-    if len(values) > 1 and not all(x.is_integer() for x in values):
-        encoder = TableEncoder.fit({"x": values}, thresholds=9, pairs=False)
-        bits = encoder.transform({"x": np.array(values, np.float32)})
-        assert len({tuple(row) for row in bits.tolist()}) == len(values)
+def test_whole_numbers_are_int32_others_float32_and_float64_where_that_would_merge():
+    assert held([1, 2, 30]) == ("int32", (1.5, 20))
+    assert held([2**24, 2**24 + 1, 2**24 + 2]) == ("int32", (2**24 + 0.5, 2**24 + 1.5))
+    assert held([0.1, 0.3, 0.5, 0.7]) == ("float32", (0.2, 0.4, 0.6))
+    assert held([0.5, 2**24, 2**24 + 1])[0] == "float64"
+    assert held([2**40, 2**40 + 2**30])[0] == "float32"
+    assert held([2**40, 2**40 + 1])[0] == "float64"
+    close = [*np.arange(100) / 4, 24.75 + 1e-9]  # no threshold parts the two
+    assert held(close, thresholds=3)[0] == "float32"
 
 
-def test_an_encoder_of_an_older_file_compares_as_float32():
-    state = TableEncoder.fit({"x": [1, 2, 30]}).to_dict()
-    del state["columns"][0]["whole"]
-    assert not TableEncoder.from_dict(state).columns[0].whole
+def test_cells_are_rounded_to_the_type_before_they_are_compared():
+    single = TableEncoder.fit({"x": [0.1, 0.3, 0.5]})
+    cuts = single.columns[0].thresholds
+    as_text = single.transform({"x": [str(cut) for cut in cuts]})
+    assert (as_text == single.transform({"x": np.array(cuts, np.float32)})).all()
+    assert (as_text == single.transform({"x": np.array(cuts) + 1e-12})).all()
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=12, unique=True), st.booleans())
+def test_thresholds_part_training_values_also_when_rounded(values: list[float], is_whole: bool):
+    if is_whole:
+        values = sorted({float(round(max(-1e9, min(1e9, value)))) for value in values})
+    if len(values) < 2:
+        return
+    encoder = fitted({"x": values}, thresholds=20, pairs=False)
+    if encoder is None:
+        return  # infinities may be one value
+    (code,) = encoder.columns
+    numbers = np.unique(np.nan_to_num(values))
+    bits = encoder.transform({"x": numbers})
+    assert len({tuple(row) for row in bits.tolist()}) == len(numbers)
+    if code.held_as != "float64":
+        kind: Any = np.int32 if code.held_as == "int32" else np.float32
+        most = np.iinfo(kind).max if code.whole else np.finfo(kind).max
+        kept = np.clip(numbers, -most, most).astype(kind)
+        cuts = np.array(code.thresholds)
+        cuts = (np.floor(cuts) if code.whole else cuts).astype(kind)
+        device = (kept[:, None] > cuts[None, :]).astype(int)
+        marks = [i for i, name in enumerate(encoder.bit_names) if ">" in name]
+        if marks:
+            assert (device == bits[:, marks]).all()
+
+
+def test_an_encoder_of_an_older_file_compares_as_it_did():
+    state = TableEncoder.fit({"x": [0.1, 0.2, 0.3]}).to_dict()
+    state.pop("account")
+    for field in ("held_as", "decimal", "unit", "strays"):
+        del state["columns"][0][field]
+    old = TableEncoder.from_dict(state)
+    assert old.columns[0].held_as == "float64"
+    assert old.transform({"x": [0.25, 0.25 + 1e-12]}).tolist() == [[1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "expected"),
+    [(1, 10, 7), (1, 10_000, 31), (5, 5_000, 25), (9, 210, 10), (40, 10**6, 7), (0, 100, 7)],
+)
+def test_few_columns_and_many_rows_afford_many_thresholds(columns: int, rows: int, expected: int):
+    assert affordable_thresholds(columns, rows) == expected
+
+
+def test_the_encoder_takes_as_many_thresholds_as_it_can_afford():
+    numbers = np.random.default_rng(0).normal(size=(2_000, 8))
+    assert len(TableEncoder.fit(numbers).bit_names) == 8 * 16
+    assert len(TableEncoder.fit(numbers, thresholds=5).bit_names) == 8 * 5

@@ -156,10 +156,16 @@ def test_bad_input_is_a_negative_code(tmp_path):
     need("gcc")
     codes = (
         ColumnCode("colour", False, ("blue", "red"), missing=True),
-        ColumnCode("size", True, ("unknown",), thresholds=(3.5, 9.0), typical=4.0, whole=True),
+        ColumnCode("size", True, ("unknown",), thresholds=(3.5, 9.0), typical=4.0, held_as="int32"),
     )
     (tmp_path / "tiny.h").write_text(header_of(committee(codes), "tiny"))
     assert output_of(tmp_path, HOSTILE, *SANITIZERS) == "-1 -1 -1 -1 -1 1 -2 -2 -2 -2 1"
+
+
+def test_numbers_that_float32_cannot_tell_apart_are_refused():
+    code = ColumnCode("time", True, thresholds=(1.7e9, 1.7e9 + 1), held_as="float64")
+    with pytest.raises(ExportError, match="'time' tells numbers apart that are one as float32"):
+        header_of(committee((code,)), "tiny")
 
 
 def test_the_program_of_a_header_reads_a_table_and_counts_right_answers(tmp_path):

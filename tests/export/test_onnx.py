@@ -25,7 +25,7 @@ def feed_of(model, rows):
             feed[code.name] = words
             continue
         numbers = np.array([[np.nan if x is None else as_number(x)] for x in cells])
-        feed[code.name] = numbers.astype(np.float64 if code.whole else np.float32)
+        feed[code.name] = numbers.astype(np.float32 if code.held_as == "float32" else np.float64)
         if code.categories or code.other:
             feed[f"{code.name} word"] = np.where(np.isnan(numbers), words, "").astype(object)
     return feed

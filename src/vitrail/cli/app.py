@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -50,6 +51,10 @@ def _open_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (open until the end)
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    sys.stderr.write(f"warning: {' '.join(str(message).split())}\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; what a user can mend is one line on standard error and exit code 2."""
     from vitrail.cli import commands  # registers every command
@@ -57,7 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     assert commands
     _open_streams()
     try:
-        app(args=None if arguments is None else list(arguments))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("always", "column ", UserWarning)  # of data, as it was read
+            warnings.showwarning = _show_warning
+            app(args=None if arguments is None else list(arguments))
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is buffered must go somewhere)
         sys.exit(1)

@@ -56,11 +56,15 @@ def _held(column: Any, name: str) -> Any:
         if isinstance(column.type, pa.RunEndEncodedType):
             return _held(compute.call_function("run_end_decode", [column]), name)
         if isinstance(column.type, pa.DictionaryType):
-            column = column.cast(column.type.value_type)
+            parts = [
+                pa.DictionaryArray.from_arrays(
+                    part.indices.cast(pa.int32()), part.dictionary.cast(target.value_type)
+                )
+                for part in column.chunks
+            ]
+            return pa.chunked_array(parts, target)
         if target == TEXT:
             return column.cast(pa.string()).dictionary_encode()
-        if isinstance(target, pa.DictionaryType):
-            return column.cast(target.value_type).dictionary_encode()
         return column.cast(target)
     except pa.ArrowException as error:
         raise DataError(

@@ -2,102 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vitrail.data.cells import column_names
+from vitrail.data.account import ColumnAccount
 from vitrail.data.errors import DataError, listed
+from vitrail.data.frames import Frame, as_frame, places
 from vitrail.data.plain import PlainReader
 
-PIXEL_RANGE = (0.0, 255.0)
+BITS, SIGNS = (0.0, 1.0), (-1.0, 1.0)
+# What pixels may range over where they are whole numbers, from the darkest to the brightest.
+WHOLE_PIXELS = (BITS, SIGNS, (0.0, 16.0), (0.0, 255.0), (0.0, 65535.0))
 
 
 @dataclass(frozen=True)
 class BitColumns:
     """One bit a column: 1 above the middle of [low, high], 0 below or at it.
 
-    low, high  (0, 1) for bits and booleans, (−1, 1) for signs, (0, 255) for pixels
     names      the columns in training, in their order
+    low, high  (0, 1) for bits and booleans, (−1, 1) for signs, (0, 255) for pixels
+    constant   the columns that had the same bit in all rows of training
     """
 
     names: tuple[str, ...]
     low: float
     high: float
+    constant: tuple[str, ...] = ()
+
+    @staticmethod
+    def fit(table: Any, low: float, high: float) -> BitColumns:
+        """The columns of a table whose values lie in [low, high]."""
+        frame = as_frame(table)
+        code = BitColumns(tuple(frame.columns), low, high)
+        bits = code.transform(frame)
+        same = np.flatnonzero((bits == bits[:1]).all(axis=0))
+        return BitColumns(code.names, low, high, tuple(code.names[i] for i in same))
 
     @property
     def bit_names(self) -> tuple[str, ...]:
         """One name a bit: the column's."""
         return self.names
 
+    @property
+    def account(self) -> tuple[ColumnAccount, ...]:
+        """What the columns became, all of them in one entry."""
+        names = " to ".join(dict.fromkeys((self.names[0], self.names[-1])))
+        same = f"the same in every row: {listed(self.constant, 3)}" if self.constant else ""
+        return (ColumnAccount(names, "bits", len(self.names), 0, same),)
+
     def transform(self, table: Any) -> np.ndarray:
         """The bits of a table's rows, (rows, bits) int8 of 0 and 1.
 
         Columns are found by name, further ones are ignored; an array's by place.
         """
-        if isinstance(table, Mapping) or hasattr(table, "columns"):
-            present = dict(zip(column_names(table), _keys(table), strict=True))
-            absent = [name for name in self.names if name not in present]
-            if absent:
+        frame = as_frame(table)
+        where = places(frame, self.names, list(self.names))
+        bits = np.empty((len(frame), len(self.names)), np.int8)
+        for i, name in enumerate(self.names):
+            values = _numbers(frame[where[name]], name)
+            strange = ~((values >= self.low) & (values <= self.high))  # NaN compares false
+            if strange.any():
+                row = int(np.argmax(strange))
                 raise DataError(
-                    f"column{'s' * (len(absent) > 1)} {listed(absent)} not found; the model was "
-                    f"trained with {listed(self.names)} and the table has {listed(present)}"
+                    f"column {name!r}, {frame.place(row)}: expected a number from {self.low:g} to "
+                    f"{self.high:g} as in training, found {values[row]:g}; correct it"
                 )
-            columns = [np.asarray(table[present[name]]) for name in self.names]
-            values = np.stack([_numbers(c, n) for c, n in zip(columns, self.names, strict=True)], 1)
-        else:
-            values = np.asarray(table)
-            if values.ndim != 2 or values.shape[1] != len(self.names):
-                raise DataError(
-                    f"expected {len(self.names)} columns as in training, got an array of shape "
-                    f"{values.shape}; give the same columns in the same order"
-                )
-            values = _numbers(values, "of the array")
-        strange = ~((values >= self.low) & (values <= self.high))  # NaN compares false
-        if strange.any():
-            row, column = np.argwhere(strange)[0]
-            raise DataError(
-                f"column {self.names[column]!r}, row {row + 1}: expected {self.low:g} or "
-                f"{self.high:g} as in training, found {values[row, column]:g}; correct it"
-            )
-        return (values > (self.low + self.high) / 2).astype(np.int8)
+            bits[:, i] = values > (self.low + self.high) / 2
+        return bits
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, fit for JSON."""
-        return {"names": list(self.names), "low": self.low, "high": self.high}
+        return {
+            "names": list(self.names),
+            "low": self.low,
+            "high": self.high,
+            "constant": list(self.constant),
+        }
 
     @staticmethod
     def from_dict(state: object) -> BitColumns:
         """The reverse of `to_dict`; anything else is refused."""
         read = PlainReader(state, "bit columns")
-        code = BitColumns(read.texts("names"), read.number("low"), read.number("high"))
+        names = read.texts("names")
+        constant = read.texts("constant") if read.has("constant") else ()
+        code = BitColumns(names, read.number("low"), read.number("high"), constant)
         read.done()
-        read.require(len(set(code.names)) == len(code.names) > 0, "repeats a name or has none")
+        read.require(len(set(names)) == len(names) > 0, "repeats a name or has none")
+        read.require(set(constant) <= set(names), "has constant columns that are none of its own")
         read.require(code.low < code.high, "has an empty range")
         return code
 
 
-def bit_range(values: np.ndarray) -> tuple[float, float] | None:
-    """(0, 1) or (−1, 1) where every value (rows, columns) is one of the two, else None."""
-    if values.dtype.kind == "b":
-        return 0.0, 1.0
-    if values.dtype.kind not in "iuf" or values.size == 0:
-        return None
-    ones = values == 1
-    if bool((ones | (values == 0)).all()):
-        return 0.0, 1.0
-    if bool((ones | (values == -1)).all()):
-        return -1.0, 1.0
-    return None
+def bit_range(table: Any) -> tuple[float, float] | None:
+    """(0, 1) or (−1, 1) where every value of a table is one of the two, else None."""
+    possible = [BITS, SIGNS]
+    frame = as_frame(table)
+    for name in frame.columns if len(frame) else ():
+        values = frame[name]
+        if values.dtype.kind not in "biufO":
+            return None
+        if values.dtype.kind == "O":  # booleans that may be missing, say
+            if not all(isinstance(value, bool | np.bool_) for value in values.tolist()):
+                return None
+            values = values.astype(bool)
+        possible = [ends for ends in possible if np.isin(values, ends).all()]
+        if not possible:
+            return None
+    return possible[0] if len(frame) and frame.columns else None
 
 
-def _keys(table: Any) -> list[Any]:
-    return list(table if isinstance(table, Mapping) else table.columns)
+def pixel_range(table: Any) -> tuple[float, float]:
+    """What the pixels of a table of images range over, told by the values there are."""
+    frame: Frame = as_frame(table)
+    if not len(frame):
+        raise DataError("expected images to learn from, got none; add some")
+    columns = [_numbers(frame[name], name) for name in frame.columns]
+    low = min(float(values.min()) for values in columns)
+    high = max(float(values.max()) for values in columns)
+    whole = all(bool((values == np.round(values)).all()) for values in columns)
+    for ends in WHOLE_PIXELS:
+        if ends[0] <= low and high <= ends[1]:
+            # fractions are shares of full intensity, or means of bytes; between, who knows
+            if whole or ends in (BITS, SIGNS) or (ends[1] == 255 and high > 16):
+                return ends
+            break
+    raise DataError(
+        f"expected pixels of 0…1, −1…1, 0…16, 0…255 or 0…65535, found {low:g}…{high:g}; "
+        "rescale the images"
+    )
 
 
 def _numbers(values: np.ndarray, name: str) -> np.ndarray:
+    if values.dtype.kind in "iuf":
+        return values
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):

@@ -7,13 +7,14 @@ per row: `levels[codes]` is the column.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from vitrail.data.errors import DataError
+from vitrail.data.errors import DataError, printable
+from vitrail.data.spelling import Spelling, plain_number, respelled
 
 # Spellings of "no value", compared without case and without surrounding blanks.
 MISSING_WORDS = frozenset(
@@ -21,9 +22,6 @@ MISSING_WORDS = frozenset(
 )
 # Beyond the pixels of 181×181, or the genes of a man, memory and time go to columns alone.
 MAX_COLUMNS = 1 << 15
-TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # so that a flag reads alike from text and Parquet
-
-
 NOTHINGS = frozenset({"NoneType", "NAType", "NaTType"})  # the last two are pandas', by name
 DATES = ("date", "time", "period")  # how types of dates and times begin, wherever they are from
 CELL_TYPES = (str, int, float, np.integer, np.floating, np.bool_)
@@ -38,11 +36,20 @@ class Cells:
     missing: np.ndarray  # (L,) bool
     codes: np.ndarray  # (rows,) index into the levels
     weight: np.ndarray | None = None  # (rows,) how often each row counts; once if None
+    are_words: bool = False  # whether its maker calls the values categories, also if they are 1, 2
 
     @property
     def counts(self) -> np.ndarray:
-        """How many rows hold each level, (L,)."""
+        """How many rows hold each level, (L,), each row as often as it counts."""
         return np.bincount(self.codes, self.weight, minlength=len(self.levels))
+
+    def rows_of(self, levels: np.ndarray) -> int:
+        """How many rows hold one of the levels, (L,) bool."""
+        return int(levels[self.codes].sum())
+
+    def spelled(self, spelling: Spelling) -> Cells:
+        """The same cells, their numbers read as a column spells them."""
+        return replace(self, numbers=_finite(respelled(self.levels, self.numbers, spelling)))
 
     @property
     def is_number(self) -> np.ndarray:
@@ -53,10 +60,6 @@ class Cells:
     def is_word(self) -> np.ndarray:
         """(L,) bool: neither missing nor a number."""
         return ~self.missing & ~self.is_number
-
-    def words(self) -> list[str]:
-        """The levels as text, as categories are compared."""
-        return [as_word(level) for level in self.levels]
 
     def first_row(self, level: int) -> int:
         """The first row, counted from 0, that holds the level."""
@@ -78,22 +81,20 @@ def is_missing(value: object) -> bool:
 
 
 def as_number(value: object) -> float:
-    """The number a cell spells, NaN if none; `true` and `false` are 1 and 0."""
-    if not isinstance(value, str):
-        return float(value) if isinstance(value, CELL_TYPES) else math.nan
+    """The number a cell spells as programs do, NaN if none; `true` and `false` are 1 and 0."""
+    if isinstance(value, str):
+        return plain_number(value)
     try:
-        number = float(value)
-    except ValueError:
-        return TRUTH_WORDS.get(value.strip().casefold(), math.nan)
-    # float() also takes 1_000 and the digits of other scripts, which are hardly meant as numbers
-    return number if value.isascii() and "_" not in value else math.nan
+        return float(value) if isinstance(value, CELL_TYPES) else math.nan
+    except OverflowError:  # Python's whole numbers have no bound
+        return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]
 
 
 def as_word(value: object) -> str:
     """The text by which a category is known: stripped, whole numbers without a point."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return str(value).strip()
+    return printable(str(value).strip())
 
 
 def as_column(values: Any, demand: str) -> np.ndarray:
@@ -161,24 +162,10 @@ def advice_on_dates(kind: str) -> str:
     return "put what matters of it in columns of numbers, such as year, month, weekday or age"
 
 
-def column_names(table: Any) -> list[str]:
-    """The names of a table's columns as text; an array's are x0, x1, and so on."""
-    if isinstance(table, Mapping):
-        names = list(table)
-    elif hasattr(table, "columns"):
-        names = list(table.columns)
-    else:
-        shape = np.shape(table)
-        if len(shape) != 2:
-            raise DataError(f"expected a table or a 2-D array (rows, columns), got shape {shape}")
-        names = [f"x{i}" for i in range(shape[1])]
-    return checked_names([str(name) for name in names])
-
-
 def checked_names(names: list[str], title: str = "") -> list[str]:
-    """The names, if no two are the same and there are not absurdly many."""
+    """The names, if no two are the same and a file has not absurdly many."""
     of_file = f"{title}: " * bool(title)
-    if len(names) > MAX_COLUMNS:
+    if title and len(names) > MAX_COLUMNS:
         raise DataError(
             f"{of_file}expected at most {MAX_COLUMNS:,} columns, found {len(names):,}; choose "
             "those that matter, or make images smaller"

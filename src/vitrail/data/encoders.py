@@ -5,7 +5,8 @@
 | words | one per category (`odor=n`); the rare ones of a column with very many share `odor other` |
 | two numbers (0/1, ±1, booleans, …) | one per value (`sex=0`, `sex=1`) |
 | few whole numbers | one per value and a thermometer (`chest=4`, `chest>3.5`) |
-| numbers | a thermometer, by default at the octiles of the training rows (`age>54.5`) |
+| numbers | a thermometer at quantiles of the training rows (`age>54.5`) |
+| frequent words among numbers | one per word (`age=unknown`); rare ones count as missing |
 | missing in training | one more (`age missing`), the others being 0 |
 | constant in training, or without a name (row numbers) | none |
 
@@ -18,138 +19,22 @@ other well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vitrail.data.cells import Cells, as_word, column_names, read_cells
+from vitrail.data.account import ColumnAccount
+from vitrail.data.bits import BitColumns, bit_range, pixel_range
 from vitrail.data.checks import checked_count
-from vitrail.data.errors import DataError, listed
+from vitrail.data.columns import ColumnCode
+from vitrail.data.cuts import affordable_thresholds
+from vitrail.data.drafts import ColumnFitter, Drafted, Numbers
+from vitrail.data.errors import DataError, DataWarning, counted
+from vitrail.data.frames import as_frame, places
 from vitrail.data.plain import PlainReader
-
-FEW_NUMBERS = 10  # up to this many distinct whole numbers may be codes rather than amounts
-MOST_WHOLE = 2**31 - 1
-LARGEST = float(np.finfo(np.float32).max)
-STRAY_WORDS = 0.1  # a column of amounts may hold this share of words, such as "unknown"
-
-
-@dataclass(frozen=True)
-class ColumnCode:
-    """What one column becomes. Bits come in the order of the fields, the missing bit last.
-
-    categories  words with a bit each
-    other       whether any other word has a bit of its own
-    thresholds  ascending; a number lies in one of the len(thresholds) + 1 bins between them
-    values      a name for each bin, if the bins have a bit each; a thermometer bit `x > threshold`
-                besides, unless there are only two bins, where it would repeat one of them
-    missing     whether a missing value has a bit of its own
-    typical     the training median, read where a number is missing that never was in training
-    whole       whether all numbers in training were whole and fit 32 bits: then numbers are
-                compared exactly, else as float32, which is how exported code holds them
-    """
-
-    name: str
-    numeric: bool
-    categories: tuple[str, ...] = ()
-    other: bool = False
-    thresholds: tuple[float, ...] = ()
-    values: tuple[float, ...] = ()
-    missing: bool = False
-    typical: float = 0.0
-    whole: bool = False
-
-    @property
-    def bit_names(self) -> list[str]:
-        """One name a bit."""
-        names = [f"{self.name}={word}" for word in self.categories]
-        names += [f"{self.name} other"] * self.other
-        names += [f"{self.name}={value:.15g}" for value in self.values]
-        names += [f"{self.name}>{threshold:.15g}" for threshold in self._thermometer]
-        names += [f"{self.name} missing"] * self.missing
-        return names
-
-    @property
-    def _thermometer(self) -> tuple[float, ...]:
-        return () if len(self.values) == 2 else self.thresholds
-
-    def bits(self, cells: Cells, start: int = 0) -> np.ndarray:
-        """The column's bits, (rows, bits) int8; `start` is the first row's place in its file."""
-        if self.numeric:
-            self._check_words(cells, start)
-        numbers, missing, words = cells.numbers, cells.missing, cells.is_word
-        if self.numeric and not self.missing:
-            numbers = np.where(missing, self.typical, numbers)
-        if not self.numeric:
-            words = ~missing | (not self.missing)  # numbers, and news of no value, are words here
-        parts: list[np.ndarray] = []
-        if self.categories or self.other:
-            place = {word: i for i, word in enumerate(self.categories)}
-            found = [
-                place.get(as_word(level), -1) if word else -2
-                for level, word in zip(cells.levels, words, strict=True)
-            ]
-            parts += [np.equal(found, i) for i in range(len(self.categories))]
-            parts += [np.equal(found, -1)] * self.other
-        if self.thresholds or self.values:
-            numbers, cuts = (rounded(x, self.whole) for x in (numbers, self.thresholds))
-            bins = np.where(np.isnan(numbers), -1, np.searchsorted(cuts, numbers))
-            parts += [bins == i for i in range(len(self.values))]
-            parts += [bins > i for i in range(len(self._thermometer))]
-        parts += [missing] * self.missing
-        return np.stack(parts, axis=1).astype(np.int8)[cells.codes]
-
-    def _check_words(self, cells: Cells, start: int) -> None:
-        for level in np.flatnonzero(cells.is_word):
-            word = as_word(cells.levels[level])
-            if word not in self.categories and not self.other:
-                row = start + cells.first_row(int(level)) + 1
-                raise DataError(
-                    f"column {self.name!r}, row {row}: expected a number, found {word!r}; "
-                    "correct it, or leave the cell empty if unknown"
-                )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and text."""
-        return {
-            "name": self.name,
-            "numeric": self.numeric,
-            "categories": list(self.categories),
-            "other": self.other,
-            "thresholds": list(self.thresholds),
-            "values": list(self.values),
-            "missing": self.missing,
-            "typical": self.typical,
-            "whole": self.whole,
-        }
-
-    @staticmethod
-    def from_dict(state: object) -> ColumnCode:
-        """The reverse of `to_dict`; anything else is refused."""
-        read = PlainReader(state, "column code")
-        code = ColumnCode(
-            name=read.text("name"),
-            numeric=read.flag("numeric"),
-            categories=read.texts("categories"),
-            other=read.flag("other"),
-            thresholds=read.numbers("thresholds"),
-            values=read.numbers("values"),
-            missing=read.flag("missing"),
-            typical=read.number("typical"),
-            whole=read.optional_flag("whole"),
-        )
-        read.done()
-        thresholds, values = code.thresholds, code.values
-        read.require(len(set(code.categories)) == len(code.categories), "repeats a category")
-        for numbers in (thresholds, values):
-            ascending = all(low < high for low, high in pairwise(numbers))
-            read.require(ascending, "has numbers out of order")
-        read.require(len(values) in (0, len(thresholds) + 1), "needs a value for each bin")
-        read.require(code.numeric or not thresholds, "has thresholds for words")
-        read.require(bool(code.bit_names), "has no bits")
-        return code
+from vitrail.data.tables import Table
 
 
 @dataclass(frozen=True)
@@ -158,45 +43,47 @@ class TableEncoder:
 
     columns  what each informative column becomes
     names    all columns of the training table in their order, with those that became no bits
+    account  what became of each of them, and why
 
     Example: `encoder = TableEncoder.fit(train); bits = encoder.transform(test)`.
     """
 
     columns: tuple[ColumnCode, ...]
     names: tuple[str, ...]
+    account: tuple[ColumnAccount, ...] = ()
 
     @staticmethod
     def fit(
         table: Any,
         *,
-        thresholds: int = 7,
+        thresholds: int | None = None,
         max_categories: int = 32,
         pairs: bool = True,
         weight: np.ndarray | None = None,
     ) -> TableEncoder:
-        """Learn the code of every column of a table: a mapping, a data frame or a 2-D array.
+        """Learn the code of every column of a table: see `vitrail.data.frames` for which it takes.
 
-        thresholds      most thermometer bits of a column of numbers
+        thresholds      most thermometer bits of a column of numbers; None for as many as columns
+                        and rows can afford (`affordable_thresholds`)
         max_categories  a column with more words keeps those that occur most often, and at least
                         twice; the rest share one bit
         pairs           a bit for each of two values; False gives such a column one bit
         weight          (rows,) > 0: a row of weight k counts as k rows
         """
-        checked_count("thresholds", thresholds, 1)
+        if thresholds is not None:
+            checked_count("thresholds", thresholds, 1)
         checked_count("max_categories", max_categories, 1)
-        names = column_names(table)
-        codes = []
-        for name, cells in _read(table, [name for name in names if name.strip()]):
-            cells = replace(cells, weight=weight)
-            _check_training_rows(cells, name)
-            codes.append(_fit_column(name, cells, thresholds, max_categories, pairs))
-        kept = tuple(code for code in codes if code.bit_names)
-        if not kept:
-            raise DataError(
-                f"none of the {len(names)} columns tells rows apart (each is constant or has a "
-                "different word in every row); add columns that carry information"
-            )
-        return TableEncoder(kept, tuple(names))
+        frame = as_frame(table)
+        if not frame.columns:
+            raise DataError("the table has no columns to learn from; add some beside the labels")
+        if len(frame) < 2:
+            raise DataError(f"expected at least two rows to learn from, got {len(frame)}; add rows")
+        fitter = ColumnFitter(frame, weight, max_categories, pairs)
+        drafts = fitter.drafts()
+        if thresholds is None:
+            numbers = sum(isinstance(d, Numbers) and len(d.values) > 2 for d in drafts)
+            thresholds = affordable_thresholds(numbers, len(frame))
+        return _encoder([draft.finish(thresholds) for draft in drafts])
 
     @property
     def bit_names(self) -> tuple[str, ...]:
@@ -215,29 +102,39 @@ class TableEncoder:
         Columns are found by name, further ones are ignored; an array's by place. A category never
         seen sets the `other` bit, or none; a number out of range fills or empties the thermometer;
         a missing value where training had none is read as the median, or as a category never seen.
+        What is no number in a column of numbers counts as missing, and a DataWarning names it.
         """
-        wanted = [code.name for code in self.columns]
-        present = column_names(table)
-        if not hasattr(table, "columns") and not isinstance(table, Mapping):
-            if len(present) != len(self.names):
-                raise DataError(
-                    f"expected {len(self.names)} columns as in training, got {len(present)}; "
-                    "give the same columns in the same order"
-                )
-            wanted = [f"x{self.names.index(name)}" for name in wanted]
-        absent = [name for name in wanted if name not in set(present)]
-        if absent:
-            raise DataError(
-                f"column{'s' * (len(absent) > 1)} {listed(absent)} not found; the model was "
-                f"trained with {listed(self.names)} and the table has {listed(present)}"
+        frame = as_frame(table)
+        where = places(frame, self.names, [code.name for code in self.columns])
+        bits = np.empty((len(frame), len(self.bit_names)), np.int8)
+        first, strange = 0, []
+        for code in self.columns:
+            cells = frame.cells(where[code.name])
+            width = len(code.bit_names)
+            bits[:, first : first + width] = code.bits(cells)
+            first += width
+            for level in code.unknown_words(cells):
+                rows = np.flatnonzero(cells.codes == level)
+                strange.append((code.name, str(cells.levels[level]), int(rows[0]), len(rows)))
+        if strange:
+            name, word, row, _ = strange[0]
+            more = sum(count for *_, count in strange) - 1
+            also = f" (and {counted(more, 'cell')} like it)" * bool(more)
+            warnings.warn(
+                f"column {name!r}, {frame.place(row)}: expected a number, found {word!r}{also}; "
+                "read as missing",
+                DataWarning,
+                stacklevel=2,
             )
-        start = getattr(table, "start", 0)
-        columns = zip(self.columns, _read(table, wanted), strict=True)
-        return np.concatenate([code.bits(cells, start) for code, (_, cells) in columns], axis=1)
+        return bits
 
     def to_dict(self) -> dict[str, Any]:
         """The encoder as plain lists, numbers and text, fit for JSON."""
-        return {"columns": [code.to_dict() for code in self.columns], "names": list(self.names)}
+        return {
+            "columns": [code.to_dict() for code in self.columns],
+            "names": list(self.names),
+            "account": [account.to_dict() for account in self.account],
+        }
 
     @staticmethod
     def from_dict(state: object) -> TableEncoder:
@@ -245,138 +142,41 @@ class TableEncoder:
         read = PlainReader(state, "encoder")
         columns = tuple(ColumnCode.from_dict(column) for column in read.items("columns"))
         names = read.texts("names")
+        notes = read.items("account") if read.has("account") else []
+        account = tuple(ColumnAccount.from_dict(note) for note in notes)
         read.done()
         used = [code.name for code in columns]
         read.require(bool(used), "has no columns")
         read.require(len(set(names)) == len(names), "repeats a column name")
         read.require([name for name in names if name in set(used)] == used, "names other columns")
-        return TableEncoder(columns, names)
+        accounted = tuple(note.name for note in account)
+        read.require(accounted in ((), names), "accounts for other columns")
+        return TableEncoder(columns, names, account)
 
 
-def _read(table: Any, names: list[str]) -> Iterator[tuple[str, Cells]]:
-    """The named columns of a table, or those of an array by the place in x0, x1, …"""
-    columns: Any = table
-    if isinstance(table, Mapping) or hasattr(table, "columns"):
-        keys = table if isinstance(table, Mapping) else table.columns
-        by_name = {str(key): key for key in keys}
-    else:
-        columns = np.asarray(table)
-        by_name = {name: (slice(None), int(name[1:])) for name in names}
-    has_cells = hasattr(table, "cells")  # vitrail's own tables know their distinct values
-    rows = None
-    for name in names:
-        key = by_name[name]
-        cells = columns.cells(key) if has_cells else read_cells(columns[key], name)
-        rows = len(cells.codes) if rows is None else rows
-        if len(cells.codes) != rows:
-            raise DataError(
-                f"column {name!r} has {len(cells.codes)} rows, those before it {rows}; "
-                "give one value a row"
-            )
-        yield name, cells
+def fit_encoder(table: Any, weight: np.ndarray | None = None) -> TableEncoder | BitColumns:
+    """The encoder that suits a table: bits and pixels as they are, all else by its columns.
 
-
-def _check_training_rows(cells: Cells, name: str) -> None:
-    rows = len(cells.codes)
-    if rows < 2:
-        raise DataError(f"expected at least two rows to learn from, got {rows}; add rows")
-    if cells.missing.all():
-        raise DataError(f"column {name!r} is missing in every row; drop the column")
-
-
-def _fit_column(
-    name: str, cells: Cells, thresholds: int, max_categories: int, pairs: bool
-) -> ColumnCode:
-    missing = bool(cells.missing.any())
-    number_rows = cells.counts[cells.is_number].sum()
-    word_rows = cells.counts[cells.is_word].sum()
-    stray = cells.is_number.sum() > FEW_NUMBERS and word_rows <= STRAY_WORDS * (
-        word_rows + number_rows
-    )
-    if word_rows and not stray:
-        counted = _count_words(cells, ~cells.missing)
-        categories, other = _keep_frequent(counted, max_categories)
-        if len(categories) + other + missing < 2:
-            return ColumnCode(name, numeric=False)
-        if not pairs and len(categories) + other + missing == 2:
-            categories = categories[1:]
-        return ColumnCode(name, False, categories, other, missing=missing)
-    categories, other = _keep_frequent(_count_words(cells, cells.is_word), max_categories)
-    numbers = cells.numbers[cells.is_number]
-    whole = bool(np.all((numbers == np.round(numbers)) & (np.abs(numbers) <= MOST_WHOLE)))
-    values, place = np.unique(rounded(numbers, whole), return_inverse=True)
-    counts = np.bincount(place, cells.counts[cells.is_number])
-    if len(values) == 1 and not missing:
-        return ColumnCode(name, numeric=True)
-    codes = len(values) <= FEW_NUMBERS and bool(np.all(values == np.round(values)))
-    named = pairs if len(values) <= 2 else codes
-    return ColumnCode(
-        name,
-        True,
-        categories,
-        other,
-        thresholds=_cuts(values, counts, len(values) if named else thresholds, whole),
-        values=tuple(values.tolist()) if named else (),
-        missing=missing,
-        typical=float(values[np.searchsorted(np.cumsum(counts), counts.sum() / 2)]),
-        whole=whole,
-    )
-
-
-def _count_words(cells: Cells, levels: np.ndarray) -> dict[str, float]:
-    counted: dict[str, float] = {}
-    for level, count in zip(cells.levels[levels], cells.counts[levels], strict=True):
-        word = as_word(level)
-        counted[word] = counted.get(word, 0) + count
-    return counted
-
-
-def _keep_frequent(counted: dict[str, float], most: int) -> tuple[tuple[str, ...], bool]:
-    """The words that get a bit, in alphabetical order, and whether any are left over."""
-    if len(counted) <= most:
-        return tuple(sorted(counted)), False
-    ranked = sorted(counted, key=lambda word: (-counted[word], word))
-    return tuple(sorted(word for word in ranked[:most] if counted[word] > 1)), True
-
-
-def rounded(numbers: Any, whole: bool) -> np.ndarray:
-    """Numbers as a column compares them, float64: as they are, or the nearest finite float32."""
-    numbers = np.asarray(numbers, np.float64)
-    if whole:
-        return numbers
-    return np.clip(numbers, -LARGEST, LARGEST).astype(np.float32).astype(np.float64)
-
-
-def _cuts(values: np.ndarray, counts: np.ndarray, most: int, whole: bool) -> tuple[float, ...]:
-    """At most `most` thresholds between neighbouring values: the fullest bin is halved again.
-
-    Quantiles, but a value that fills several of them (many zeros, say) leaves its cuts to the
-    rest. values, counts: (L,) distinct, ascending, and how often each occurs.
+    weight (rows,): a row of weight k counts as k rows, one of weight 0 not at all.
     """
-    rows = np.concatenate([[0], np.cumsum(counts)])  # rows[i]: how many lie below values[i]
-    bins = [(0, len(values))]
-    if len(values) <= most + 1:
-        bins = [(i, i + 1) for i in range(len(values))]
-    while len(bins) <= most:
-        fullest = max(bins, key=lambda b: rows[b[1]] - rows[b[0]] if b[1] - b[0] > 1 else 0)
-        low, high = fullest
-        if high - low == 1 or (rows[high] - rows[low]) * 2 * (most + 1) < rows[-1]:
-            break  # what is left to halve is too small to tell much
-        middle = (rows[low] + rows[high]) / 2
-        cut = low + 1 + int(np.searchsorted(rows[low + 1 : high - 1], middle))
-        if cut > low + 1 and middle - rows[cut - 1] <= rows[cut] - middle:
-            cut -= 1
-        bins[bins.index(fullest) : bins.index(fullest) + 1] = [(low, cut), (cut, high)]
-    return tuple(_between(float(values[i - 1]), float(values[i]), whole) for i, _ in bins[1:])
+    frame = as_frame(table)
+    if weight is not None and not weight.all():
+        rows = np.flatnonzero(weight)
+        frame, weight = frame.take(rows), weight[rows]
+    if isinstance(frame, Table) and frame.image_shape is not None:
+        return BitColumns.fit(frame, *pixel_range(frame))
+    found = None if isinstance(frame, Table) and frame.stands_in_file else bit_range(frame)
+    if found is not None:
+        return BitColumns.fit(frame, *found)
+    return TableEncoder.fit(frame, weight=weight)
 
 
-def _between(low: float, high: float, whole: bool) -> float:
-    """The shortest decimal in the middle half of (low, high): 54.5 rather than 54.49999."""
-    middle = low / 2 + high / 2
-    quarter = high / 4 - low / 4
-    for digits in range(1, 17):
-        short = float(f"{middle:.{digits}g}")
-        parts = low <= rounded(short, whole) < high
-        if middle - quarter <= short <= middle + quarter and low <= short and parts:
-            return short
-    return low
+def _encoder(drafts: list[Drafted]) -> TableEncoder:
+    codes = tuple(draft.code for draft in drafts if draft.code is not None)
+    account = tuple(draft.account for draft in drafts)
+    if not codes:
+        raise DataError(
+            f"none of the columns tells rows apart ({account[0].name}: {account[0].note}); "
+            "add columns that carry information"
+        )
+    return TableEncoder(codes, tuple(note.name for note in account), account)

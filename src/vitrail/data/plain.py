@@ -48,9 +48,9 @@ class PlainReader:
             raise self._wrong(key, "true or false")
         return value
 
-    def optional_flag(self, key: str) -> bool:
-        """False where an older file does not have the field."""
-        return key in self._left and self.flag(key)
+    def has(self, key: str) -> bool:
+        """Whether the field is there; older files lack some."""
+        return key in self._left
 
     def number(self, key: str) -> float:
         return self._number(key, self._take(key))

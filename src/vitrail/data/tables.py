@@ -35,6 +35,12 @@ class Table:
     start: int = 0  # the first row's place in its file, counted from 0, when read in batches
     rows: np.ndarray | None = None  # the place of every row in its file, where some were taken out
     place_of: Callable[[int], str] = place_in_table  # how a sentence names a row of the file
+    has_names = True
+
+    @property
+    def stands_in_file(self) -> bool:
+        """Whether the rows come from a file, not from another program's memory."""
+        return self.place_of is not place_in_table
 
     @property
     def columns(self) -> list[str]:
@@ -60,7 +66,8 @@ class Table:
         parts = [_levels(chunk, name) for chunk in column.chunks]
         levels, codes = parts[0][0], np.concatenate([codes for _, codes in parts])
         used = np.bincount(codes, minlength=len(levels)) > 0  # part of a table has only some
-        return parse_levels(levels[used], (np.cumsum(used) - 1)[codes], name)
+        cells = parse_levels(levels[used], (np.cumsum(used) - 1)[codes], name)
+        return replace(cells, are_words=not pa.types.is_string(column.type.value_type))
 
     def labels(self, name: str) -> np.ndarray:
         """A column, (rows,), if a classifier can learn to tell its values."""
@@ -76,6 +83,10 @@ class Table:
         """The table less some columns."""
         for name in names:
             self._require(name)
+        if set(self.columns) == set(names):
+            raise DataError(
+                f"the table has no columns beside {listed(names)}; add some to learn from"
+            )
         return replace(self, arrow=self.arrow.drop_columns(list(names)))
 
     def take(self, rows: Any) -> Table:

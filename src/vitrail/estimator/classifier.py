@@ -18,6 +18,7 @@ from torch import nn
 from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding
 from vitrail.data.errors import DataError
+from vitrail.data.frames import from_arrow, is_arrow
 from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
 from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, fitted_encoder
@@ -26,7 +27,7 @@ from vitrail.fitting.learn import Learned, Wanted, learn
 from vitrail.fitting.plan import Plan
 from vitrail.fitting.posterior import Predictor
 from vitrail.fitting.problem import AUTO
-from vitrail.fitting.recipe import by_chains, usual_thresholds
+from vitrail.fitting.recipe import by_chains
 from vitrail.model import Model
 from vitrail.model.voting import Scheme
 from vitrail.solvers import Solver, Stage, Status
@@ -167,6 +168,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
+        tags.input_tags.sparse = True
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -225,6 +227,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X as the encoders take it, with what scikit-learn wants checked and remembered."""
+        X = from_arrow(X) if is_arrow(X) else X
         if isinstance(X, Table):
             if reset:
                 self.feature_names_in_ = np.array(X.columns, object)
@@ -235,8 +238,12 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             if reset and len(X) < 1:
                 raise DataError("found 0 sample(s); a minimum of 1 is required")
             return X
-        anything: Any = {"dtype": None, "ensure_all_finite": "allow-nan"}
-        array = check_array(X, estimator=self, **anything)
+        anything: Any = {
+            "dtype": None,
+            "ensure_all_finite": "allow-nan",
+            "accept_sparse": "csc",
+        }
+        array: Any = check_array(X, estimator=self, **anything)
         if array.dtype.kind == "O":
             check_cells(array)
         validate_data(self, array, reset=reset, skip_check_array=True)
@@ -280,7 +287,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             )
         coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
         chained = self._chained()
-        encoder, range_ = fitted_encoder(table, weight, usual_thresholds if chained else None)
+        encoder, range_ = fitted_encoder(table, weight)
         signs = range_ == SIGNS and not chained
         coding = unless_auto(self.inputs, "bipolar" if signs else "binary")
         usual = 0 if self.module is not None else auto_bias(coding)

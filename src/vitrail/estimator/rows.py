@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,44 +13,18 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from vitrail.data.bits import PIXEL_RANGE, BitColumns, bit_range
-from vitrail.data.cells import CELL_TYPES, column_names, is_missing
-from vitrail.data.encoders import TableEncoder
+from vitrail.data.bits import BitColumns
+from vitrail.data.cells import CELL_TYPES, is_missing
+from vitrail.data.encoders import TableEncoder, fit_encoder
 from vitrail.data.labels import require_labels
-from vitrail.data.tables import Table
-
-ThresholdsOf = Callable[[int, TableEncoder], int]
 
 
 def fitted_encoder(
-    table: Any, weight: np.ndarray, thresholds_of: ThresholdsOf | None = None
+    table: Any, weight: np.ndarray
 ) -> tuple[TableEncoder | BitColumns, tuple[float, float] | None]:
-    """Bits as they are; a table by what the rows that count hold. With the range of bits.
-
-    thresholds_of: how many thresholds a column of numbers gets, by the rows and an encoder with
-    the usual number.
-    """
-    if isinstance(table, Table):
-        if table.image_shape is not None:
-            return BitColumns(tuple(table.columns), *PIXEL_RANGE), PIXEL_RANGE
-        rows = np.flatnonzero(weight)
-        return _fitted_table(table.take(rows), weight[rows], thresholds_of), None
-    frame = hasattr(table, "columns")
-    values = table.to_numpy() if frame else table
-    names = tuple(column_names(table))
-    found = bit_range(values)
-    if found is not None:
-        return BitColumns(names, *found), found
-    return _fitted_table(table[weight > 0], weight[weight > 0], thresholds_of), None
-
-
-def _fitted_table(
-    table: Any, weight: np.ndarray, thresholds_of: ThresholdsOf | None
-) -> TableEncoder:
-    usual = TableEncoder.fit(table, weight=weight)
-    if thresholds_of is None:
-        return usual
-    return TableEncoder.fit(table, thresholds=thresholds_of(len(weight), usual), weight=weight)
+    """The encoder that suits the rows that count, and the range of bits where columns are bits."""
+    encoder = fit_encoder(table, weight)
+    return encoder, (encoder.low, encoder.high) if isinstance(encoder, BitColumns) else None
 
 
 def checked_weights(y: np.ndarray, sample_weight: Any) -> np.ndarray:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import ColumnCode, TableEncoder, rounded
+from vitrail.data.cuts import rounded
+from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Pool, Windows, planned
 from vitrail.model import Model
@@ -108,7 +109,7 @@ def _columns(encoder: TableEncoder | BitColumns) -> list[dict[str, Any]]:
         {
             "name": code.name,
             "numeric": code.numeric,
-            "single": code.numeric and not code.whole,
+            "single": code.numeric and code.held_as == "float32",
             "typical": code.typical if code.numeric and not code.missing else None,
             "words": list(code.categories),
         }
@@ -125,7 +126,7 @@ def _bits(encoder: TableEncoder | BitColumns) -> list[list[Any]]:
 
 
 def _tests(code: ColumnCode) -> list[list[Any]]:
-    name, cuts = code.name, rounded(code.thresholds, code.whole).tolist()
+    name, cuts = code.name, rounded(code.thresholds, code.held_as).tolist()
     tests: list[list[Any]] = [[name, "word", word] for word in code.categories]
     if code.other:
         tests.append([name, "other"])

@@ -17,7 +17,8 @@ import numpy as np
 
 from vitrail.data.bits import BitColumns
 from vitrail.data.cells import MISSING_WORDS
-from vitrail.data.encoders import ColumnCode, rounded
+from vitrail.data.cuts import rounded
+from vitrail.data.encoders import ColumnCode
 from vitrail.export.arrays import layer_weights, lows, places
 from vitrail.export.errors import ExportError
 from vitrail.export.plan import Layer, Plan, planned
@@ -136,7 +137,7 @@ def _encoder(g: _Graph, model: Model) -> str:
     for code in encoder.columns:
         word = number = None
         if code.numeric:
-            kind = TensorProto.DOUBLE if code.whole else TensorProto.FLOAT
+            kind = TensorProto.FLOAT if code.held_as == "float32" else TensorProto.DOUBLE
             number = g.input(code.name, kind, 1)
         if not code.numeric or code.categories or code.other:
             name = f"{code.name} word" if code.numeric else code.name
@@ -174,10 +175,10 @@ def _column(g: _Graph, code: ColumnCode, number: str | None, word: str | None) -
 
 
 def _bins(g: _Graph, code: ColumnCode, number: str, missing: str) -> list[str]:
-    kind = np.float64 if code.whole else np.float32
-    cuts = rounded(code.thresholds, code.whole).astype(kind)
+    kind = np.float32 if code.held_as == "float32" else np.float64
+    cuts = rounded(code.thresholds, code.held_as).astype(kind)
     if not code.missing:
-        typical = rounded(code.typical, code.whole).astype(kind)
+        typical = rounded(code.typical, code.held_as).astype(kind)
         number = g("Where", missing, g.constant(typical), number)
     above = g("Greater", number, g.constant(cuts[None]))  # NaN is above nothing
     parts = []

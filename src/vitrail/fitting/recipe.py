@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,9 +33,6 @@ from vitrail.solvers.chains import Chains, Sample, random_starts
 from vitrail.solvers.history import History
 from vitrail.solvers.sampling import WARM
 
-THRESHOLDS = 256  # bits that the numeric columns share: few columns are cut finely
-FEWEST_CUTS, MOST_CUTS = 4, 32  # of a column
-SMALL, SMALL_CUTS = 1000, 16  # rows below which finer cuts than these fit noise
 WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie
 WIDE_FROM = 4000  # rows from which the widest pays
 WORK = 6e9  # words looked at, about a minute on two cores; wider nets than that allows are cut
@@ -64,13 +60,6 @@ def by_chains(
     named = any(not isinstance(value, str) or value != AUTO for value in others)
     hard = not isinstance(beta, str) and not 0 < beta < math.inf
     return not named and not hard and (isinstance(hidden, str) or len(tuple(hidden)) == 1)
-
-
-def usual_thresholds(rows: int, encoder: TableEncoder) -> int:
-    """How many thresholds a column of numbers gets, by how many such columns there are."""
-    columns = sum(len(code.thresholds) > 1 for code in encoder.columns)
-    most = MOST_CUTS if rows >= SMALL else SMALL_CUTS
-    return int(np.clip(THRESHOLDS // max(1, columns), FEWEST_CUTS, most))
 
 
 def neighbours(encoder: TableEncoder | BitColumns, num_inputs: int) -> Tensor:

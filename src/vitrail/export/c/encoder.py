@@ -61,6 +61,12 @@ class Column:
 
 def columns_of(encoder: TableEncoder) -> list[Column]:
     """The columns with names for C, in the order of their bits."""
+    for code in encoder.columns:
+        if code.numeric and code.held_as == "float64":
+            raise ExportError(
+                f"column {code.name!r} tells numbers apart that are one as float32, which C holds "
+                "them as; subtract what they have in common, or leave digits out, and train again"
+            )
     fields = identifiers([code.name.lower() for code in encoder.columns])  # AVR has SP and others
     words = identifiers([f"{field}_word" for field in fields], fields)
     return [Column(*three) for three in zip(encoder.columns, fields, words, strict=True)]

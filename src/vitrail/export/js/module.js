@@ -61,7 +61,9 @@ function tableBits(column, cell) {
   if (column.other) bits.push(Number(isWord && found < 0));
   if (column.numeric) {
     if (missing && !column.missing) value = column.typical;
-    if (!column.whole) value = Math.fround(Math.min(LARGEST, Math.max(-LARGEST, value)));
+    if (column.held_as === "float32") {
+      value = Math.fround(Math.min(LARGEST, Math.max(-LARGEST, value)));
+    }
     const known = !Number.isNaN(value);
     const above = column.thresholds.map((threshold) => Number(known && value > threshold));
     const bin = above.reduce((sum, bit) => sum + bit, 0);

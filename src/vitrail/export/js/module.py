@@ -14,7 +14,8 @@ import numpy as np
 
 from vitrail.data.bits import BitColumns
 from vitrail.data.cells import MISSING_WORDS
-from vitrail.data.encoders import TableEncoder, rounded
+from vitrail.data.cuts import rounded
+from vitrail.data.encoders import TableEncoder
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Pool, planned
 from vitrail.export.rule import rule_of
@@ -74,7 +75,7 @@ def _encoder(encoder: TableEncoder | BitColumns) -> dict[str, Any]:
     columns = []
     for code in encoder.columns:
         described = {**code.to_dict(), "bins": len(code.values)}
-        described["thresholds"] = rounded(code.thresholds, code.whole).tolist()
+        described["thresholds"] = rounded(code.thresholds, code.held_as).tolist()
         del described["values"]
         columns.append(described)
     return {"table": True, "columns": columns}

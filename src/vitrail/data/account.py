@@ -1,0 +1,62 @@
+"""What became of each column of a table: kept as what, in how many bits, or dropped and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from vitrail.data.errors import counted
+from vitrail.data.plain import PlainReader
+
+Kept = Literal["numbers", "words", "bits", "dropped"]
+
+
+@dataclass(frozen=True)
+class ColumnAccount:
+    """One column's lot.
+
+    kept_as  numbers, words or bits; or dropped
+    bits     how many it became
+    missing  how many training rows had no value
+    note     why it was dropped, or what was out of the ordinary; "" for nothing
+    """
+
+    name: str
+    kept_as: Kept
+    bits: int
+    missing: int
+    note: str = ""
+
+    def __str__(self) -> str:
+        """`age: numbers, 7 bits, 3 missing; decimal commas`."""
+        parts = [self.kept_as]
+        parts += [counted(self.bits, "bit")] * bool(self.bits)
+        parts += [f"{self.missing:,} missing"] * bool(self.missing)
+        return f"{self.name}: {', '.join(parts)}" + f"; {self.note}" * bool(self.note)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain text and numbers."""
+        return {
+            "name": self.name,
+            "kept_as": self.kept_as,
+            "bits": self.bits,
+            "missing": self.missing,
+            "note": self.note,
+        }
+
+    @staticmethod
+    def from_dict(state: object) -> ColumnAccount:
+        """The reverse of `to_dict`; anything else is refused."""
+        read = PlainReader(state, "account of a column")
+        kept_as = read.text("kept_as")
+        known: dict[str, Kept] = {choice: choice for choice in get_args(Kept)}
+        read.require(kept_as in known, f"knows nothing of {kept_as!r}")
+        account = ColumnAccount(
+            read.text("name"),
+            known[kept_as],
+            read.whole("bits", 0, 2**31),
+            read.whole("missing", 0, 2**53),
+            read.text("note"),
+        )
+        read.done()
+        return account

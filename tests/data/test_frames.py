@@ -1,0 +1,205 @@
+"""Tables of all makers become the same bits."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from sklearn.preprocessing import OneHotEncoder
+
+from vitrail import BinaryNetClassifier
+from vitrail.data.bits import BITS, SIGNS, BitColumns, bit_range, pixel_range
+from vitrail.data.encoders import TableEncoder, fit_encoder
+from vitrail.data.errors import DataError
+from vitrail.data.frames import as_frame
+from vitrail.data.tables import Table, read_table
+
+COLUMNS: dict[str, Any] = {
+    "n": [1, 2, 3, 40, 5, 60] * 5,
+    "f": [0.5, None, 1.5, 2.5, 8.5, 9.5] * 5,
+    "w": ["a", "b", None, "a", "b", "c"] * 5,
+    "b": [True, False, True, True, False, False] * 5,
+}
+TEXTS = {name: ["" if x is None else str(x) for x in column] for name, column in COLUMNS.items()}
+FRAMES = {
+    "mapping": lambda: COLUMNS,
+    "pandas": lambda: pd.DataFrame(COLUMNS),
+    "pandas nullable": lambda: pd.DataFrame(COLUMNS).convert_dtypes(),
+    "pandas categorical": lambda: pd.DataFrame(COLUMNS).astype({"w": "category"}),
+    "pandas arrow": lambda: pd.DataFrame(COLUMNS).convert_dtypes(dtype_backend="pyarrow"),
+    "polars": lambda: pl.DataFrame(COLUMNS),
+    "polars categorical": lambda: pl.DataFrame(COLUMNS).with_columns(
+        pl.col("w").cast(pl.Categorical)
+    ),
+    "polars decimal": lambda: pl.DataFrame(COLUMNS).with_columns(
+        pl.col("f").cast(pl.Decimal(5, 2))
+    ),
+    "arrow": lambda: pa.table(COLUMNS),
+    "arrow batch": lambda: pa.table(COLUMNS).to_batches()[0],
+    "text": lambda: Table(pa.table(TEXTS)),
+}
+MAKERS = pytest.mark.parametrize("maker", FRAMES.values(), ids=FRAMES)
+
+
+@MAKERS
+def test_frames_of_all_makers_give_the_same_bits(maker: Any):
+    expected = TableEncoder.fit(COLUMNS)
+    encoder = fit_encoder(maker())
+    assert isinstance(encoder, TableEncoder)
+    assert encoder.bit_names == expected.bit_names
+    assert (encoder.transform(maker()) == expected.transform(COLUMNS)).all()
+    assert (expected.transform(maker()) == expected.transform(COLUMNS)).all()
+
+
+@MAKERS
+def test_rows_can_be_taken_from_frames_of_all_makers(maker: Any):
+    frame = as_frame(maker()).take(np.array([5, 0, 3]))
+    assert len(frame) == 3
+    encoder = TableEncoder.fit(COLUMNS)
+    assert (encoder.transform(frame) == encoder.transform(COLUMNS)[[5, 0, 3]]).all()
+
+
+@pytest.mark.parametrize("maker", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_classifier_takes_them(maker: Any):
+    labels = [["no", "yes"][n > 2] for n in COLUMNS["n"]]
+    net = BinaryNetClassifier(random_state=0, hidden=(), epochs=1)
+    given = pl.Series(labels) if maker is pl.DataFrame else labels
+    net.fit(maker(COLUMNS), given)
+    assert list(net.feature_names_in_) == list(COLUMNS)
+    assert (net.predict(maker(COLUMNS)) == net.predict(pd.DataFrame(COLUMNS))).all()
+
+
+def test_categories_that_are_numbers_are_words():
+    ratings = [1, 2, 30, 2, 1, 30]
+    for column in (
+        pd.DataFrame({"r": pd.Categorical(ratings)}),
+        pa.table({"r": pa.array(ratings).dictionary_encode()}),
+    ):
+        encoder = TableEncoder.fit(column)
+        assert encoder.bit_names == ("r=1", "r=2", "r=30")
+        assert encoder.transform({"r": [30.0, 1.0]}).tolist() == [[0, 0, 1], [1, 0, 0]]
+        assert encoder.transform({"r": ["30", "1"]}).tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array, sp.coo_array])
+def test_sparse_matrices_are_read_as_what_they_stand_for(form: Any):
+    words = np.array([["a", "x"], ["b", "y"], ["a", "z"], ["c", "x"]] * 5)
+    encoded: Any = OneHotEncoder().fit_transform(words)
+    code = fit_encoder(form(encoded))
+    assert isinstance(code, BitColumns)
+    assert (code.transform(form(encoded)) == encoded.toarray()).all()
+    numbers = sp.random(40, 6, density=0.3, rng=np.random.default_rng(0))
+    dense = TableEncoder.fit(numbers.toarray())
+    assert fit_encoder(form(numbers)) == dense
+    assert (dense.transform(form(numbers)) == dense.transform(numbers.toarray())).all()
+
+
+def test_a_classifier_takes_sparse_matrices():
+    rows = (np.random.default_rng(0).random((60, 8)) < 0.3).astype(float)
+    labels = rows[:, 0] + rows[:, 1] > 0
+    net = BinaryNetClassifier(random_state=0, hidden=(), epochs=1).fit(sp.csr_matrix(rows), labels)
+    same = BinaryNetClassifier(random_state=0, hidden=(), epochs=1).fit(rows, labels)
+    assert (net.weights_ == same.weights_).all()
+    assert (net.predict(sp.csr_matrix(rows)) == same.predict(rows)).all()
+
+
+@pytest.mark.parametrize(
+    ("column", "complaint"),
+    [
+        (pd.date_range("2020", periods=3), "type datetime64.* such as year, month, weekday"),
+        (pd.period_range("2020", periods=3), "type Period.* such as year, month, weekday"),
+        (pl.Series(pd.date_range("2020", periods=3).tolist()), "type datetime64.* such as year"),
+        (pl.Series([[1], [2], [3]]), "'x' holds values of type"),
+        (pa.array([b"a", b"b", b"c"]), "'x' holds values of type bytes"),
+    ],
+    ids=str,
+)
+def test_columns_that_are_neither_numbers_nor_text_are_refused_with_advice(
+    column: Any, complaint: str
+):
+    maker: Any = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
+    frame = pa.table({"x": column}) if isinstance(column, pa.Array) else maker({"x": column})
+    with pytest.raises(DataError, match=complaint):
+        TableEncoder.fit(frame)
+
+
+def test_padded_names_are_found():
+    encoder = TableEncoder.fit({" kind ": ["a", "b"], "n": [0, 1]})
+    assert (
+        encoder.transform({"kind": ["b"], "n ": [1]})
+        == encoder.transform({" kind ": ["b"], "n": [1]})
+    ).all()
+
+
+# Bits and pixels.
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([[0, 1], [1, 1]], BITS),
+        ([[-1, 1], [1, 1]], SIGNS),
+        ([[True, False], [True, True]], BITS),
+        ([[0.0, 1.0], [1.0, 1.0]], BITS),
+        ([[0, 1], [1, 2]], None),
+        ([[0, -1], [1, 1]], None),
+        ([[0.0, np.nan], [1.0, 1.0]], None),
+        ([["0", "1"], ["1", "1"]], None),
+    ],
+    ids=str,
+)
+def test_bits_are_known_in_every_frame(values: list, expected: Any):
+    array = np.array(values)
+    named = {f"x{i}": array[:, i] for i in range(2)}
+    for table in (array, named, pd.DataFrame(named), as_frame(pl.DataFrame(named))):
+        assert bit_range(table) == expected
+
+
+@pytest.mark.parametrize(
+    ("pixels", "expected"),
+    [
+        (np.array([0.0, 0.25, 1.0]), (0, 1)),
+        (np.array([-1.0, 0.25, 1.0]), (-1, 1)),
+        (np.array([0, 1, 1], np.uint8), (0, 1)),
+        (np.array([0, 3, 16]), (0, 16)),
+        (np.array([0, 3, 200], np.uint8), (0, 255)),
+        (np.array([0.0, 3.5, 254.5]), (0, 255)),
+        (np.array([0, 300, 65535], np.uint16), (0, 65535)),
+        (np.zeros(3), (0, 1)),
+    ],
+    ids=str,
+)
+def test_the_range_of_pixels_is_told_by_the_pixels(tmp_path: Any, pixels: Any, expected: tuple):
+    images = np.stack([pixels, pixels[::-1]]).reshape(2, 1, 3)
+    np.savez(tmp_path / "images.npz", X=images)
+    encoder = fit_encoder(read_table(tmp_path / "images.npz"))
+    assert isinstance(encoder, BitColumns)
+    assert (encoder.low, encoder.high) == expected
+    middle = sum(expected) / 2
+    assert (encoder.transform(images.reshape(2, 3)) == (images.reshape(2, 3) > middle)).all()
+
+
+@pytest.mark.parametrize("pixels", [[-2.5, 0.0, 2.5], [0.0, 1.5, 3.5], [0, 1, 70_000]], ids=str)
+def test_pixels_of_no_known_range_are_refused(pixels: list):
+    with pytest.raises(DataError, match=r"expected pixels of 0…1, −1…1, .* rescale the images"):
+        pixel_range(np.array([pixels]))
+
+
+def test_constant_bits_are_named_and_kept():
+    encoder = fit_encoder(np.array([[0, 1, 1], [1, 1, 0]]))
+    assert isinstance(encoder, BitColumns)
+    assert [str(note) for note in encoder.account] == [
+        "x0 to x2: bits, 3 bits; the same in every row: 'x1'"
+    ]
+    assert BitColumns.from_dict(encoder.to_dict()) == encoder
+    with pytest.raises(DataError, match="'x1', row 2: expected a number from 0 to 1 as in tr"):
+        encoder.transform([[0, 1, 1], [0, 3, 1]])
+
+
+def test_rows_without_weight_do_not_count():
+    rows = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [9.0, 9.0]])
+    weight = np.array([1.0, 2.0, 1.0, 0.0])
+    assert fit_encoder(rows, weight) == TableEncoder.fit(rows[:3], weight=weight[:3])
