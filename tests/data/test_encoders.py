@@ -148,9 +148,7 @@ def test_a_stray_word_among_numbers_counts_as_missing_and_is_told():
         {"x missing", "y=0"},
         {"x>74.5", "y=1"},
     ]
-    assert str(encoder.account[0]) == (
-        "x: numbers, 2 bits; 1 cell with words count as missing: 'five'"
-    )
+    assert str(encoder.account[0]) == ("x: numbers, 2 bits; words read as missing in 1 row: 'five'")
     few = TableEncoder.fit({"x": [*[1, 2, 3] * 99, "five"]})
     assert few.bit_names == ("x=1", "x=2", "x=3", "x>1.5", "x>2.5", "x missing")
 

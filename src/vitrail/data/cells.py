@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.data.errors import DataError, printable
+from vitrail.data.errors import DataError
 from vitrail.data.spelling import Spelling, plain_number, respelled
 
 # Spellings of "no value", compared without case and without surrounding blanks.
@@ -94,7 +94,8 @@ def as_word(value: object) -> str:
     """The text by which a category is known: stripped, whole numbers without a point."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return printable(str(value).strip())
+    word = str(value).strip()
+    return word if word.isascii() else word.encode("utf-8", "replace").decode()
 
 
 def as_column(values: Any, demand: str) -> np.ndarray:
