@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,9 +149,7 @@ def test_a_stray_word_among_numbers_counts_as_missing_and_is_told():
         {"x missing", "y=0"},
         {"x>74.5", "y=1"},
     ]
-    assert str(encoder.account[0]) == (
-        "x: numbers, 2 bits; 1 cell with words count as missing: 'five'"
-    )
+    assert str(encoder.account[0]) == ("x: numbers, 2 bits; words read as missing in 1 row: 'five'")
     few = TableEncoder.fit({"x": [*[1, 2, 3] * 99, "five"]})
     assert few.bit_names == ("x=1", "x=2", "x=3", "x>1.5", "x>2.5", "x missing")
 
@@ -263,8 +262,11 @@ def test_an_array_is_matched_by_place_past_dropped_columns():
         ({"d": pd.Series(pd.date_range("2020", periods=9))}, "such as year, month, weekday"),
         (pd.DataFrame([[0, 1], [1, 0]], columns=["a", "a"]), "'a' occurs more than once"),
         (np.zeros(3), "2-D array"),
-        ({"a": [[1], [2, 3]]}, "'a' must hold one value a row"),
-        ({"a": [[1], [2]]}, "'a' must hold one value a row"),
+        (pl.Series([1, 2]), "the Series cannot be read as a table"),
+        ({"a": 5}, "'a' must hold a value a row"),
+        ({"\ud800": [1, 2]}, "cannot be written as UTF-8; rename it"),
+        ({"a": [[1], [2, 3]]}, "'a' must hold a value a row"),
+        ({"a": [[1], [2]]}, "'a' must hold a value a row"),
         ({"a": np.array([[1], {2}], object)}, "'a' holds values of type list"),
         ({"a": np.array([1, (2,)], object)}, "'a' holds values of type tuple"),
         ({"a": np.array(["2020-01-01", "2021-01-01"], "M8[D]")}, "datetime64"),

@@ -50,6 +50,7 @@ def written(folder: Path, content: bytes, name: str = "data.csv") -> Path:
         (b"\na,b\n1,2", [("1", "2")]),
         (b"a;b\n1,5;2\n", [("1,5", "2")]),
         (b"a\tb\n1\t2\n", [("1", "2")]),
+        (b"a|b\n1|2\n", [("1", "2")]),
         (b"a,b\nNA,null\n", [("NA", "null")]),
         (b"a,b\n", []),
         ('a,b\né,"日本"\n'.encode(), [("é", "日本")]),
@@ -68,10 +69,17 @@ def test_names_of_columns_are_read_without_the_spaces_around_them(tmp_path: Path
     assert table["kind"].tolist() == [" x "]
 
 
+def test_columns_may_be_numbered(tmp_path: Path):
+    for first in (0, 1):
+        names = [str(first + i) for i in range(5)]
+        path = written(tmp_path, ",".join([*names, "label"]).encode() + b"\n1,2,3,4,5,x\n")
+        assert read_table(path).columns == [*names, "label"]
+
+
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.tsv"])
 def test_a_file_is_opened_and_read_once(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
     delimiter = "\t" if name.endswith("tsv") else ","
-    text = "".join(f"{i}{delimiter}{i % 7}\n" for i in range(-1, 3_000))
+    text = f"a{delimiter}b\n" + "".join(f"{i}{delimiter}{i}\n" for i in range(3_000))
     path = written(tmp_path, text.encode(), name)
     if name.endswith("gz"):
         path.write_bytes(gzip.compress(path.read_bytes()))
@@ -135,6 +143,7 @@ def test_standard_input_is_csv(monkeypatch: pytest.MonkeyPatch):
         (b'a,b\n1,"2\n3,4\n', "line 2: .*quote"),
         (b'a,"b\n1,2\n', "a quote in the header is never closed"),
         (b"a,b,a\n1,2,3\n", "column name 'a' occurs more than once"),
+        (b"5.1,3.5,setosa\n4.9,3.0,setosa\n", "found numbers such as '5.1'; add a line of names"),
         (b"a,b\n1,2\n\xe9,4\n", "line 3: not UTF-8"),
         (b"\xe9,b\n1,2\n", "not UTF-8 text in its first line"),
         (bytes(range(256)), "binary data"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.data.errors import DataError, printable
+from vitrail.data.errors import DataError
 from vitrail.data.spelling import Spelling, plain_number, respelled
 
 # Spellings of "no value", compared without case and without surrounding blanks.
@@ -94,7 +94,12 @@ def as_word(value: object) -> str:
     """The text by which a category is known: stripped, whole numbers without a point."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return printable(str(value).strip())
+    return _utf8(str(value).strip())
+
+
+def _utf8(text: str) -> str:
+    """The text with `?` for what UTF-8 cannot write."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def as_column(values: Any, demand: str) -> np.ndarray:
@@ -110,7 +115,7 @@ def as_column(values: Any, demand: str) -> np.ndarray:
 
 def read_cells(values: Any, name: str) -> Cells:
     """Parse the column `name`. Cost: rows, to find the distinct values, which are then parsed."""
-    values = as_column(values, f"column {name!r} must hold one value a row")
+    values = as_column(values, f"column {name!r} must hold a value a row")
     if values.dtype.kind in "biuf":
         levels, codes = np.unique(values, return_inverse=True)
         numbers = levels.astype(np.float64)
@@ -172,6 +177,8 @@ def checked_names(names: list[str], title: str = "") -> list[str]:
         )
     seen: set[str] = set()
     for name in names:
+        if _utf8(name) != name:
+            raise DataError(f"{of_file}column name {name!r} cannot be written as UTF-8; rename it")
         if name in seen:
             raise DataError(
                 f"{of_file}column name {name!r} occurs more than once; rename one of them"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -20,8 +21,10 @@ from vitrail.data.cells import checked_names
 from vitrail.data.errors import DataError
 from vitrail.data.files import Unpacked, is_stream
 from vitrail.data.lines import Lines, Row
+from vitrail.data.spelling import plain_number
 
 BLOCK_BYTES = 1 << 23  # a row must fit in a block; a dozen or so are in flight at once
+DELIMITERS = ",;\t|"  # looked for in this order
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BINARY = "is not a text table (it holds binary data); give CSV or TSV, or name it by its format"
 
@@ -29,8 +32,8 @@ BINARY = "is not a text table (it holds binary data); give CSV or TSV, or name i
 class DelimitedFile:
     """A CSV or TSV file, plain or gzipped, or standard input for `-`.
 
-    The delimiter may be left open: then it is a comma, or, where the header has none, a semicolon
-    or a tab.
+    The delimiter may be left open: then it is a comma, or, where the header has none, a semicolon,
+    a tab or a bar.
     """
 
     label = None
@@ -148,7 +151,7 @@ class DelimitedFile:
                 f"{self.title} is not UTF-8 text in its first line; save it as UTF-8"
             ) from None
         names: list[str] = []
-        for candidate in delimiter or ",;\t":
+        for candidate in delimiter or DELIMITERS:
             try:
                 rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=candidate))
             except csv.Error as error:
@@ -162,8 +165,19 @@ class DelimitedFile:
                 )
             names = [name.strip() for name in rows[0]]
             if len(names) > 1:
+                self._refuse_numbers(names)
                 return candidate, checked_names(names, self.title)
-        return delimiter or ",", names
+        return delimiter or DELIMITERS[0], names
+
+    def _refuse_numbers(self, names: list[str]) -> None:
+        """Raise a DataError where the first line is a row of data, not of names."""
+        numbers = [name for name in names if name and not math.isnan(plain_number(name))]
+        counts = [list(map(str, range(first, first + len(numbers)))) for first in (0, 1)]
+        if len(numbers) > len(names) / 2 and numbers not in counts:
+            raise DataError(
+                f"{self.title}: expected names of columns in the first line, found numbers such "
+                f"as {numbers[0]!r}; add a line of names"
+            )
 
     def _fault(self, noticed: str, ragged: list[Any]) -> DataError:
         """The first fault of the file with its line, or what was noticed of it."""

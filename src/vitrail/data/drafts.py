@@ -248,5 +248,5 @@ def _notes(spelling: Spelling, strays: tuple[str, ...], rows: int) -> tuple[str,
     if spelling.unit:
         notes.append(f"in {spelling.unit}")
     if strays:
-        notes.append(f"{counted(rows, 'cell')} with words count as missing: {listed(strays, 3)}")
+        notes.append(f"words read as missing in {counted(rows, 'row')}: {listed(strays, 3)}")
     return tuple(notes)

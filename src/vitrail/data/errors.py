@@ -33,5 +33,7 @@ def counted(count: int, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text as UTF-8 can write it: names of files may hold any bytes, shown as `?`."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    """The text on one line that a terminal can show: names of files may hold any bytes."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else "?" for sign in text)

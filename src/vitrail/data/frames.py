@@ -167,19 +167,26 @@ class ColumnFrame:
     def columns(self) -> list[str]:
         return list(self._keys)
 
+    @cached_property
+    def _height(self) -> int:
+        """The rows of the whole table, those of its first column."""
+        first = next(iter(self._keys), None)
+        if first is None:
+            return 0
+        column = self.table[self._keys[first]]
+        return len(column) if hasattr(column, "__len__") else len(self._whole(first))
+
+    def _whole(self, name: str) -> np.ndarray:
+        return as_column(self.table[self._keys[name]], f"column {name!r} must hold a value a row")
+
     def __len__(self) -> int:
-        if self.rows is not None:
-            return len(self.rows)
-        return len(self.table[next(iter(self._keys.values()))]) if self._keys else 0
+        return self._height if self.rows is None else len(self.rows)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        column = as_column(
-            self.table[self._keys[name]], f"column {name!r} must hold one value a row"
-        )
-        whole = ColumnFrame(self.table)
-        if len(column) != len(whole):
+        column = self._whole(name)
+        if len(column) != self._height:
             raise DataError(
-                f"column {name!r} has {len(column)} rows, those before it {len(whole)}; "
+                f"column {name!r} has {len(column)} rows, those before it {self._height}; "
                 "give one value a row"
             )
         return column if self.rows is None else column[self.rows]

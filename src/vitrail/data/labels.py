@@ -17,7 +17,7 @@ from vitrail.data.cells import (
     is_missing,
     place_in_table,
 )
-from vitrail.data.errors import DataError, listed, printable
+from vitrail.data.errors import DataError, listed
 from vitrail.data.plain import PlainReader
 
 Label = str | int | float | bool
@@ -61,7 +61,7 @@ class LabelCoder:
                 "give rows of another class too"
             )
         _refuse_amounts(classes)
-        strange = next((x for x in classes if isinstance(x, str) and printable(x) != x), None)
+        strange = next((x for x in classes if isinstance(x, str) and as_word(x) != x.strip()), None)
         if strange is not None:
             raise DataError(f"the label {strange!r} cannot be written as UTF-8; correct it")
         return LabelCoder(tuple(classes), kind)
