@@ -20,7 +20,7 @@ from vitrail.factors import network, perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.nn import paper_conv, paper_mlp
 from vitrail.random import Key
-from vitrail.solvers import belief_propagation, held, portfolio, run, run_stages, steady
+from vitrail.solvers import belief_propagation, portfolio, run, run_stages, steady
 from vitrail.solvers.sampling import posterior_samples
 from vitrail.updates import closed_form
 
@@ -116,7 +116,7 @@ def few_shot(draws: int) -> None:
             chosen = torch.cat(rows)
             begun = time.process_time()
             graph = join([_pair(inputs[chosen], labels[chosen], pair) for pair in pairs])
-            solver = steady(belief_propagation(closed_form("gaussian"), damping=held(0.5)))
+            solver = steady(belief_propagation(closed_form("gaussian"), damping=0.5))
             found = run(solver, graph.with_beta(2.0), seed=draw, max_steps=60)
             log_odds = torch.logit(found.marginals.clamp(1e-6, 1 - 1e-6))
             bits = posterior_samples(Key(draw), graph, log_odds, 100, beta=3.0)

@@ -13,7 +13,6 @@ from vitrail.solvers import (
     decimated,
     exponential,
     geometric,
-    held,
     linear,
     reinforced,
     scheduled,
@@ -184,7 +183,7 @@ WRAPPERS: Rows = {
         steady(
             belief_propagation(
                 closed_form("convolution", memory=MEMORY),
-                damping=held(0.0, on="probability"),
+                damping=constant(0.0, on="probability"),
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -203,7 +202,7 @@ WRAPPERS: Rows = {
                 steady(
                     belief_propagation(
                         flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
-                        damping=held(0.7, on="log_odds"),
+                        damping=constant(0.7, on="log_odds"),
                         batch=None,
                         prior_scale=0.1,
                     ),

@@ -1,11 +1,11 @@
 """Solvers: init/step pairs under one loop."""
 
 from vitrail.solvers.annealed import Annealed, annealed, geometric
-from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.base import Feedback, Info, MessagePassing, Solver
 from vitrail.solvers.bp import BeliefPropagation, BPState, belief_propagation
 from vitrail.solvers.checkpoint import CheckpointError
 from vitrail.solvers.copies import CopiesFound, run_copies
-from vitrail.solvers.damping import Damping, adaptive, constant, held, scheduled
+from vitrail.solvers.damping import Damping, adaptive, constant, scheduled
 from vitrail.solvers.decimation import Decimated, decimated
 from vitrail.solvers.history import History
 from vitrail.solvers.polish import Polish, polish
@@ -36,6 +36,7 @@ __all__ = [
     "Feedback",
     "History",
     "Info",
+    "MessagePassing",
     "Passing",
     "Polish",
     "Reinforced",
@@ -55,7 +56,6 @@ __all__ = [
     "decimated",
     "exponential",
     "geometric",
-    "held",
     "linear",
     "polish",
     "portfolio",

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
-from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.base import Feedback, Info, MessagePassing
 from vitrail.solvers.damping import Schedule
+from vitrail.solvers.wrapping import Wrapper
 
 
 @dataclass(frozen=True)
@@ -50,38 +49,28 @@ def geometric(first: float, last: float, steps: int) -> Geometric:
 
 
 @dataclass(frozen=True)
-class Annealed(Solver[Any]):
+class Annealed(Wrapper[Any]):
     """Step t sees every factor at beta = schedule(t); accuracy and best do not depend on beta."""
 
-    solver: Solver
     beta: Schedule
 
-    def init(self, key: Key, graph: FactorGraph) -> Any:
-        return self.solver.init(key, graph)
+    def wrapped(self, graph: FactorGraph, inner: Any) -> Any:
+        return inner
+
+    def inside(self, state: Any) -> Any:
+        return state
+
+    def put(self, state: Any, inner: Any) -> Any:
+        return inner
 
     def step(
         self, key: Key, graph: FactorGraph, state: Any, feedback: Feedback
     ) -> tuple[Any, Info]:
         return self.solver.step(key, graph.with_beta(self.beta(key.step)), state, feedback)
 
-    def log_odds(self, graph: FactorGraph, state: Any) -> Tensor:
-        return self.solver.log_odds(graph, state)
 
-    def candidates(self, key: Key, graph: FactorGraph, state: Any) -> Tensor:
-        return self.solver.candidates(key, graph, state)
-
-    def shifted(self, state: Any, by: Tensor) -> Any:
-        return self.solver.shifted(state, by)
-
-    def renewed(self, graph: FactorGraph, state: Any, fresh: Any, problems: Tensor) -> Any:
-        return self.solver.renewed(graph, state, fresh, problems)
-
-    def epoch_steps(self, graph: FactorGraph) -> Tensor:
-        return self.solver.epoch_steps(graph)
-
-
-def annealed(solver: Solver, beta: Schedule) -> Annealed:
-    """Let any solver see its factors at a beta that changes from step to step.
+def annealed(solver: MessagePassing[Any], beta: Schedule) -> Annealed:
+    """Let a message-passing solver see its factors at a beta that changes from step to step.
 
     Args:
         solver: What is annealed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -67,16 +67,38 @@ class Solver(ABC, Generic[StateT]):
         """Configurations worth a look, (C, V) bool; the first is the decoded one."""
         return threshold(key, self.log_odds(graph, state))[None]
 
-    def shifted(self, state: StateT, by: Tensor) -> StateT:
-        """The state with `by` (V,), log-odds on the lattice, added to every variable's prior."""
-        raise TypeError(
-            f"{type(self).__name__} has no prior to shift; use a message-passing solver"
-        )
-
-    def renewed(self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor) -> StateT:
-        """The state with the chosen problems, (P,) bool, taken from a `fresh` one."""
-        raise TypeError(f"{type(self).__name__} cannot start single problems anew; run it again")
-
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         """Steps in which every factor is updated once, (P,) int64."""
         return torch.ones(graph.num_problems, dtype=torch.int64, device=graph.device)
+
+
+class MessagePassing(Solver[StateT]):
+    """A solver with a prior and damping: what the wrappers work on, and are themselves.
+
+    `reinforced`, `annealed`, `decimated` and `steady` need no more than this, so each goes around
+    belief propagation, surveys, and any of the others.
+    """
+
+    @abstractmethod
+    def shifted(self, state: StateT, by: Tensor) -> StateT:
+        """The state with `by` (V,), log-odds on the lattice, added to every variable's prior."""
+
+    @abstractmethod
+    def renewed(self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor) -> StateT:
+        """The state with the chosen problems, (P,) bool, taken from a `fresh` one."""
+
+    @abstractmethod
+    def gamma(self, state: StateT) -> Tensor:
+        """Weight of new messages, (P,) float64: one minus the damping of the last step."""
+
+    @abstractmethod
+    def with_gamma(self, state: StateT, gamma: Tensor) -> StateT:
+        """The state with that weight; `with_held_damping` makes the next steps keep to it."""
+
+    @abstractmethod
+    def with_held_damping(self) -> MessagePassing[StateT]:
+        """The solver with its constant damping kept in the state, to be moved by `with_gamma`."""
+
+    def around(self, graph: FactorGraph, innermost: Any) -> StateT:
+        """The first state around one of the innermost solver, which may be this one."""
+        return innermost

@@ -10,8 +10,8 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.numerics import on_lattice
 from vitrail.random import Key, Stream, normal
-from vitrail.solvers.base import Feedback, Info, Solver
-from vitrail.solvers.damping import Damping, as_damping
+from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.damping import Damping, as_damping, held
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
@@ -34,7 +34,7 @@ class BPState:
 
 
 @dataclass(frozen=True)
-class BeliefPropagation(Solver[BPState]):
+class BeliefPropagation(MessagePassing[BPState]):
     """belief = prior + Σ messages; cavity = belief − own message; message = update(cavities).
 
     Equations 1 and 2 of the paper in log-odds. Damping acts on factor→variable messages only
@@ -135,6 +135,15 @@ class BeliefPropagation(Solver[BPState]):
             prior=torch.where(here, fresh.prior, state.prior),
             gamma=torch.where(problems, fresh.gamma, state.gamma),
         )
+
+    def gamma(self, state: BPState) -> Tensor:
+        return state.gamma
+
+    def with_gamma(self, state: BPState, gamma: Tensor) -> BPState:
+        return replace(state, gamma=gamma)
+
+    def with_held_damping(self) -> BeliefPropagation:
+        return replace(self, damping=held(self.damping))
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.batches.epoch_steps(graph)

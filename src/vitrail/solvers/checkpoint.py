@@ -39,7 +39,7 @@ def previous_path(path: Path) -> Path:
 
 def write(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
     """Write, flush to disk, rename; the file that stood there becomes the previous one."""
-    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    tensors = _apart({name: value.detach().cpu().contiguous() for name, value in tensors.items()})
     meta = {"format": FORMAT, "digest": _digest(tensors), **meta}
     temporary = path.with_name(path.name + ".writing")
     try:
@@ -154,6 +154,17 @@ def _feed(digest: Any, value: Any) -> None:
         digest.update(getattr(value, "__qualname__", type(value).__name__).encode())
     else:
         digest.update(repr(value).encode())
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, each with memory of its own, which the file format asks for."""
+    seen: set[int] = set()
+    apart = {}
+    for name, value in tensors.items():
+        place = value.untyped_storage().data_ptr()
+        apart[name] = value.clone() if place in seen else value
+        seen.add(place)
+    return apart
 
 
 def _digest(tensors: dict[str, Tensor]) -> str:

@@ -122,21 +122,16 @@ def constant(value: float, *, on: str = "probability") -> Damping:
     return Constant(_on(on), _checked(value))
 
 
-def held(first: float, *, on: str = "probability") -> Damping:
-    """Damping that starts at `first` and is moved by `steady`: up when beliefs oscillate.
-
-    Args:
-        first: Share of the old message that is kept at the first step.
-        on: What is mixed, "probability" as in the paper or "log_odds".
-
-    Returns:
-        The rule, for a solver's `damping`.
-
-    Examples:
-        >>> held(0.5).start()
-        0.5
-    """
-    return Held(_on(on), _checked(first))
+def held(damping: Damping) -> Damping:
+    """Constant damping as one that stands in the state, where it can be moved."""
+    if isinstance(damping, Constant):
+        return Held(damping.on_probability, damping.value)
+    if isinstance(damping, Held):
+        return damping
+    raise ValueError(
+        f"{type(damping).__name__.lower()} damping follows a rule of its own and cannot be moved; "
+        "give a number, which is then the first"
+    )
 
 
 def scheduled(schedule: Schedule, *, on: str = "probability") -> Damping:

@@ -17,7 +17,7 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.numerics import EXACT_LIMIT
 from vitrail.random import Key
-from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.base import Feedback, Info, MessagePassing
 from vitrail.solvers.wrapping import Wrapper
 
 FIXED = EXACT_LIMIT  # log-odds; a multiple of the lattice, so it can be taken back exactly
@@ -43,11 +43,7 @@ class Decimated(Wrapper[DecimatedState]):
     fraction: float
     rest: int
 
-    def init(self, key: Key, graph: FactorGraph) -> DecimatedState:
-        return self.around(graph, self.solver.init(key, graph))
-
-    def around(self, graph: FactorGraph, inner: Any) -> DecimatedState:
-        """Begin with a state of the solver inside."""
+    def wrapped(self, graph: FactorGraph, inner: Any) -> DecimatedState:
         fixed = torch.zeros(graph.num_variables, dtype=torch.int8, device=graph.device)
         rounds = torch.zeros(graph.num_problems, dtype=torch.int64, device=graph.device)
         return DecimatedState(inner, fixed, rounds)
@@ -56,12 +52,12 @@ class Decimated(Wrapper[DecimatedState]):
         self, key: Key, graph: FactorGraph, state: DecimatedState, feedback: Feedback
     ) -> tuple[DecimatedState, Info]:
         inner, info = self.solver.step(key, graph, state.inner, feedback)
-        failed = (info.contradiction & feedback.active)[graph.problem]
-        fixed = torch.where(failed, 0, state.fixed)
-        rounds = torch.where(info.contradiction, 0, state.rounds)
+        failed = info.contradiction & feedback.active
+        fixed = torch.where(failed[graph.problem], 0, state.fixed)
+        rounds = torch.where(failed, 0, state.rounds)
         if (key.step + 1) % self.rest == 0:
             free = self.solver.log_odds(graph, inner) - FIXED * state.fixed
-            outvoted = free * fixed < 0
+            outvoted = (free * fixed < 0) & feedback.active[graph.problem]
             fixed = torch.where(outvoted, 0, fixed)
             fixed = self._more(graph, fixed, free, outvoted, feedback.active)
             rounds = rounds + feedback.active.long()
@@ -75,6 +71,15 @@ class Decimated(Wrapper[DecimatedState]):
             records={**info.records, "fixed": share},
         )
         return DecimatedState(inner, fixed, rounds), info
+
+    def renewed(
+        self, graph: FactorGraph, state: DecimatedState, fresh: DecimatedState, problems: Tensor
+    ) -> DecimatedState:
+        return DecimatedState(
+            self.solver.renewed(graph, state.inner, fresh.inner, problems),
+            torch.where(problems[graph.problem], fresh.fixed, state.fixed),
+            torch.where(problems, fresh.rounds, state.rounds),
+        )
 
     def _more(
         self, graph: FactorGraph, fixed: Tensor, free: Tensor, barred: Tensor, active: Tensor
@@ -93,7 +98,7 @@ class Decimated(Wrapper[DecimatedState]):
         return torch.where(chosen, torch.sign(free).to(torch.int8), fixed)
 
 
-def decimated(solver: Solver, *, fraction: float = 0.05, rest: int = 5) -> Decimated:
+def decimated(solver: MessagePassing[Any], *, fraction: float = 0.05, rest: int = 5) -> Decimated:
     """Fix the surest variables of any message-passing solver, a few at a time.
 
     Args:

@@ -26,9 +26,8 @@ from vitrail.factors import Network
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.annealed import annealed, geometric
-from vitrail.solvers.base import Solver
+from vitrail.solvers.base import MessagePassing
 from vitrail.solvers.bp import belief_propagation
-from vitrail.solvers.damping import held
 from vitrail.solvers.decimation import decimated, decimation_steps
 from vitrail.solvers.flip_search import flip_searches
 from vitrail.solvers.polish import Polish, PolishState, polish
@@ -205,7 +204,7 @@ class Shape:
         """Whether beliefs should commit: all factors are hard, and can be met or nearly so."""
         return self.hard and not self.crowded
 
-    def softened(self, solver: Solver[Any], steps: int) -> Solver[Any]:
+    def softened(self, solver: MessagePassing[Any], steps: int) -> MessagePassing[Any]:
         """The solver, at a finite beta where hard factors are too many to be satisfied."""
         if not self.hard or self.crowding <= CAPACITY:
             return solver
@@ -237,7 +236,7 @@ def reinforced_stage(
         attempts = 1  # a slower one would not satisfy everything either
     elif not update.exact:
         attempts = min(attempts, 2)  # noise leaves a violation or two, which polish repairs
-    inner = steady(belief_propagation(update, damping=held(0.0 if update.exact else 0.7)))
+    inner = steady(belief_propagation(update, damping=0.0 if update.exact else 0.7))
     share = linear(rate)
     solver = reinforced(shape.softened(inner, share.steps), share, attempts=attempts)
     steps = sum(math.ceil(share.steps * solver.slower**k) for k in range(attempts))

@@ -21,8 +21,9 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.numerics import on_lattice
 from vitrail.random import Key
-from vitrail.solvers.base import Feedback, Info, Solver
-from vitrail.solvers.wrapping import Wrapper
+from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.decimation import Decimated
+from vitrail.solvers.wrapping import Wrapper, solvers_inside
 
 SETTLED = 1e-6  # messages that move less, as probabilities, have committed
 MOST = 1.0 - 2.0**-10  # beliefs grow as 1/(1 − share), which must stay finite
@@ -103,6 +104,7 @@ class ReinforcedState:
 
     inner: Any
     field: Tensor  # (V,) float64 log-odds
+    shift: Tensor  # (V,) float64 log-odds, what wrappers around have added to the prior
     age: Tensor  # (P,) int64, steps of this attempt
     attempt: Tensor  # (P,) int64, 0 for the first
 
@@ -121,10 +123,18 @@ class Reinforced(Wrapper[ReinforcedState]):
     slower: float
     patience: int
 
-    def init(self, key: Key, graph: FactorGraph) -> ReinforcedState:
-        inner = self.solver.init(key, graph)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(isinstance(solver, Decimated) for solver in solvers_inside(self.solver)):
+            raise ValueError(
+                "reinforcement would feed fixes back to themselves, so that none could be taken "
+                "back; put decimated around reinforced"
+            )
+
+    def wrapped(self, graph: FactorGraph, inner: Any) -> ReinforcedState:
         none = torch.zeros(graph.num_problems, dtype=torch.int64, device=graph.device)
-        return ReinforcedState(inner, torch.zeros_like(graph.log_prior), none, none)
+        field = torch.zeros_like(graph.log_prior)
+        return ReinforcedState(inner, field, field, none, none)
 
     def step(
         self, key: Key, graph: FactorGraph, state: ReinforcedState, feedback: Feedback
@@ -134,7 +144,9 @@ class Reinforced(Wrapper[ReinforcedState]):
         slowness = epoch * self.slower ** state.attempt.double()
         share = self.share(state.age / slowness)
         active = feedback.active
-        target = on_lattice(share[graph.problem] * self.solver.log_odds(graph, inner))
+        # what others have put on the prior may be taken back, so it is not fed back
+        belief = self.solver.log_odds(graph, inner) - state.shift
+        target = on_lattice(share[graph.problem] * belief)
         field = torch.where(active[graph.problem], target, state.field)
         inner = self.solver.shifted(inner, field - state.field)
 
@@ -145,6 +157,7 @@ class Reinforced(Wrapper[ReinforcedState]):
         attempt = state.attempt + again.long()
         if self.attempts > 1 and bool(again.any()):
             fresh = self.solver.init(_attempt_key(key, int(attempt.max())), graph)
+            fresh = self.solver.shifted(fresh, state.shift)
             inner = self.solver.renewed(graph, inner, fresh, again)
             field = torch.where(again[graph.problem], 0.0, field)
             age = torch.where(again, 0, age)
@@ -155,7 +168,22 @@ class Reinforced(Wrapper[ReinforcedState]):
             contradiction=info.contradiction & ~again,
             records={**info.records, "share": share, "attempt": attempt},
         )
-        return ReinforcedState(inner, field, age, attempt), info
+        return ReinforcedState(inner, field, state.shift, age, attempt), info
+
+    def shifted(self, state: ReinforcedState, by: Tensor) -> ReinforcedState:
+        return replace(super().shifted(state, by), shift=state.shift + by)
+
+    def renewed(
+        self, graph: FactorGraph, state: ReinforcedState, fresh: ReinforcedState, problems: Tensor
+    ) -> ReinforcedState:
+        here = problems[graph.problem]
+        return ReinforcedState(
+            self.solver.renewed(graph, state.inner, fresh.inner, problems),
+            torch.where(here, fresh.field, state.field),
+            torch.where(here, fresh.shift, state.shift),
+            torch.where(problems, fresh.age, state.age),
+            torch.where(problems, fresh.attempt, state.attempt),
+        )
 
     def max_steps(self, graph: FactorGraph) -> int:
         """Steps within which every attempt comes to its end."""
@@ -165,7 +193,7 @@ class Reinforced(Wrapper[ReinforcedState]):
 
 
 def reinforced(
-    solver: Solver,
+    solver: MessagePassing[Any],
     share: Share | None = None,
     *,
     attempts: int = 4,
@@ -178,7 +206,7 @@ def reinforced(
         solver: What is reinforced.
         share: Of the belief, by epoch; None is `linear(0.001)`, about 700 epochs on hard random
             problems.
-        attempts: Tries a problem has; surveys can be reinforced but not restarted, so they take 1.
+        attempts: Tries a problem has.
         slower: How many times as slow each attempt is as the one before.
         patience: Epochs after which an attempt has failed whose share has stopped growing.
 

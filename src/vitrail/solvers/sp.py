@@ -22,8 +22,8 @@ from vitrail.factors import Factors
 from vitrail.graph import FactorGraph, Scope
 from vitrail.numerics import chunks, on_lattice
 from vitrail.random import Key, Stream, normal
-from vitrail.solvers.base import Feedback, Info, Solver
-from vitrail.solvers.damping import Damping, as_damping
+from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.damping import Damping, as_damping, held
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys import Grid, Split, VariableUpdate
 from vitrail.surveys.cavity import Cavities
@@ -160,7 +160,7 @@ def checked_settings(
 
 
 @dataclass(frozen=True)
-class SurveyPropagation(Solver[SPState]):
+class SurveyPropagation(MessagePassing[SPState]):
     """What S3P and S4P share: everything but the variable→factor side."""
 
     settings: Settings
@@ -290,6 +290,37 @@ class SurveyPropagation(Solver[SPState]):
     def shifted(self, state: SPState, by: Tensor) -> SPState:
         return replace(state, prior=state.prior + by)
 
+    def renewed(
+        self, graph: FactorGraph, state: SPState, fresh: SPState, problems: Tensor
+    ) -> SPState:
+        """Fresh surveys are untouched or point masses, whose draws have no address to keep."""
+        here = problems[graph.problem]
+        factors = [problems[graph.factor_problem(block)] for block in graph.blocks]
+
+        def chosen(new: tuple[Tensor, ...], old: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            parts = zip(factors, new, old, strict=True)
+            return tuple(torch.where(_rows(mask, one), one, other) for mask, one, other in parts)
+
+        return replace(
+            state,
+            surveys=chosen(fresh.surveys, state.surveys),
+            updated=chosen(fresh.updated, state.updated),
+            draws=torch.where(here, fresh.draws, state.draws),
+            means=torch.where(here, fresh.means, state.means),
+            prior=torch.where(here, fresh.prior, state.prior),
+            gamma=torch.where(problems, fresh.gamma, state.gamma),
+        )
+
+    def gamma(self, state: SPState) -> Tensor:
+        return state.gamma
+
+    def with_gamma(self, state: SPState, gamma: Tensor) -> SPState:
+        return replace(state, gamma=gamma)
+
+    def with_held_damping(self) -> SurveyPropagation:
+        settings = self.settings
+        return replace(self, settings=replace(settings, damping=held(settings.damping)))
+
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.settings.batches.epoch_steps(graph)
 
@@ -397,6 +428,11 @@ def degrees(graph: FactorGraph) -> Tensor:
     """Factors of each variable, (V,) float64."""
     one = torch.ones(1, 1, device=graph.device)
     return graph.total([one.expand(b.num_factors, b.arity) for b in graph.blocks])
+
+
+def _rows(mask: Tensor, like: Tensor) -> Tensor:
+    """A mask (F,) that chooses rows of a tensor (F, …)."""
+    return mask.view(-1, *[1] * (like.ndim - 1))
 
 
 def _written(survey: Tensor, index: Tensor | None, parts: list[Tensor]) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
-from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.base import Feedback, Info, MessagePassing
 from vitrail.solvers.damping import damping_of, weight_of_new
 from vitrail.solvers.wrapping import Wrapper
 
@@ -40,8 +40,7 @@ class Steady(Wrapper[SteadyState]):
     cut: float
     grow: float
 
-    def init(self, key: Key, graph: FactorGraph) -> SteadyState:
-        inner = self.solver.init(key, graph)
+    def wrapped(self, graph: FactorGraph, inner: Any) -> SteadyState:
         belief = self.solver.log_odds(graph, inner)
         return SteadyState(inner, belief, torch.zeros_like(belief))
 
@@ -54,10 +53,10 @@ class Steady(Wrapper[SteadyState]):
         cosine = _cosine(graph, change, state.change)
         factor = torch.where(cosine < -0.5, self.cut, self.grow)
         factor = torch.where(feedback.active, factor, 1.0)
+        used = self.solver.gamma(inner)
         least, most = weight_of_new(self.high), weight_of_new(self.low)
-        gamma = (inner.gamma * factor).clamp(least, most)
-        inner = replace(inner, gamma=gamma)
-        info = replace(info, records={**info.records, "damping": damping_of(gamma)})
+        inner = self.solver.with_gamma(inner, (used * factor).clamp(least, most))
+        info = replace(info, records={**info.records, "damping": damping_of(used)})
         return SteadyState(inner, belief, change), info
 
     def shifted(self, state: SteadyState, by: Tensor) -> SteadyState:
@@ -76,12 +75,17 @@ class Steady(Wrapper[SteadyState]):
 
 
 def steady(
-    solver: Solver, *, low: float = 0.0, high: float = 0.99, cut: float = 0.5, grow: float = 1.02
+    solver: MessagePassing[Any],
+    *,
+    low: float = 0.0,
+    high: float = 0.99,
+    cut: float = 0.5,
+    grow: float = 1.02,
 ) -> Steady:
-    """Let damping follow the oscillation of a solver made with `damping=held(first)`.
+    """Let damping follow the oscillation of a solver.
 
     Args:
-        solver: What is steadied.
+        solver: What is steadied; its own damping, a number, is the first.
         low: The least damping there may be.
         high: The most.
         cut: Factor of 1 − damping, the weight of new messages, where beliefs turn back.
@@ -91,16 +95,17 @@ def steady(
         The solver, steadied.
 
     Examples:
-        >>> from vitrail.solvers import belief_propagation, held
+        >>> from vitrail.solvers import belief_propagation
         >>> from vitrail.updates import flip
-        >>> steady(belief_propagation(flip(5), damping=held(0.0))).high
+        >>> steady(belief_propagation(flip(5), damping=0.0)).high
         0.99
     """
     if not 0 <= low <= high < 1:
         raise ValueError(f"damping lies between 0 <= low <= high < 1, got {low} and {high}")
     if not 0 < cut < 1 <= grow:
         raise ValueError(f"cut must lie in (0, 1) and grow be at least 1, got {cut} and {grow}")
-    return Steady(solver, low, high, cut, grow)
+    made = Steady(solver, low, high, cut, grow)
+    return replace(made, solver=made.solver.with_held_damping())
 
 
 def _cosine(graph: FactorGraph, one: Tensor, other: Tensor) -> Tensor:

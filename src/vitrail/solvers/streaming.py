@@ -21,7 +21,7 @@ from vitrail.factors import Factors, Network
 from vitrail.graph import Dense, FactorGraph
 from vitrail.nn.moments import log_chance, moments
 from vitrail.random import Key, Stream, normal
-from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.base import Feedback, Info, MessagePassing
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
@@ -44,7 +44,7 @@ class StreamState:
 
 
 @dataclass(frozen=True)
-class Streaming(Solver[StreamState]):
+class Streaming(MessagePassing[StreamState]):
     """Batch after batch, at P(w = 1) = σ(prior + β·field),
 
         field ← (1 − forget·batch/M)·field + pace·Σ messages,     M the number of examples.
@@ -126,6 +126,15 @@ class Streaming(Solver[StreamState]):
             messages=torch.where(here, fresh.messages, state.messages),
             pace=torch.where(problems, fresh.pace, state.pace),
         )
+
+    def gamma(self, state: StreamState) -> Tensor:
+        return state.pace.double()
+
+    def with_gamma(self, state: StreamState, gamma: Tensor) -> StreamState:
+        return replace(state, pace=gamma.to(torch.float32))
+
+    def with_held_damping(self) -> Streaming:
+        raise ValueError("streaming sets its own pace, which cannot be held; leave steady out")
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return (self._schedule.epoch_steps(graph) + self.batches - 1) // self.batches
