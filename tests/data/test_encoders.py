@@ -495,7 +495,7 @@ def test_an_encoder_of_an_older_file_compares_as_it_did():
 
 @pytest.mark.parametrize(
     ("columns", "rows", "expected"),
-    [(1, 10, 7), (1, 10_000, 31), (5, 5_000, 25), (9, 210, 10), (40, 10**6, 7), (0, 100, 7)],
+    [(2, 500, 16), (2, 2000, 32), (20, 2000, 12), (100, 100, 4), (0, 100, 16)],
 )
 def test_few_columns_and_many_rows_afford_many_thresholds(columns: int, rows: int, expected: int):
     assert affordable_thresholds(columns, rows) == expected

@@ -4,18 +4,22 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 import torch
 from oracles import random_inputs, random_labels
+from torch import nn
 
-from vitrail.factors import perceptron
+from vitrail.factors import blackbox, network, perceptron
 from vitrail.graph import factor_graph
-from vitrail.solvers import CheckpointError, belief_propagation, checkpoint, run
+from vitrail.nn import BinaryLinear
+from vitrail.random import Key
+from vitrail.solvers import CheckpointError, belief_propagation, checkpoint, run, scheduled
 from vitrail.solvers.checkpoint import previous_path, read, write
-from vitrail.updates import flip
+from vitrail.updates import counting, flip
 
 SCRIPT = """
 import sys, time
@@ -174,3 +178,83 @@ def test_a_checkpoint_from_when_damping_meant_the_new_message_is_refused(tmp_pat
     with pytest.raises(CheckpointError, match="share of the old one: start the run anew"):
         run(make_solver(), make_graph(), seed=3, max_steps=60, checkpoint=path)
     assert path.read_bytes() == kept
+
+
+def threshold_graph(data):
+    """The same lambda over other data: nothing but the data tells two of them apart."""
+    wanted = torch.arange(4.0)[:, None]  # no sum is all four
+    return factor_graph(
+        blackbox(lambda states, which: (states * data).sum(-1) == 5 + wanted[which], 4, 9)
+    )
+
+
+class Level(nn.Module):
+    """A net of a user's own with a constant in it."""
+
+    def __init__(self, level):
+        super().__init__()
+        self.layer = BinaryLinear(9, 1)
+        self.register_buffer("level", torch.tensor(level))
+
+    def forward(self, x):
+        return self.layer(x) - self.level
+
+
+def module_graph(level):
+    inputs, labels = random_inputs(4, 12, 9), random_labels(4, 12)
+    return factor_graph(network(Level(level), inputs, labels))
+
+
+OTHERS = {
+    "data of a lambda": (threshold_graph, torch.arange(9.0), torch.arange(9.0).flip(0)),
+    "buffer of a module": (module_graph, 0.0, 3.0),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_another_problem_under_the_same_name_is_refused(tmp_path, case):
+    make, one, other = OTHERS[case]
+    solver, path = belief_propagation(counting(16)), tmp_path / "run.ckpt"
+    settings = {"max_steps": 4, "tolerance": 0.0, "checkpoint": path}
+    first = run(solver, make(one), **settings)
+    assert torch.equal(run(solver, make(one), **settings).best, first.best)
+    with pytest.raises(CheckpointError, match="belongs to another run"):
+        run(solver, make(other), **settings)
+
+
+def test_another_schedule_under_the_same_name_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+
+    def solver(last):
+        return belief_propagation(flip(4), damping=scheduled(lambda step: last if step else 0.5))
+
+    run(solver(0.25), make_graph(), max_steps=4, checkpoint=path)
+    with pytest.raises(CheckpointError, match="belongs to another run"):
+        run(solver(0.75), make_graph(), max_steps=8, checkpoint=path)
+
+
+def test_a_run_from_another_start_is_refused(tmp_path):
+    path, solver, graph = tmp_path / "run.ckpt", make_solver(), make_graph()
+    run(solver, graph, max_steps=4, checkpoint=path, state=solver.init(Key(1), graph))
+    with pytest.raises(CheckpointError, match="start"):
+        run(solver, graph, max_steps=8, checkpoint=path, state=solver.init(Key(2), graph))
+
+
+def test_a_function_that_cannot_be_told_from_others_takes_no_checkpoint(tmp_path):
+    lock = threading.Lock()
+
+    def score(states, which):
+        with lock:
+            return states.sum(-1) > 3
+
+    graph, path = factor_graph(blackbox(score, 4, 9)), tmp_path / "run.ckpt"
+    with pytest.raises(CheckpointError, match=r"lock.*or run without a checkpoint"):
+        run(belief_propagation(counting(16)), graph, max_steps=3, checkpoint=path)
+    assert not path.exists()
+
+
+def test_a_folder_is_not_taken_for_a_damaged_file(tmp_path):
+    with pytest.raises(CheckpointError, match=r"is a folder; name a file in it, such as .*run\.ck"):
+        run(make_solver(), make_graph(), max_steps=3, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="is not there; make it"):
+        run(make_solver(), make_graph(), max_steps=3, checkpoint=tmp_path / "nowhere" / "run.ckpt")

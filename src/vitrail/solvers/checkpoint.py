@@ -7,17 +7,17 @@ of (seed, step), tensors and the step number are all there is to save.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 import warnings
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor
+
+from vitrail.fingerprint import FingerprintError, fingerprint
 
 FORMAT = "vitrail-checkpoint-2"
 OLD_DAMPING = "vitrail-checkpoint-1"
@@ -65,6 +65,8 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             meta = json.loads((file.metadata() or {}).get("vitrail", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
+    except PermissionError as error:
+        raise CheckpointError(f"the checkpoint {path} may not be read; choose another") from error
     except (OSError, SafetensorError, ValueError) as error:
         raise DamagedError(f"the checkpoint {path} is damaged or cut short ({error})") from error
     if meta.get("format") == OLD_DAMPING:
@@ -84,6 +86,14 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def read_latest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """The last good checkpoint at `path`, the previous one if the last is damaged, else None."""
+    if path.is_dir():
+        raise CheckpointError(
+            f"the checkpoint {path} is a folder; name a file in it, such as {path / 'run.ckpt'}"
+        )
+    if not path.parent.is_dir():
+        raise CheckpointError(
+            f"the folder of the checkpoint {path} is not there; make it, or choose another place"
+        )
     candidates = [place for place in (path, previous_path(path)) if place.exists()]
     for place in candidates:
         try:
@@ -114,7 +124,7 @@ def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> 
         if stored is None or stored.shape != like.shape or stored.dtype != like.dtype:
             raise CheckpointError(
                 f"the checkpoint does not fit this solver and graph at {name!r}; "
-                "resume with the settings it was written with, or delete it"
+                "resume with the settings it was written with, or choose another file"
             )
         return stored.to(like.device)  # pyright: ignore[reportReturnType] (a T like `like`)
     if isinstance(like, tuple):
@@ -126,34 +136,26 @@ def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> 
     return dataclasses.replace(like, **parts)  # pyright: ignore[reportArgumentType]
 
 
-def fingerprint(*values: Any) -> str:
-    """A digest of settings and data: equal exactly when a run would go the same way."""
-    digest = hashlib.sha256()
-    for value in values:
-        _feed(digest, value)
-    return digest.hexdigest()
+def run_fingerprint(*values: Any) -> str:
+    """What tells a run from others: its solver, data, seed and start."""
+    try:
+        return fingerprint(*values)
+    except FingerprintError as error:
+        raise CheckpointError(
+            f"{error}, so a checkpoint could be taken for another run's; hold data in tensors or "
+            "arrays and write functions in Python, or run without a checkpoint"
+        ) from error
 
 
-def _feed(digest: Any, value: Any) -> None:
-    if isinstance(value, Tensor):
-        digest.update(f"{value.dtype}{tuple(value.shape)}".encode())
-        digest.update(
-            value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
-        )
-    elif isinstance(value, nn.Module):
-        digest.update(repr(value).encode())
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        digest.update(type(value).__name__.encode())
-        for part in dataclasses.fields(value):
-            _feed(digest, getattr(value, part.name))
-    elif isinstance(value, tuple | list):
-        for part in value:
-            _feed(digest, part)
-    elif callable(value):
-        # an address would differ between processes; a function's name is what can be known
-        digest.update(getattr(value, "__qualname__", type(value).__name__).encode())
-    else:
-        digest.update(repr(value).encode())
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, each with memory of its own, which the file format asks for."""
+    seen: set[int] = set()
+    apart = {}
+    for name, value in tensors.items():
+        place = value.untyped_storage().data_ptr()
+        apart[name] = value.clone() if place in seen else value
+        seen.add(place)
+    return apart
 
 
 def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

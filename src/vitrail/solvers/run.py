@@ -126,9 +126,13 @@ def run(
         raise ValueError("score_every and checkpoint_every must be at least 1")
     loop = _Loop(solver, graph, Key(seed), tolerance)
     begun = time.perf_counter()
+    saver = None
+    if checkpoint is not None:
+        known = None if after is None else (after.best, after.best_accuracy, after.status)
+        which = files.run_fingerprint(solver, graph, seed, state, known)
+        saver = _Saver(Path(checkpoint), which)
     now = solver.init(Key(seed), graph) if state is None else state
     track, history, step = loop.start(now, after), History(), 0
-    saver = None if checkpoint is None else _Saver(Path(checkpoint), solver, graph, seed)
     if saver is not None:
         resumed = saver.load(now, track)
         if resumed is not None:
@@ -265,27 +269,22 @@ class _Loop(Generic[StateT]):
 @dataclass(frozen=True)
 class _Saver:
     path: Path
-    solver: Any
-    graph: FactorGraph
-    seed: int
-
-    def _fingerprint(self) -> str:
-        return files.fingerprint(self.solver, self.graph, self.seed)
+    fingerprint: str  # of the run
 
     def save(self, state: Any, track: _Track, history: History, step: int) -> None:
         tensors = {**files.flatten(state, "state"), **files.flatten(track, "track")}
         tensors |= {f"history.{name}": value for name, value in history.to_tensors().items()}
-        files.write(self.path, tensors, {"step": step, "fingerprint": self._fingerprint()})
+        files.write(self.path, tensors, {"step": step, "fingerprint": self.fingerprint})
 
     def load(self, state: Any, track: _Track) -> tuple[Any, _Track, History, int] | None:
         found = files.read_latest(self.path)
         if found is None:
             return None
         tensors, meta = found
-        if meta.get("fingerprint") != self._fingerprint():
+        if meta.get("fingerprint") != self.fingerprint:
             raise files.CheckpointError(
-                f"the checkpoint {self.path} belongs to another run (solver, data or seed differ); "
-                "delete it or choose another file"
+                f"the checkpoint {self.path} belongs to another run (solver, data, seed or start "
+                "differ); choose another file"
             )
         kept = {
             n.removeprefix("history."): t for n, t in tensors.items() if n.startswith("history.")

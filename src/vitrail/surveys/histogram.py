@@ -43,13 +43,15 @@ class Grid:
     hard_ends: bool = True
 
     def __post_init__(self) -> None:
+        if not 3 <= self.bins <= MAX_BINS:
+            raise ValueError(
+                f"bins must be an odd number from 3 to {MAX_BINS}, got {self.bins}; use 201"
+            )
         if self.bins % 2 == 0:
             raise ValueError(
                 f"bins must be odd so that 0, ½ and 1 are grid points, got {self.bins}; "
                 f"use {self.bins + 1}"
             )
-        if not 3 <= self.bins <= MAX_BINS:
-            raise ValueError(f"bins must be from 3 to {MAX_BINS}, got {self.bins}")
         if self.split not in ("round", "linear"):
             raise ValueError(f"unknown split {self.split!r}; choose 'round' or 'linear'")
 
