@@ -8,6 +8,7 @@ import numpy as np
 
 from vitrail.data.bits import BitColumns
 from vitrail.data.cells import MISSING_WORDS, as_number, as_word, is_missing
+from vitrail.data.cuts import rounded
 from vitrail.export.c import encoder as code
 from vitrail.export.c.text import filled, string, table, unsigned
 from vitrail.export.golden import Rows
@@ -69,8 +70,8 @@ def _row(model: Model, row: dict[str, Any]) -> str:
         elif column.kind == "whole":
             parts.append(code.NO_NUMBER if np.isnan(number) else code.whole(number))
         else:
-            fits = np.clip(number, -code.LARGEST, code.LARGEST)
-            parts.append("NAN" if np.isnan(number) else code.literal(float(np.float32(fits))))
+            fits = float(rounded(number, "float32"))
+            parts.append("NAN" if np.isnan(number) else code.literal(fits))
         if column.mixed:
             no_word = is_missing(value) or not np.isnan(number)
             parts.append("0" if no_word else _word(names, column, value))
