@@ -104,17 +104,20 @@ def _read(columns: list[code.Column]) -> str:
         if column.kind == "word":
             lines.append(f"        {field} = ({kind})(missing ? (unsigned)TINY_MISSING : {find});")
         else:
+            plain = column.code.spelling.decimal == "." and column.code.spelling.accepts("")
             lines.append("        if (!missing && !number) {")
             if column.mixed:
                 lines += [
                     f"            const unsigned found = {find};",
-                    f"            row->{column.word_field} = "
+                    "            if (found != TINY_OTHER || !tiny_is_odd(cell)) {",
+                    f"                row->{column.word_field} = "
                     f"({kind})(found == TINY_OTHER ? found : found + 1u);",
-                    "            return 0;",
+                    "                return 0;",
+                    "            }",
                 ]
-            else:
-                lines.append("            return TINY_BAD_INPUT;")
             lines.append("        }")
+            odd = "!missing && !number" if plain else "!missing"
+            lines += [f"        if ({odd} && tiny_is_odd(cell)) {{", BAD, "        }"]
             lines += WHOLE if column.kind == "whole" else REAL
             lines[-1] = lines[-1].format(field=field)
         lines.append("        return 0;")
@@ -122,16 +125,17 @@ def _read(columns: list[code.Column]) -> str:
     return "\n".join([*lines, "    default:", "        return TINY_BAD_INPUT;", "    }"])
 
 
+BAD = "            return TINY_BAD_INPUT;"
 WHOLE = [
     "        value = value > 2147483647.0 ? 2147483647.0 : value;",
     "        value = value < -2147483647.0 ? -2147483647.0 : value;",
     "        if ((double)(int32_t)value != value) {",
     "            return TINY_BAD_INPUT; /* not whole */",
     "        }",
-    "        {field} = missing ? TINY_NO_NUMBER : (int32_t)value;",
+    "        {field} = number ? (int32_t)value : TINY_NO_NUMBER;",
 ]
 REAL = [
     "        value = value > 3.402823466e38 ? 3.402823466e38 : value;",
     "        value = value < -3.402823466e38 ? -3.402823466e38 : value;",
-    '        {field} = missing ? strtof("nan", 0) : (float)value;',
+    '        {field} = number ? (float)value : strtof("nan", 0);',
 ]

@@ -96,11 +96,24 @@ static inline void tiny_put(tiny_cursor *c, tiny_index word, tiny_index bin, int
 static inline void tiny_put_number(tiny_cursor *c, int32_t value@word_parameter@)
 {
     const tiny_column *column = tiny_columns + c->column;
-//: if missing
-    int missing = value == TINY_NO_NUMBER;
-//: end
     tiny_index i, bin = 0;
+//: if missing
+    int missing;
+//: end
     TINY_NEAR(tiny_column, column);
+//: if mixed
+//: if other
+    if (word == TINY_OTHER && !(column->flags & TINY_HAS_OTHER)) {
+//: else
+    if (word == TINY_OTHER) {
+//: end
+        value = TINY_NO_NUMBER; /* a word that means nothing here */
+        word = 0;
+    }
+//: end
+//: if missing
+    missing = value == TINY_NO_NUMBER;
+//: end
 //: if missing
     if (!(column->flags & TINY_HAS_MISSING)) {
         if (missing) {
@@ -119,18 +132,10 @@ static inline void tiny_put_number(tiny_cursor *c, int32_t value@word_parameter@
         bin += value > (int32_t)TINY_LOAD32(tiny_cuts + c->cut++);
     }
 //: if mixed
-    if (word == TINY_OTHER) {
-//: if other
-        c->fault |= !(column->flags & TINY_HAS_OTHER);
-//: else
-        c->fault = 1;
-//: end
-        tiny_put(c, column->categories, TINY_NONE, 0);
-        return;
-    }
     if (word) {
-        c->fault |= word > column->categories;
-        tiny_put(c, word <= column->categories ? word - 1u : TINY_NONE, TINY_NONE, 0);
+        const tiny_index place = word == TINY_OTHER ? column->categories : word - 1u;
+        c->fault |= word != TINY_OTHER && place >= column->categories;
+        tiny_put(c, place, TINY_NONE, 0);
         return;
     }
 //: end
