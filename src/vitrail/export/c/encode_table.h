@@ -1,3 +1,8 @@
+//: if plain
+/* How many thresholds each column has; a bit says whether a number is above one. */
+@counts@
+
+//: else
 /* How each column becomes bits, in this order: one for each category, one for any other word,
    one for each bin between thresholds, one for each threshold that the number is above, one for
    a missing value. */
@@ -18,6 +23,7 @@ typedef struct {
 } tiny_column;
 @columns@
 
+//: end
 //: if numbers
 /* Thresholds of the columns of numbers, whole ones rounded down, others as tiny_order() has them;
    before them, where a column has no bit for a missing value, what is read instead. */
@@ -33,8 +39,27 @@ typedef struct {
     int fault;
 } tiny_cursor;
 
+//: if not plain
 #define TINY_NONE ((tiny_index)-1)
 
+//: end
+//: if plain
+/* A number: a bit for each of its thresholds. */
+static inline void tiny_put_number(tiny_cursor *c, int32_t value)
+{
+    tiny_index left = TINY_LOAD@count_bits@(tiny_counts + c->column++);
+    if (value == TINY_NO_NUMBER) {
+        value = (int32_t)TINY_LOAD32(tiny_cuts + c->cut);
+    }
+    for (c->cut++; left; left--) {
+        if (value > (int32_t)TINY_LOAD32(tiny_cuts + c->cut++)) {
+            tiny_set(c->x, c->bit);
+        }
+        c->bit++;
+    }
+}
+
+//: else
 /* Sets the bits of the next column: of the category at place `word`, of the number above `bin`
    thresholds, of a missing value. */
 static inline void tiny_put(tiny_cursor *c, tiny_index word, tiny_index bin, int missing)
@@ -147,6 +172,8 @@ static inline void tiny_put_number(tiny_cursor *c, int32_t value@word_parameter@
 }
 
 //: end
+
+//: end
 //: if real
 /* A whole number for each real one, in the same order, so that no arithmetic of floats is needed;
    TINY_NO_NUMBER if it is none. */
@@ -161,6 +188,11 @@ static inline int32_t tiny_order(float value)
         return TINY_NO_NUMBER;
     }
     return both.bits < 0 ? both.bits ^ 0x7fffffff : both.bits;
+}
+
+static inline void tiny_put_real(tiny_cursor *c, float value@word_parameter@)
+{
+    tiny_put_number(c, tiny_order(value)@word_argument@);
 }
 
 //: end

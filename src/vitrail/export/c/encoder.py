@@ -150,6 +150,7 @@ def _table(encoder: TableEncoder, bias: int) -> str:
         "missing": any(c.code.missing for c in columns),
         "bias": bias > 0,
     }
+    flags["plain"] = not any(flags[name] for name in ("categories", "bins", "missing"))
     body = filled(
         "encode_table",
         [name for name, on in flags.items() if on],
@@ -158,6 +159,9 @@ def _table(encoder: TableEncoder, bias: int) -> str:
         cuts=",\n".join(_cuts(column) for column in columns if column.kind != "word"),
         code=code,
         word_parameter=f", {code} word" if mixed else "",
+        word_argument=", word" if mixed else "",
+        counts=table(size, "tiny_counts", (str(len(c.code.thresholds)) for c in columns)),
+        count_bits=size[4:-2],
         puts="\n".join(_put(column, mixed) for column in columns),
     )
     return f"{_struct(columns, code)}\n\n{body}"
@@ -167,9 +171,8 @@ def _put(column: Column, mixed: bool) -> str:
     if column.kind == "word":
         return f"    tiny_put_word(&c, row->{column.field});"
     word = f", row->{column.word_field}" if column.mixed else ", 0" if mixed else ""
-    value = f"row->{column.field}"
-    value = f"tiny_order({value})" if column.kind == "real" else value
-    return f"    tiny_put_number(&c, {value}{word});"
+    what = "real" if column.kind == "real" else "number"
+    return f"    tiny_put_{what}(&c, row->{column.field}{word});"
 
 
 def _cuts(column: Column) -> str:
