@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=60_000, help="training images")
     parser.add_argument("--pool", type=int, default=1, help="2 makes images 14×14")
     parser.add_argument("--coding", choices=("binary", "bipolar"), default="binary")
-    parser.add_argument("--betas", nargs="*", type=float, default=[3.0, 20.0], help="last beta")
+    parser.add_argument("--betas", nargs="*", type=float, default=[5.0], help="last beta")
     parser.add_argument("--rates", nargs="*", type=float, default=[0.003, 0.01])
     parser.add_argument("--step", type=float, default=1.0)
     parser.add_argument("--forget", type=float, default=0.0)

@@ -9,6 +9,7 @@ import pytest
 from export_cases import committee, many_models
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 
+from vitrail.data.errors import DataWarning
 from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
 
@@ -78,7 +79,8 @@ def test_javascript_answers_as_python_does_at_length(drawn, tmp_path_factory):
 CELLS = """
 import { encode, predict, columns } from "./m0.mjs";
 const rows = [
-  ["red", 0.5, 2], [" red ", "0.5", "2.0"], ["RED", "5e-1", true], [null, "", undefined],
+  ["red", 0.5, 2], [" red ", "0.5", "2.0"], ["RED", "5e-1", true],
+  ["red", "much", "few"], ["red", "5 kg", 1], [null, "", undefined],
   ["?", "nan", NaN], [" NA ", "-inf", "TRUE"], [7, "0x1", 3], [false, 1, " 3 "],
 ];
 const bits = rows.map((row) => {
@@ -100,12 +102,15 @@ def test_cells_are_read_as_python_reads_them(tmp_path):
     (tmp_path / "m0.mjs").write_text(js_module(model, sample_rows(model.encoder, 8)))
     found = json.loads(run_node(tmp_path, CELLS))
     table = {
-        "colour": ["red", " red ", "RED", None, "?", " NA ", 7, False],
-        "size": [0.5, "0.5", "5e-1", "", "nan", "-inf", "0.1", 1],
-        "rooms": [2, "2.0", True, None, float("nan"), "TRUE", 3, " 3 "],
+        "colour": ["red", " red ", "RED", "red", "red", None, "?", " NA ", 7, False],
+        "size": [0.5, "0.5", "5e-1", "much", "", "", "nan", "-inf", "0.1", 1],
+        "rooms": [2, "2.0", True, "few", 1, None, float("nan"), "TRUE", 3, " 3 "],
     }
-    expected = ["".join(map(str, row)) for row in model.encoder.transform(table).tolist()]
-    expected[6] = "column size: expected a number, found 0x1"
+    with pytest.warns(DataWarning, match="expected a number, found 'much'"):
+        bits = model.encoder.transform(table).tolist()
+    expected = ["".join(map(str, row)) for row in bits]
+    expected[4] = "column size: expected a number, found 5 kg"
+    expected[8] = "column size: expected a number, found 0x1"
     assert found["bits"] == expected
     assert found["columns"] == ["colour", "size", "rooms"]
     assert found["same"]

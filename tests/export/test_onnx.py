@@ -7,6 +7,8 @@ from hypothesis import HealthCheck, given, settings
 
 from vitrail.data.bits import BitColumns
 from vitrail.data.cells import as_number
+from vitrail.data.columns import ColumnCode
+from vitrail.data.errors import DataWarning
 from vitrail.export.golden import sample_rows
 from vitrail.export.onnx import onnx_graph
 
@@ -69,3 +71,13 @@ def test_words_are_stripped_and_spellings_of_no_value_known():
     table["rooms"] = [1] * 6
     found = run(model, table)
     assert found["chances"].tolist() == model.answers(table).chances.tolist()
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_word_that_means_nothing_in_a_column_of_numbers_is_missing(missing):
+    code = ColumnCode("x", True, ("unknown",), thresholds=(1.5,), missing=missing, typical=2.0)
+    model = committee((code,))
+    table = {"x": [1.0, "unknown", "never seen", None, 3.0]}
+    with pytest.warns(DataWarning, match="found 'never seen'"):
+        expected = model.answers(table).chances.tolist()
+    assert run(model, table)["chances"].tolist() == expected

@@ -1,6 +1,7 @@
 """Streaming keeps beliefs only, and the protocol of a solver; it learns nets of any depth."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -135,14 +136,32 @@ def test_forgetting_pulls_towards_the_prior():
     assert torch.allclose(solver.log_odds(graph, after), (0.5 + after.field).double())
 
 
+def test_beliefs_grow_with_beta():
+    graph = factor_graph(perceptron(*noise())).with_prior(torch.full((21,), 0.5))
+    solver = streaming(batch=70, batches=1, beta=geometric(1.0, 4.0, 2))
+    state = solver.init(Key(0), graph)
+    nobody = Feedback(torch.zeros(1), torch.zeros(1, dtype=torch.bool), False)
+    resting, _ = solver.step(Key(0, 1), graph, state, nobody)
+    assert torch.equal(resting.field, state.field)
+    after, _ = solver.step(Key(0, 1), graph, state, everyone(graph))
+    moved = (after.pace * after.messages).clamp(-1, 1)
+    assert torch.allclose(after.field, 2 * state.field + moved, atol=1e-5)
+
+
 def test_the_pace_falls_when_batches_turn_back():
-    """All examples are alike but for their label, which the batches cannot agree on."""
-    inputs = torch.ones(64, 21, dtype=torch.int8)
-    labels = torch.arange(64) % 2
-    graph = factor_graph(perceptron(inputs, labels))
-    history = run(streaming(batch=2, batches=4), graph, max_steps=40).history["pace"]
-    assert history[-1] < history[0]
-    assert history.max() <= 1.0
+    graph = factor_graph(perceptron(*noise()))
+    solver = streaming(batch=70, batches=1)
+    start = solver.init(Key(0), graph)
+    first, _ = solver.step(Key(0), graph, start, everyone(graph))
+    paces = {}
+    for name, sign in (("agree", 1.0), ("turn back", -1.0)):
+        before = replace(start, messages=sign * first.messages)
+        after, info = solver.step(Key(0), graph, before, everyone(graph))
+        paces[name] = after.pace.item()
+        assert torch.equal(info.records["pace"], after.pace)
+    assert paces["turn back"] < start.pace.item() < paces["agree"]
+    fast = replace(start, pace=torch.ones(1), messages=first.messages)
+    assert solver.step(Key(0), graph, fast, everyone(graph))[0].pace.item() == 1.0
 
 
 NETS = {
@@ -188,7 +207,6 @@ def test_nets_of_any_kind_learn_digits(name):
         ({"step": 0.0}, "step must be a positive number"),
         ({"forget": 1.5}, "forget must be from 0 to 1"),
         ({"first": -1.0}, "first must be at least 0"),
-        ({"beta": 0.0}, "beta must be a positive number"),
     ],
 )
 def test_wrong_settings_are_refused(wrong, sentence):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table as RichTable
 
 from vitrail.cli.app import app
 from vitrail.cli.options import ModelFile
@@ -21,12 +22,18 @@ def export(
     ),
     name: Annotated[str, typer.Option(help="Of the files, and in C of all names.")] = "tiny",
     layout: Annotated[
-        str, typer.Option(help="Of C: header, arduino, platformio or zephyr.")
+        str, typer.Option(help="Of C: header, arduino, platformio, zephyr or firmware.")
     ] = "header",
     rows: Annotated[
         Path | None,
-        typer.Option(help="A table whose first rows the exported code is checked with."),
+        typer.Option(help="A table; its first rows are the ones the code is checked with."),
     ] = None,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report", help="Measure bytes, stack and work on devices; a table and a page."
+        ),
+    ] = False,
 ) -> None:
     """Write a model with its encoder as code that gives the same answers, digit for digit.
 
@@ -38,7 +45,41 @@ def export(
 
     net = load_model(model)
     table = None if rows is None else read_table(rows)
-    paths = export_model(net, to, output, name=name, layout=layout, rows=table)
     console = Console(stderr=True)
+    paths = export_model(net, to, output, name=name, layout=layout, rows=table)
+    if report:
+        paths.append(_reported(net, name, output, table))
     for path in paths:
         console.print(f"wrote {path} ({path.stat().st_size:,} bytes)", highlight=False)
+
+
+def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
+    """Print the costs on devices, and write them as a page."""
+    from vitrail.data.output import atomic_output
+    from vitrail.export import report as costs
+    from vitrail.export.formats import golden_rows
+
+    right, rows = None, 0
+    target = net.record.get("target")
+    if table is not None and target in table.columns:
+        numbers = net.labels.encode(table[target])
+        right, rows = int((net.answers(table).numbers.numpy() == numbers).sum()), len(numbers)
+    lead = [
+        f"{net.networks.numel()} one-bit weights in {net.networks[..., 0].numel()} networks.",
+        f"{costs.accuracy_of(net, right, rows)}.".lstrip("."),
+    ]
+    found = costs.measured(net, name, golden_rows(net, table))
+    console = Console()
+    console.print(" ".join(lead).strip(), highlight=False)
+    for cost in found:
+        shown = RichTable(*costs.HEAD, title=cost.target.title, title_justify="left")
+        for line in costs.table_of(cost):
+            shown.add_row(*line)
+        console.print(shown)
+        console.print(costs.work_of(cost), highlight=False)
+    for line in costs.absent():
+        console.print(line, highlight=False)
+    path = output / f"{name}-report.html"
+    with atomic_output(path) as stream:
+        stream.write(costs.report_page(name, lead, found).encode())
+    return path

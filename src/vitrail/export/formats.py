@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from vitrail.data.bits import BitColumns
+from vitrail.data.cells import as_word
+from vitrail.data.columns import ColumnCode
+from vitrail.data.frames import as_frame
 from vitrail.data.output import atomic_output
 from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
@@ -56,14 +60,21 @@ def golden_rows(model: Model, table: Any = None) -> Rows:
     """The rows that exported code carries with their answers."""
     if table is None:
         return sample_rows(model.encoder, GOLDEN)
-    return {name: np.asarray(table[name])[:GOLDEN].tolist() for name in columns_of(model)}
+    first = np.arange(min(GOLDEN, len(as_frame(table))))
+    if isinstance(model.encoder, BitColumns):
+        return {name: np.asarray(table[name])[first].tolist() for name in model.encoder.names}
+    return {code.name: _cells(code, table, first) for code in model.encoder.columns}
 
 
-def columns_of(model: Model) -> list[str]:
-    """The columns of a table that count."""
-    encoder = model.encoder
-    codes = getattr(encoder, "columns", None)
-    return list(encoder.names) if codes is None else [code.name for code in codes]
+def _cells(code: ColumnCode, table: Any, rows: np.ndarray) -> list[Any]:
+    """A column's cells as exported code is given them: numbers, words, None where missing."""
+    cells = as_frame(table).cells(code.name)
+    cells = cells.spelled(code.spelling) if code.numeric else cells
+    numbers, levels = cells.numbers.tolist(), [as_word(level) for level in cells.levels]
+    known = {level: None if cells.missing[level] else levels[level] for level in range(len(levels))}
+    if code.numeric:
+        known |= {level: x for level, x in enumerate(numbers) if not np.isnan(x)}
+    return [known[level] for level in cells.codes[rows].tolist()]
 
 
 def _c(model: Model, name: str, layout: str, rows: Rows) -> Contents:

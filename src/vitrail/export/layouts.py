@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 from vitrail import __version__
+from vitrail.export.c.text import renamed
 from vitrail.export.errors import ExportError
 
 Files = dict[str, str]  # contents by path
@@ -89,6 +92,23 @@ target_sources(app PRIVATE src/main.c)
     }
 
 
+def _firmware(header: str, name: str) -> Files:
+    return {f"{name}/{name}.h": header, **firmware_files(name, name)}
+
+
+def firmware_files(name: str, folder: str) -> Files:
+    """A whole program for a Cortex-M3 that checks the header beside it."""
+    own = Path(__file__).with_name("firmware")
+    parts = ("main.c", "startup.c", "link.ld", "Makefile")
+    texts = {part: (own / part).read_text(encoding="utf-8") for part in parts}
+    return {str(Path(folder) / part): program(text, name) for part, text in texts.items()}
+
+
+def program(text: str, name: str) -> str:
+    """A program of the folder `firmware` for the header `name`.h."""
+    return re.sub(r"\btiny\b", name, renamed(text, name))
+
+
 def check_program(name: str) -> str:
     """A program that prints how many known answers agree; its exit code is 0 if all do."""
     upper = name.upper()
@@ -112,4 +132,5 @@ LAYOUTS: dict[str, Callable[[str, str], Files]] = {
     "arduino": _arduino,
     "platformio": _platformio,
     "zephyr": _zephyr,
+    "firmware": _firmware,
 }

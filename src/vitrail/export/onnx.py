@@ -149,7 +149,7 @@ def _encoder(g: _Graph, model: Model) -> str:
 def _column(g: _Graph, code: ColumnCode, number: str | None, word: str | None) -> list[str]:
     """The bits of a column in their order, (rows, some) bool each."""
     parts: list[str] = []
-    missing = is_word = None
+    missing = None
     if number is not None:
         missing = g("IsNaN", number)
     if word is not None:
@@ -157,16 +157,16 @@ def _column(g: _Graph, code: ColumnCode, number: str | None, word: str | None) -
         is_word = g("Not", nothing)
         if number is None and not code.missing:
             is_word = g("Or", is_word, nothing)  # no value is one more word never seen
-        if number is not None and missing is not None:
-            missing = g("And", missing, nothing)
-        missing = missing or nothing
-        found = [g("RegexFullMatch", word, pattern=_any_of([w])) for w in code.categories]
-        parts += found
+        parts += [g("RegexFullMatch", word, pattern=_any_of([w])) for w in code.categories]
+        known = parts[0] if parts else g("And", nothing, g("Not", nothing))
+        for one in parts[1:]:
+            known = g("Or", known, one)
         if code.other:
-            known = found[0] if found else g("And", is_word, g("Not", is_word))
-            for one in found[1:]:
-                known = g("Or", known, one)
             parts.append(g("And", is_word, g("Not", known)))
+        if missing is None:
+            missing = nothing
+        else:  # of numbers, any word that means nothing is missing too
+            missing = g("And", missing, nothing if code.other else g("Not", known))
     if number is not None and missing is not None:
         parts += _bins(g, code, number, missing)
     if code.missing and missing is not None:

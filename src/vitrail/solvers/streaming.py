@@ -27,6 +27,7 @@ from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
 FIRST_PACE = 0.3  # of the most: a narrow net may overshoot before the first two batches compare
+SLACK = 0.2  # of a cosine: batches are small samples, and turn back a little at the best pace too
 RESPONSE = 0.2  # how fast the pace follows: five batches that agree wholly make it e times as large
 LARGEST_MOVE = 1.0  # log-odds that one batch may move a weight: no batch is a proof
 
@@ -37,7 +38,6 @@ class StreamState:
 
     field: Tensor  # (V,) float32 log-odds: the start's noise and the messages of all batches
     prior: Tensor  # (V,) float32 log-odds
-    beta: Tensor  # () float32, of the last step
     messages: Tensor  # (V,) float32: the sum of the last batch's
     pace: Tensor  # (P,) float32: the share of a batch's messages that is taken
     order: Order  # the shuffle of the factors in force
@@ -45,15 +45,18 @@ class StreamState:
 
 @dataclass(frozen=True)
 class Streaming(MessagePassing[StreamState]):
-    """Batch after batch, at P(w = 1) = σ(prior + β·field),
+    """Batch after batch, at P(w = 1) = σ(prior + field),
 
         field ← (1 − forget·batch/M)·field + pace·Σ messages,     M the number of examples.
+
+    Before each step the field is multiplied by the growth of beta since the last: what earlier
+    batches said polarises, new messages count as before.
 
     The messages of a batch do not know of each other, so that their plain sum overshoots where
     examples are alike or a net is narrow. Each batch shows whether the one before it did: `pace`
     grows while they agree and falls when they turn back,
 
-        pace ← min(most, pace·exp(RESPONSE·cos(Σ messages, Σ messages of the batch before))).
+        pace ← min(most, pace·exp(RESPONSE·(SLACK + cos(Σ messages, Σ messages before)))).
 
     A step takes `batches` of them, so that what the loop does after a step costs little beside it.
     """
@@ -61,7 +64,7 @@ class Streaming(MessagePassing[StreamState]):
     update: Update | None
     batch: int
     batches: int
-    beta: Schedule | float
+    beta: Schedule | None
     most: float
     forget: float
     first: float
@@ -74,7 +77,6 @@ class Streaming(MessagePassing[StreamState]):
         return StreamState(
             field,
             graph.log_prior.to(torch.float32),
-            field.new_full((), self._beta_at(0)),
             torch.zeros_like(field),
             field.new_full((graph.num_problems,), FIRST_PACE * self.most),
             self._schedule.start(graph),
@@ -83,26 +85,26 @@ class Streaming(MessagePassing[StreamState]):
     def step(
         self, key: Key, graph: FactorGraph, state: StreamState, feedback: Feedback
     ) -> tuple[StreamState, Info]:
-        beta = torch.full_like(state.beta, self._beta_at(key.step))
         share = self.forget * (self.batch / graph.factors_per_problem).clamp(max=1.0)
         kept = torch.where(feedback.active, 1 - share, 1.0).to(torch.float32)
-        field, last, pace, order = state.field, state.messages, state.pace, state.order
-        evaluations = 0
+        grown = torch.where(feedback.active, self._growth(key.step), 1.0).to(torch.float32)
+        field, order = _spread(grown, graph) * state.field, state.order
+        last, pace, evaluations = state.messages, state.pace, 0
         for number in range(key.step * self.batches, (key.step + 1) * self.batches):
             now = key.at(number)
             selected, order = self._schedule.select(now, graph, order, feedback)
-            log_odds = state.prior + beta * field
+            log_odds = state.prior + field
             messages = torch.zeros_like(field)
             for block, index in zip(graph.blocks, selected, strict=True):
                 if index is not None and len(index):
                     messages += self._messages(now, block.select(index), log_odds)
                     evaluations += len(index)
             agreement = _cosine(graph, messages, last, torch.sigmoid(log_odds))
-            pace = (pace * torch.exp(RESPONSE * agreement)).clamp(max=self.most)
+            pace = (pace * torch.exp(RESPONSE * (agreement + SLACK))).clamp(max=self.most)
             moved = (_spread(pace, graph) * messages).clamp(-LARGEST_MOVE, LARGEST_MOVE)
             field = (_spread(kept, graph) * field if self.forget else field) + moved
             last = messages
-        after = replace(state, field=field, beta=beta, messages=last, pace=pace, order=order)
+        after = replace(state, field=field, messages=last, pace=pace, order=order)
         change = (self.marginals(graph, after) - self.marginals(graph, state)).abs()
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         residual.scatter_reduce_(0, graph.problem, change, "amax")
@@ -110,7 +112,7 @@ class Streaming(MessagePassing[StreamState]):
         return after, Info(residual, evaluations, none, records={"pace": pace})
 
     def log_odds(self, graph: FactorGraph, state: StreamState) -> Tensor:
-        return (state.prior + state.beta * state.field).double()
+        return (state.prior + state.field).double()
 
     def shifted(self, state: StreamState, by: Tensor) -> StreamState:
         return replace(state, prior=state.prior + by.to(torch.float32))
@@ -143,8 +145,9 @@ class Streaming(MessagePassing[StreamState]):
     def _schedule(self) -> Batches:
         return Batches(self.batch)
 
-    def _beta_at(self, step: int) -> float:
-        return self.beta(step) if callable(self.beta) else self.beta
+    def _growth(self, step: int) -> float:
+        """By how much beta has grown since the step before."""
+        return self.beta(step) / self.beta(step - 1) if self.beta is not None and step else 1.0
 
     def _messages(self, key: Key, factors: Factors, log_odds: Tensor) -> Tensor:
         """The sum of all messages to each variable, (V,) float32."""
@@ -209,7 +212,7 @@ def streaming(
     *,
     batch: int = 128,
     batches: int = 16,
-    beta: Schedule | float = 1.0,
+    beta: Schedule | None = None,
     step: float = 1.0,
     forget: float = 0.0,
     first: float = 1.0,
@@ -221,8 +224,8 @@ def streaming(
             is moments, for nets of any depth.
         batch: Examples whose messages are added at once.
         batches: How many batches make a step.
-        beta: Inverse temperature of the beliefs, a number or a function of the step: rising from 1
-            to about 3 for the posterior, to 10 or 30 for one net, as in `geometric(1, 20, steps)`.
+        beta: Inverse temperature that beliefs are annealed by, a function of the step: as it grows,
+            so do they. `geometric(1, 5, steps)` serves the posterior and one net alike.
         step: The most of a batch's messages that is taken; 1 is the sum of belief propagation.
         forget: 1 makes beliefs fade so that every example counts about once; 0 adds up all epochs.
         first: Spread of the random start, log-odds; more for few examples.
@@ -232,7 +235,7 @@ def streaming(
 
     Examples:
         >>> from vitrail.solvers import geometric
-        >>> streaming(beta=geometric(1.0, 20.0, steps=600)).batch
+        >>> streaming(beta=geometric(1.0, 5.0, steps=600)).batch
         128
     """
     for name, value in (("batch", batch), ("batches", batches)):
@@ -244,6 +247,4 @@ def streaming(
         raise ValueError(f"forget must be from 0 to 1, got {forget}")
     if first < 0:
         raise ValueError(f"first must be at least 0, got {first}")
-    if not callable(beta) and not (beta > 0 and math.isfinite(beta)):
-        raise ValueError(f"beta must be a positive number or a function of the step, got {beta}")
     return Streaming(update, batch, batches, beta, step, forget, first)

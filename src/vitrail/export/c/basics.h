@@ -6,14 +6,12 @@
 #define TINY_LOAD8(p) pgm_read_byte(p)
 #define TINY_LOAD16(p) pgm_read_word(p)
 #define TINY_LOAD32(p) pgm_read_dword(p)
-#define TINY_LOAD_FLOAT(p) pgm_read_float(p)
 #define TINY_NEAR(type, p) type near_##p; memcpy_P(&near_##p, p, sizeof(type)); p = &near_##p
 #else
 #define TINY_FLASH
 #define TINY_LOAD8(p) (*(p))
 #define TINY_LOAD16(p) (*(p))
 #define TINY_LOAD32(p) (*(p))
-#define TINY_LOAD_FLOAT(p) (*(p))
 #define TINY_NEAR(type, p) (void)0
 #endif
 
@@ -32,7 +30,8 @@ typedef uint32_t tiny_word;
 #elif TINY_WORD_BITS == 8
 typedef uint8_t tiny_word;
 #define TINY_LOAD(p) TINY_LOAD8(p)
-#define TINY_W(x) (x) & 255u, (x) >> 8 & 255u, (x) >> 16 & 255u, (x) >> 24
+#define TINY_W(x) \
+    (uint32_t)(x) & 255u, (uint32_t)(x) >> 8 & 255u, (uint32_t)(x) >> 16 & 255u, (uint32_t)(x) >> 24
 #else
 #error "TINY_WORD_BITS must be 8 or 32"
 #endif

@@ -124,6 +124,15 @@ static inline int tiny_number(const char *cell, double *value)
     return !*end;
 }
 
+//: if numbers
+/* Whether a cell that is no number is one to people, such as 1,234 or 5 kg: write it plainly. */
+static inline int tiny_is_odd(const char *cell)
+{
+    const int letter = (*cell >= 'A' && *cell <= 'Z') || (*cell >= 'a' && *cell <= 'z');
+    return !letter && strpbrk(cell, "0123456789") != 0;
+}
+
+//: end
 //: if words
 static inline unsigned tiny_find(const char *cell, unsigned first, unsigned count)
 {

@@ -8,6 +8,7 @@ import numpy as np
 
 from vitrail.data.bits import BitColumns
 from vitrail.data.cells import MISSING_WORDS, as_number, as_word, is_missing
+from vitrail.data.cuts import rounded
 from vitrail.export.c import encoder as code
 from vitrail.export.c.text import comment, filled, string, table, unsigned
 from vitrail.export.golden import Rows
@@ -69,8 +70,8 @@ def _row(model: Model, row: dict[str, Any]) -> str:
         elif column.kind == "whole":
             parts.append(code.NO_NUMBER if np.isnan(number) else code.whole(number))
         else:
-            fits = np.clip(number, -code.LARGEST, code.LARGEST)
-            parts.append("NAN" if np.isnan(number) else code.literal(float(np.float32(fits))))
+            fits = float(rounded(number, "float32"))
+            parts.append("NAN" if np.isnan(number) else code.literal(fits))
         if column.mixed:
             no_word = is_missing(value) or not np.isnan(number)
             parts.append("0" if no_word else _word(names, column, value))
@@ -103,17 +104,20 @@ def _read(columns: list[code.Column]) -> str:
         if column.kind == "word":
             lines.append(f"        {field} = ({kind})(missing ? (unsigned)TINY_MISSING : {find});")
         else:
+            plain = column.code.spelling.decimal == "." and column.code.spelling.accepts("")
             lines.append("        if (!missing && !number) {")
             if column.mixed:
                 lines += [
                     f"            const unsigned found = {find};",
-                    f"            row->{column.word_field} = "
+                    "            if (found != TINY_OTHER || !tiny_is_odd(cell)) {",
+                    f"                row->{column.word_field} = "
                     f"({kind})(found == TINY_OTHER ? found : found + 1u);",
-                    "            return 0;",
+                    "                return 0;",
+                    "            }",
                 ]
-            else:
-                lines.append("            return TINY_BAD_INPUT;")
             lines.append("        }")
+            odd = "!missing && !number" if plain else "!missing"
+            lines += [f"        if ({odd} && tiny_is_odd(cell)) {{", BAD, "        }"]
             lines += WHOLE if column.kind == "whole" else REAL
             lines[-1] = lines[-1].format(field=field)
         lines.append("        return 0;")
@@ -121,16 +125,17 @@ def _read(columns: list[code.Column]) -> str:
     return "\n".join([*lines, "    default:", "        return TINY_BAD_INPUT;", "    }"])
 
 
+BAD = "            return TINY_BAD_INPUT;"
 WHOLE = [
     "        value = value > 2147483647.0 ? 2147483647.0 : value;",
     "        value = value < -2147483647.0 ? -2147483647.0 : value;",
     "        if ((double)(int32_t)value != value) {",
     "            return TINY_BAD_INPUT; /* not whole */",
     "        }",
-    "        {field} = missing ? TINY_NO_NUMBER : (int32_t)value;",
+    "        {field} = number ? (int32_t)value : TINY_NO_NUMBER;",
 ]
 REAL = [
     "        value = value > 3.402823466e38 ? 3.402823466e38 : value;",
     "        value = value < -3.402823466e38 ? -3.402823466e38 : value;",
-    '        {field} = missing ? strtof("nan", 0) : (float)value;',
+    '        {field} = number ? (float)value : strtof("nan", 0);',
 ]

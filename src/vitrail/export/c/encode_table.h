@@ -1,106 +1,198 @@
+//: if plain
+/* How many thresholds each column has; a bit says whether a number is above one. */
+@counts@
+
+//: else
 /* How each column becomes bits, in this order: one for each category, one for any other word,
    one for each bin between thresholds, one for each threshold that the number is above, one for
    a missing value. */
+//: if other
 #define TINY_HAS_OTHER 1u
+//: end
+//: if bins
 #define TINY_HAS_BINS 2u
+//: end
+//: if thermometer
 #define TINY_HAS_THRESHOLDS 4u
+//: end
+//: if missing
 #define TINY_HAS_MISSING 8u
+//: end
 typedef struct {
     @size@ categories, thresholds, flags;
 } tiny_column;
 @columns@
 
-//: if real
-/* Thresholds of columns of real numbers; before them, where a column has no bit for a missing
-   value, the number that is read instead. */
-@reals@
-
 //: end
-//: if whole
-/* Thresholds of columns of whole numbers, rounded down, in the same way. */
-@wholes@
+//: if numbers
+/* Thresholds of the columns of numbers, whole ones rounded down, others as tiny_order() has them;
+   before them, where a column has no bit for a missing value, what is read instead. */
+static const int32_t tiny_cuts[] TINY_FLASH = {
+@cuts@
+};
 
 //: end
 /* How far encoding has come. */
 typedef struct {
     tiny_word *x;
-    tiny_index bit, column, real, whole;
+    tiny_index bit, column, cut;
     int fault;
 } tiny_cursor;
 
+//: if not plain
 #define TINY_NONE ((tiny_index)-1)
 
-/* Sets the bits of the next column: of the category at place `word`, of the number above `bin`
-   thresholds, of a missing value. */
-static inline void tiny_put(tiny_cursor *c, tiny_index word, tiny_index bin, int missing)
+//: end
+//: if plain
+/* A number: a bit for each of its thresholds. */
+static inline void tiny_put_number(tiny_cursor *c, int32_t value)
 {
-    const tiny_column *column = tiny_columns + c->column++;
-    tiny_index words, i;
-    TINY_NEAR(tiny_column, column);
-    words = column->categories + (column->flags & TINY_HAS_OTHER);
-    if (word < words) {
-        tiny_set(c->x, c->bit + word);
+    tiny_index left = TINY_LOAD@count_bits@(tiny_counts + c->column++);
+    if (value == TINY_NO_NUMBER) {
+        value = (int32_t)TINY_LOAD32(tiny_cuts + c->cut);
     }
-    c->bit += words;
-    if (column->flags & TINY_HAS_BINS) {
-        if (bin != TINY_NONE) {
-            tiny_set(c->x, c->bit + bin);
-        }
-        c->bit += column->thresholds + 1u;
-    }
-    if (column->flags & TINY_HAS_THRESHOLDS) {
-        for (i = 0; bin != TINY_NONE && i < bin; i++) {
-            tiny_set(c->x, c->bit + i);
-        }
-        c->bit += column->thresholds;
-    }
-    if (column->flags & TINY_HAS_MISSING) {
-        if (missing) {
+    for (c->cut++; left; left--) {
+        if (value > (int32_t)TINY_LOAD32(tiny_cuts + c->cut++)) {
             tiny_set(c->x, c->bit);
         }
         c->bit++;
     }
 }
 
-//: if real
-static inline void tiny_put_real(tiny_cursor *c, float value@word_parameter@)
+//: else
+/* Sets the bits of the next column: of the category at place `word`, of the number above `bin`
+   thresholds, of a missing value. */
+static inline void tiny_put(tiny_cursor *c, tiny_index word, tiny_index bin, int missing)
+{
+    const tiny_column *column = tiny_columns + c->column++;
+//: if categories
+    tiny_index words;
+//: end
+//: if thermometer
+    tiny_index i;
+//: end
+    TINY_NEAR(tiny_column, column);
+//: if categories
+//: if other
+    words = column->categories + (column->flags & TINY_HAS_OTHER);
+//: else
+    words = column->categories;
+//: end
+    if (word < words) {
+        tiny_set(c->x, c->bit + word);
+    }
+    c->bit += words;
+//: else
+    (void)word;
+//: end
+//: if bins
+    if (column->flags & TINY_HAS_BINS) {
+        if (bin != TINY_NONE) {
+            tiny_set(c->x, c->bit + bin);
+        }
+        c->bit += column->thresholds + 1u;
+    }
+//: end
+//: if thermometer
+    if (column->flags & TINY_HAS_THRESHOLDS) {
+        for (i = 0; bin != TINY_NONE && i < bin; i++) {
+            tiny_set(c->x, c->bit + i);
+        }
+        c->bit += column->thresholds;
+    }
+//: end
+//: if not numbers
+    (void)bin;
+//: end
+//: if missing
+    if (column->flags & TINY_HAS_MISSING) {
+        if (missing) {
+            tiny_set(c->x, c->bit);
+        }
+        c->bit++;
+    }
+//: else
+    (void)missing;
+//: end
+}
+
+//: if numbers
+/* A number, which lies above some of its thresholds, or none. */
+static inline void tiny_put_number(tiny_cursor *c, int32_t value@word_parameter@)
 {
     const tiny_column *column = tiny_columns + c->column;
-    int missing = !(value == value);
     tiny_index i, bin = 0;
+//: if missing
+    int missing;
+//: end
     TINY_NEAR(tiny_column, column);
+//: if mixed
+//: if other
+    if (word == TINY_OTHER && !(column->flags & TINY_HAS_OTHER)) {
+//: else
+    if (word == TINY_OTHER) {
+//: end
+        value = TINY_NO_NUMBER; /* a word that means nothing here */
+        word = 0;
+    }
+//: end
+//: if missing
+    missing = value == TINY_NO_NUMBER;
+//: end
+//: if missing
     if (!(column->flags & TINY_HAS_MISSING)) {
         if (missing) {
-            value = TINY_LOAD_FLOAT(tiny_reals + c->real);
+            value = (int32_t)TINY_LOAD32(tiny_cuts + c->cut);
             missing = 0;
         }
-        c->real++;
+        c->cut++;
     }
+//: else
+    if (value == TINY_NO_NUMBER) {
+        value = (int32_t)TINY_LOAD32(tiny_cuts + c->cut);
+    }
+    c->cut++;
+//: end
     for (i = 0; i < column->thresholds; i++) {
-        bin += value > TINY_LOAD_FLOAT(tiny_reals + c->real++);
+        bin += value > (int32_t)TINY_LOAD32(tiny_cuts + c->cut++);
     }
-@put_number@
+//: if mixed
+    if (word) {
+        const tiny_index place = word == TINY_OTHER ? column->categories : word - 1u;
+        c->fault |= word != TINY_OTHER && place >= column->categories;
+        tiny_put(c, place, TINY_NONE, 0);
+        return;
+    }
+//: end
+//: if missing
+    tiny_put(c, TINY_NONE, missing ? TINY_NONE : bin, missing);
+//: else
+    tiny_put(c, TINY_NONE, bin, 0);
+//: end
 }
 
 //: end
-//: if whole
-static inline void tiny_put_whole(tiny_cursor *c, int32_t value@word_parameter@)
+
+//: end
+//: if real
+/* A whole number for each real one, in the same order, so that no arithmetic of floats is needed;
+   TINY_NO_NUMBER if it is none. */
+static inline int32_t tiny_order(float value)
 {
-    const tiny_column *column = tiny_columns + c->column;
-    int missing = value == TINY_NO_NUMBER;
-    tiny_index i, bin = 0;
-    TINY_NEAR(tiny_column, column);
-    if (!(column->flags & TINY_HAS_MISSING)) {
-        if (missing) {
-            value = (int32_t)TINY_LOAD32(tiny_wholes + c->whole);
-            missing = 0;
-        }
-        c->whole++;
+    union {
+        float real;
+        int32_t bits;
+    } both;
+    both.real = value;
+    if ((both.bits & 0x7fffffff) > 0x7f800000) {
+        return TINY_NO_NUMBER;
     }
-    for (i = 0; i < column->thresholds; i++) {
-        bin += value > (int32_t)TINY_LOAD32(tiny_wholes + c->whole++);
-    }
-@put_number@
+    return both.bits < 0 ? both.bits ^ 0x7fffffff : both.bits;
+}
+
+static inline void tiny_put_real(tiny_cursor *c, float value@word_parameter@)
+{
+    tiny_put_number(c, tiny_order(value)@word_argument@);
 }
 
 //: end
@@ -109,9 +201,13 @@ static inline void tiny_put_word(tiny_cursor *c, @code@ value)
 {
     const tiny_column *column = tiny_columns + c->column;
     TINY_NEAR(tiny_column, column);
+//: if missing
     if (value == TINY_MISSING && column->flags & TINY_HAS_MISSING) {
         tiny_put(c, TINY_NONE, TINY_NONE, 1);
-    } else if (value == TINY_MISSING || value == TINY_OTHER) {
+        return;
+    }
+//: end
+    if (value == TINY_MISSING || value == TINY_OTHER) {
         tiny_put(c, column->categories, TINY_NONE, 0);
     } else {
         c->fault |= value >= column->categories;
@@ -123,7 +219,7 @@ static inline void tiny_put_word(tiny_cursor *c, @code@ value)
 /* The bits of a row; 0, or a negative code. */
 static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 {
-    tiny_cursor c = {0, 0, 0, 0, 0, 0};
+    tiny_cursor c = {0, 0, 0, 0, 0};
     if (!row || !bits) {
         return TINY_NULL;
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrail.data.bits import BitColumns
+from vitrail.data.cuts import rounded
 from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.c.text import (
     TEMPLATES,
@@ -24,7 +25,6 @@ from vitrail.export.errors import ExportError
 from vitrail.model import Model
 
 NO_NUMBER = "TINY_NO_NUMBER"
-LARGEST = float(np.finfo(np.float32).max)
 MACROS = re.findall(
     r"TINY_(\w+_\w+)", "".join(map(template, TEMPLATES))
 )  # no category is called so
@@ -49,14 +49,20 @@ class Column:
         return self.code.numeric and bool(self.code.categories or self.code.other)
 
     @property
-    def cuts(self) -> list[float]:
+    def cuts(self) -> list[int]:
         """What numbers are compared with; first what a missing one is read as, if it is."""
         numbers = list(self.code.thresholds)
         if not self.code.missing:
             numbers = [self.code.typical, *numbers]
         if self.kind == "whole":
             return [max(-(2**31), min(2**31 - 1, math.floor(x))) for x in numbers]
-        return np.clip(numbers, -LARGEST, LARGEST).astype(np.float32).tolist()
+        return ordered(rounded(numbers, "float32"))
+
+
+def ordered(numbers: np.ndarray) -> list[int]:
+    """A whole number for each float32, in the same order: what `tiny_order` makes of it."""
+    bits = (numbers + 0.0).astype(np.float32).view(np.int32)  # 0 for −0
+    return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).tolist()
 
 
 def columns_of(encoder: TableEncoder) -> list[Column]:
@@ -132,42 +138,49 @@ def _table(encoder: TableEncoder, bias: int) -> str:
     kinds = {column.kind for column in columns}
     mixed = any(column.mixed for column in columns)
     size = unsigned(max(max(len(c.code.categories), len(c.code.thresholds)) for c in columns))
-    numbers = {kind: [x for c in columns if c.kind == kind for x in c.cuts] for kind in kinds}
+    flags = {
+        "numbers": kinds != {"word"},
+        "real": "real" in kinds,
+        "words": "word" in kinds,
+        "mixed": mixed,
+        "categories": any(c.code.categories or c.code.other for c in columns),
+        "other": any(c.code.other for c in columns),
+        "bins": any(c.code.values for c in columns),
+        "thermometer": any(c.code.thresholds and len(c.code.values) != 2 for c in columns),
+        "missing": any(c.code.missing for c in columns),
+        "bias": bias > 0,
+    }
+    flags["plain"] = not any(flags[name] for name in ("categories", "bins", "missing"))
     body = filled(
         "encode_table",
-        {"real", "whole"} & kinds
-        | ({"words"} if "word" in kinds else set())
-        | ({"bias"} if bias else set()),
+        [name for name, on in flags.items() if on],
         size=size,
         columns=table("tiny_column", "tiny_columns", map(_description, columns), 1),
-        reals=table("float", "tiny_reals", map(literal, numbers.get("real", [])), 6),
-        wholes=table("int32_t", "tiny_wholes", map(whole, numbers.get("whole", []))),
+        cuts=",\n".join(_cuts(column) for column in columns if column.kind != "word"),
         code=code,
         word_parameter=f", {code} word" if mixed else "",
-        put_number=MIXED if mixed else NUMBER,
+        word_argument=", word" if mixed else "",
+        counts=table(size, "tiny_counts", (str(len(c.code.thresholds)) for c in columns)),
+        count_bits=size[4:-2],
         puts="\n".join(_put(column, mixed) for column in columns),
     )
     return f"{_struct(columns, code)}\n\n{body}"
-
-
-NUMBER = "    tiny_put(c, TINY_NONE, missing ? TINY_NONE : bin, missing);"
-MIXED = """\
-    if (word == 0) {
-        tiny_put(c, TINY_NONE, missing ? TINY_NONE : bin, missing);
-    } else if (word == TINY_OTHER) {
-        c->fault |= !(column->flags & TINY_HAS_OTHER);
-        tiny_put(c, column->categories, TINY_NONE, 0);
-    } else {
-        c->fault |= word > column->categories;
-        tiny_put(c, word <= column->categories ? word - 1u : TINY_NONE, TINY_NONE, 0);
-    }"""
 
 
 def _put(column: Column, mixed: bool) -> str:
     if column.kind == "word":
         return f"    tiny_put_word(&c, row->{column.field});"
     word = f", row->{column.word_field}" if column.mixed else ", 0" if mixed else ""
-    return f"    tiny_put_{column.kind}(&c, row->{column.field}{word});"
+    what = "real" if column.kind == "real" else "number"
+    return f"    tiny_put_{what}(&c, row->{column.field}{word});"
+
+
+def _cuts(column: Column) -> str:
+    """A line of thresholds, and what they are."""
+    names = ", ".join(f"{x:.9g}" for x in column.code.thresholds)
+    first = "" if column.code.missing else f"{column.code.typical:.9g} where missing; "
+    about = comment(f"{column.code.name}: {first}above {names}")
+    return f"    /* {about} */\n    {', '.join(map(whole, column.cuts))}"
 
 
 def _description(column: Column) -> str:
@@ -186,7 +199,7 @@ def _struct(columns: list[Column], code: str) -> str:
     """Enumerations of the categories, and the struct of a row."""
     most = 2 ** int(code.removeprefix("uint").removesuffix("_t")) - 1
     lines = []
-    if any(column.kind == "whole" for column in columns):
+    if any(column.kind != "word" for column in columns):
         lines.append(f"#define {NO_NUMBER} (-2147483647 - 1) /* of whole numbers: missing */\n")
     if any(column.kind == "word" or column.mixed for column in columns):
         names = constants(columns)

@@ -246,6 +246,9 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
     output = f"(tiny_score)tiny_output({number}, x)"
     direct = rule.scores is not None
     tables = rule.score_tables if rule.scores else rule.tables.tolist()
+    own = len(set(map(tuple, tables))) > 1  # pairs of classes may share one table
+    by_most = not direct and len(set(rule.most)) > 1
+    wide = 2 * max(rule.most) * 256 >= 2**32
     flags = {
         "several": several,
         "pairs": pairs,
@@ -253,12 +256,13 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
         "one": one,
         "clips": rule.clips,
         "direct": direct,
-        "pair_most": not direct and len(set(rule.most)) > 1,
+        "pair_most": by_most,
+        "divides": pairs or several or not (direct or wide),
     }
     most = max(rule.most)
     if flags["pair_most"]:
         blocks.append(table("uint32_t", "tiny_most", map(str, rule.most)))
-    chances = [str(q) for row in tables for q in row]
+    chances = [str(q) for row in (tables if own else tables[:1]) for q in row]
     code = filled(
         "vote",
         [name for name, on in flags.items() if on],
@@ -269,13 +273,16 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
         vote="" if plain else f"(tiny_score)TINY_LOAD{kind[4:-2]}(tiny_votes + {number}) * ",
         margin_lead=clip.format("lead"),
         margin_h=clip.format(output).strip("()") if one and not rule.clips else clip.format(output),
-        by_pair=" for each pair" if pairs else "",
+        by_pair=" for each pair" if own else "",
         tables=table("uint16_t", "tiny_chances", chances),
-        pair_parameter=", tiny_index pair" if pairs else "",
-        table_of_pair=f"pair * {len(tables[0])}u + " if pairs else "",
+        pair_parameter=", tiny_index pair" if own or by_most else "",
+        pair_argument=", pair" if own or by_most else "",
+        table_of_pair=f"pair * {len(tables[0])}u + " if own else "",
         first=rule.scores.first if rule.scores else 0,
         step=rule.scores.step if rule.scores else 1,
-        wide="uint32_t" if 2 * most * 256 < 2**32 else "uint64_t",
+        wide="uint64_t" if wide else "uint32_t",
+        divide="" if wide else "tiny_divide",
+        over="/" if wide else ",",
         most=most,
         twice=2 * most,
         cut=rule.cut,

@@ -65,6 +65,28 @@ static inline tiny_score tiny_score_of(const tiny_word *x)
 }
 //: end
 
+//: if divides
+/* The whole part of a / b; bit by bit on cores that would call a far larger function for it. */
+static inline uint32_t tiny_divide(uint32_t a, uint32_t b)
+{
+#if defined(__ARM_ARCH_6M__)
+    uint32_t rest = 0;
+    unsigned i;
+    for (i = 0; i < 32; i++) {
+        rest = rest << 1 | a >> 31;
+        a <<= 1;
+        if (rest >= b) {
+            rest -= b;
+            a |= 1u;
+        }
+    }
+    return a;
+#else
+    return a / b;
+#endif
+}
+
+//: end
 //: if direct
 /* Chances in parts of 65535, by score@by_pair@. */
 @tables@
@@ -82,9 +104,9 @@ static inline uint16_t tiny_chance(tiny_score score@pair_parameter@)
 {
 //: if pair_most
     const @wide@ most = TINY_LOAD32(tiny_most + pair); /* no score is larger */
-    const tiny_index level = (tiny_index)(((@wide@)score + most) * 256u / (2u * most));
+    const tiny_index level = (tiny_index)@divide@(((@wide@)score + most) * 256u @over@ (2u * most));
 //: else
-    const tiny_index level = (tiny_index)(((@wide@)score + @most@u) * 256u / @twice@u);
+    const tiny_index level = (tiny_index)@divide@(((@wide@)score + @most@u) * 256u @over@ @twice@u);
 //: end
     return TINY_LOAD16(tiny_chances + @table_of_pair@level);
 }
@@ -120,7 +142,7 @@ static inline int tiny_rank(const tiny_word *x, uint32_t *rank)
     }
     for (c = 0; c < TINY_CLASSES; c++) {
         for (d = c + 1; d < TINY_CLASSES; d++) {
-            const uint16_t chance = tiny_chance(tiny_score_of(x, pair), pair);
+            const uint16_t chance = tiny_chance(tiny_score_of(x, pair)@pair_argument@);
             rank[c] += 65535u - chance;
             rank[d] += chance;
             pair++;
@@ -168,9 +190,9 @@ static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
 //: end
     for (c = 0; c < TINY_CLASSES; c++) {
 //: if pairs
-        proba[c] = (uint16_t)(rank[c] / @num_pairs@u); /* ranks add up to 65535 a pair */
+        proba[c] = (uint16_t)tiny_divide(rank[c], @num_pairs@u); /* ranks add up to 65535 a pair */
 //: else
-        proba[c] = (uint16_t)(rank[c] * 65535u / total);
+        proba[c] = (uint16_t)tiny_divide(rank[c] * 65535u, total);
 //: end
         left -= proba[c];
     }

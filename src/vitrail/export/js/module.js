@@ -50,12 +50,19 @@ function asWord(cell) {
 }
 
 function tableBits(column, cell) {
-  const missing = isMissing(cell);
+  let missing = isMissing(cell);
   let value = missing ? NaN : asNumber(cell);
-  const isWord = column.numeric ? !missing && Number.isNaN(value) : !missing || !column.missing;
+  let isWord = column.numeric ? !missing && Number.isNaN(value) : !missing || !column.missing;
   const found = isWord ? column.categories.indexOf(missing ? "" : asWord(cell)) : -1;
-  if (column.numeric && isWord && found < 0 && !column.other) {
-    throw new Error(`column ${column.name}: expected a number, found ${cell}`);
+  if (column.numeric && found < 0) {
+    const odd = typeof cell === "string" && /^[^\p{L}]*\d/u.test(cell);
+    if (odd && (isWord || !column.plain)) {
+      throw new Error(`column ${column.name}: expected a number, found ${cell}`);
+    }
+    if (isWord && !column.other) {
+      missing = true; // a word that means nothing here
+      isWord = false;
+    }
   }
   const bits = column.categories.map((_, i) => Number(i === found));
   if (column.other) bits.push(Number(isWord && found < 0));

@@ -76,7 +76,10 @@ def _encoder(encoder: TableEncoder | BitColumns) -> dict[str, Any]:
     for code in encoder.columns:
         described = {**code.to_dict(), "bins": len(code.values)}
         described["thresholds"] = rounded(code.thresholds, code.held_as).tolist()
-        del described["values"]
+        spelling = code.spelling  # text is read only where programs write numbers so too
+        described["plain"] = spelling.decimal == "." and spelling.accepts("")
+        for key in ("values", "decimal", "unit", "strays"):
+            del described[key]
         columns.append(described)
     return {"table": True, "columns": columns}
 
