@@ -10,7 +10,6 @@ from sklearn.datasets import load_iris
 from thread_count import num_threads
 
 from vitrail import BinaryNetClassifier
-from vitrail.data.encoders import TableEncoder
 from vitrail.fitting import recipe
 from vitrail.fitting.examples import Examples
 from vitrail.model import model_from_bytes
