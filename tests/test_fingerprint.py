@@ -8,6 +8,7 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ class Net(nn.Module):
         self.register_buffer("level", torch.tensor(buffer))
 
     def forward(self, x):
-        return self.first(x) + self.shift * self.level
+        return self.first(x) + self.shift * self.get_buffer("level")
 
 
 def changed_weight():
@@ -75,7 +76,7 @@ def changed_weight():
 
 def hooked():
     net = Net()
-    net.register_forward_hook(lambda module, given, output: 2 * output)
+    net.register_forward_hook(lambda module, given, output: torch.as_tensor(output) * 2)
     return net
 
 
@@ -142,7 +143,7 @@ def test_a_changed_method_counts():
     ]
     made = []
     for part in parts:
-        space = {"__name__": "__main__"}
+        space: dict[str, Any] = {"__name__": "__main__"}
         exec(part, space)  # as typed at a prompt
         made.append(fingerprint(space["Own"]()))
     assert made[0] != made[1]

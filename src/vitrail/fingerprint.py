@@ -14,7 +14,6 @@ import dis
 import functools
 import hashlib
 import inspect
-import pickle
 import sys
 import sysconfig
 from collections.abc import Iterable
@@ -238,7 +237,7 @@ class _Reader:
         except (TypeError, AttributeError, NotImplementedError) as error:
             raise _unknown(value) from error
         if isinstance(made, str):  # found by its name, if the name finds it
-            home = pickle.whichmodule(value, made)
+            home = getattr(value, "__module__", None) or type(value).__module__
             found: Any = sys.modules.get(home)
             for part in made.split("."):
                 found = getattr(found, part, None)
@@ -246,7 +245,8 @@ class _Reader:
                 raise _unknown(value)
             self.note("named", home, made)
         else:
-            make, given, state, items, pairs = (*made, None, None, None)[:5]
+            make, given, *rest = made
+            state, items, pairs, *_ = (*rest, None, None, None)
             self.every((make, given, state, list(items or ()), list(pairs or ())))
 
 

@@ -158,17 +158,6 @@ def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return apart
 
 
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors, each with memory of its own, which the file format asks for."""
-    seen: set[int] = set()
-    apart = {}
-    for name, value in tensors.items():
-        place = value.untyped_storage().data_ptr()
-        apart[name] = value.clone() if place in seen else value
-        seen.add(place)
-    return apart
-
-
 def _digest(tensors: dict[str, Tensor]) -> str:
     return fingerprint(*(part for name in sorted(tensors) for part in (name, tensors[name])))
 
