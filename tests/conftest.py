@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,9 @@ from hypothesis import settings
 
 # Workers share the cores; more threads than cores makes small tensors many times slower.
 torch.set_num_threads(1)
+
+# A shell starts jobs in the background with Ctrl-C ignored; tests interrupt themselves.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("repeatable")

@@ -503,5 +503,5 @@ def test_few_columns_and_many_rows_afford_many_thresholds(columns: int, rows: in
 
 def test_the_encoder_takes_as_many_thresholds_as_it_can_afford():
     numbers = np.random.default_rng(0).normal(size=(2_000, 8))
-    assert len(TableEncoder.fit(numbers).bit_names) == 8 * 16
+    assert len(TableEncoder.fit(numbers).bit_names) == 8 * 32
     assert len(TableEncoder.fit(numbers, thresholds=5).bit_names) == 8 * 5
