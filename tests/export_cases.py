@@ -13,6 +13,7 @@ from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.data.labels import LabelCoder
 from vitrail.model import Model
+from vitrail.model.voting import Scheme, num_nets
 from vitrail.nn import mlp, program_of
 from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Step
 from vitrail.nn.program import Program
@@ -115,10 +116,12 @@ def _images(size: int) -> list[tuple[int, ...]]:
 def models(draw: Any) -> Model:
     encoder, bias = draw(encoders()), draw(st.integers(0, 3))
     classes = draw(st.integers(2, 4))
-    pairs = classes > 2 and draw(st.booleans())
-    outputs = 1 if pairs or classes == 2 else classes
+    scheme: Scheme = "argmax"
+    if classes > 2:
+        scheme = draw(st.sampled_from(["argmax", "pairs", "one-vs-rest"]))
+    nets, outputs = num_nets(classes, scheme)
     program = draw(programs(len(encoder.bit_names) + bias, outputs))
-    nets, num = classes * (classes - 1) // 2 if pairs else 1, draw(st.sampled_from([1, 1, 2, 5]))
+    num = draw(st.sampled_from([1, 1, 2, 5]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     most = draw(st.sampled_from([1, 3, 300, 10**6]))
     clip = draw(st.sampled_from([1, 3, 15, 255]))
@@ -131,7 +134,7 @@ def models(draw: Any) -> Model:
         coding=draw(st.sampled_from(["binary", "bipolar"])),
         bias=bias,
         program=program,
-        scheme="pairs" if pairs else "argmax",
+        scheme=scheme,
         **bits(rng, num, nets, program.num_bits),
         votes=torch.from_numpy(rng.integers(1, most + 1, (num, nets))),
         clip=clip,
@@ -173,6 +176,19 @@ def plain(module: nn.Module, shape: tuple[int, ...], networks: int = 1) -> Model
         votes=torch.ones(networks, 1, dtype=torch.int64),
         clip=2**16 - 1 if networks == 1 else 1,
         calibration=torch.linspace(0, 65535, 257).to(torch.int64)[None],
+    )
+
+
+def against_the_rest(model: Model, classes: int) -> Model:
+    """Such networks for each of so many classes."""
+    networks = len(model.networks)
+    return replace(
+        model,
+        labels=LabelCoder(tuple(f"class {i}" for i in range(classes)), "str"),
+        scheme="one-vs-rest",
+        **bits(np.random.default_rng(0), networks, classes, model.program.num_bits),
+        votes=model.votes.repeat(1, classes),
+        calibration=model.calibration.repeat(classes, 1),
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from vitrail.data.cuts import rounded
 from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Pool, Windows, planned
+from vitrail.export.rule import sides
 from vitrail.model import Model
 from vitrail.nn import low_value
 
@@ -29,13 +29,11 @@ def npz_file(model: Model, rows: Rows) -> bytes:
     """The contents of the file; the rows become its golden vectors."""
     found = model.answers(rows)
     count = range(len(found.numbers))
-    ovo = model.scheme == "pairs"
-    pairs = list(combinations(range(model.num_classes), 2)) if ovo else [[0, 1]]
     about = {
         "format": "vitrail-arrays",
         "version": VERSION,
         "classes": list(model.labels.classes),
-        "pairs": pairs,
+        "pairs": sides(model),
         "input_low": low_value(model.coding),
         "bias": model.bias,
         "clip": model.clip,

@@ -22,7 +22,7 @@ from vitrail.data.encoders import ColumnCode
 from vitrail.export.arrays import layer_weights, lows, places
 from vitrail.export.errors import ExportError
 from vitrail.export.plan import Layer, Plan, planned
-from vitrail.export.rule import rule_of
+from vitrail.export.rule import rule_of, sides
 from vitrail.model import Model
 from vitrail.model.voting import LEVELS, ONE
 from vitrail.nn import low_value
@@ -265,10 +265,11 @@ def _answer(g: _Graph, model: Model, plan: Plan, h: str) -> tuple[str, str]:
     else:
         q = g("Transpose", g("Reshape", q, whole([nets, -1])), perm=[1, 0])  # (rows, nets)
         both = g("Concat", g("Sub", whole(ONE), q), q, axis=1)
-        pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)][:nets]
         adds = np.zeros((2 * nets, classes), np.int64)
-        for net, (i, j) in enumerate(pairs):
-            adds[net, i] = adds[nets + net, j] = 1
+        for net, (low, high) in enumerate(sides(model)):
+            adds[nets + net, high] = 1
+            if low is not None:
+                adds[net, low] = 1
         rank = g("MatMul", both, whole(adds))
     number = g("ArgMax", rank, axis=1, keepdims=0)
     total = g("Max", g("ReduceSum", rank, whole([1])), whole(1))

@@ -112,10 +112,6 @@ class Plan:
 
 def planned(model: Model) -> Plan:
     """The stages of a model's net; ExportError where it has parts that exports do not know."""
-    if model.scheme == "one-vs-rest":
-        raise ExportError(
-            "a net for each class against the rest is not exported; fit with multiclass='ovo'"
-        )
     program, low = model.program, low_value(model.coding)
     if program.opaque:
         raise ExportError(

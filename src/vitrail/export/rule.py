@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from math import gcd
 
 import numpy as np
@@ -78,6 +79,16 @@ class Rule:
         """The smallest score of the first net that means class 1."""
         level = int(np.searchsorted(self.tables[0], HALF, side="right"))
         return -(-level * 2 * self.most[0] // LEVELS) - self.most[0]
+
+
+def sides(model: Model) -> list[tuple[int | None, int]]:
+    """The two classes that each net of one output tells apart: what it says if its output is not
+    positive (none: any of the others), and what it says otherwise."""
+    if model.scheme == "pairs":
+        return list(combinations(range(model.num_classes), 2))
+    if model.scheme == "one-vs-rest":
+        return [(None, own) for own in range(model.num_classes)]
+    return [(0, 1)]
 
 
 def rule_of(model: Model, plan: Plan) -> Rule:

@@ -26,12 +26,12 @@
 #if TINY_WORD_BITS == 32
 typedef uint32_t tiny_word;
 #define TINY_LOAD(p) TINY_LOAD32(p)
-#define TINY_W(x) x
 #elif TINY_WORD_BITS == 8
 typedef uint8_t tiny_word;
 #define TINY_LOAD(p) TINY_LOAD8(p)
-#define TINY_W(x) \
-    (uint32_t)(x) & 255u, (uint32_t)(x) >> 8 & 255u, (uint32_t)(x) >> 16 & 255u, (uint32_t)(x) >> 24
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "words of 8 bits need a processor that stores the lowest byte first"
+#endif
 #else
 #error "TINY_WORD_BITS must be 8 or 32"
 #endif

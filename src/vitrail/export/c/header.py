@@ -124,7 +124,7 @@ def _weights(model: Model, plan: Plan) -> str:
         end = layer.first + layer.units * layer.fan_in
         rows = networks[..., layer.first : end].reshape(-1, layer.fan_in)
         about = f"/* Layer {i + 1}: {layer.units} x {layer.fan_in} weights of each network. */\n"
-        blocks.append(about + table("tiny_word", f"tiny_weights_{i}", words(rows), 4))
+        blocks.append(about + table("uint32_t", f"tiny_weights_{i}", words(rows), 8))
     return joined(*blocks)
 
 
@@ -202,7 +202,7 @@ def _network(plan: Plan) -> str:
             values = to
             continue
         n, units = f"{stage.fan_in}u", f"{stage.units}u"
-        weights = f"tiny_weights_{layers} + i * ({units} * TINY_WORDS({n}))"
+        weights = f"(const tiny_word *)tiny_weights_{layers} + i * ({units} * TINY_WORDS({n}))"
         where = f"&tiny_windows_{number}" if stage.windows else n
         what = f"tiny_{'conv' if stage.windows else 'dense'}_{_name(stage)}"
         layers += 1
@@ -232,11 +232,11 @@ def _network(plan: Plan) -> str:
 def _vote(model: Model, plan: Plan, rule: Rule) -> str:
     nets, networks = rule.votes.shape
     several = plan.num_outputs > 1
-    pairs = model.scheme == "pairs"
+    pairs, rest = model.scheme == "pairs", model.scheme == "one-vs-rest"
     one = networks == 1 and not several
     plain = bool((rule.votes == 1).all())
-    number = "pair" if one and pairs else f"pair * {networks}u + k" if pairs else "k"
-    number = "0" if one and not pairs else number
+    number = f"net * {networks}u + k" if nets > 1 else "k"
+    number = ("net" if nets > 1 else "0") if one else number
     kind = unsigned(int(rule.votes.max()))
     blocks = []
     if not plain:
@@ -246,21 +246,23 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
     output = f"(tiny_score)tiny_output({number}, x)"
     direct = rule.scores is not None
     tables = rule.score_tables if rule.scores else rule.tables.tolist()
-    own = len(set(map(tuple, tables))) > 1  # pairs of classes may share one table
+    own = len(set(map(tuple, tables))) > 1  # nets may share one table
     by_most = not direct and len(set(rule.most)) > 1
     wide = 2 * max(rule.most) * 256 >= 2**32
     flags = {
         "several": several,
         "pairs": pairs,
-        "two": not several and not pairs,
+        "rest": rest,
+        "nets": nets > 1,
+        "two": not several and nets == 1,
         "one": one,
         "clips": rule.clips,
         "direct": direct,
-        "pair_most": by_most,
-        "divides": pairs or several or not (direct or wide),
+        "net_most": by_most,
+        "divides": nets > 1 or several or not (direct or wide),
     }
     most = max(rule.most)
-    if flags["pair_most"]:
+    if flags["net_most"]:
         blocks.append(table("uint32_t", "tiny_most", map(str, rule.most)))
     chances = [str(q) for row in (tables if own else tables[:1]) for q in row]
     code = filled(
@@ -273,11 +275,11 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
         vote="" if plain else f"(tiny_score)TINY_LOAD{kind[4:-2]}(tiny_votes + {number}) * ",
         margin_lead=clip.format("lead"),
         margin_h=clip.format(output).strip("()") if one and not rule.clips else clip.format(output),
-        by_pair=" for each pair" if own else "",
+        by_net=" for each net" if own else "",
         tables=table("uint16_t", "tiny_chances", chances),
-        pair_parameter=", tiny_index pair" if own or by_most else "",
-        pair_argument=", pair" if own or by_most else "",
-        table_of_pair=f"pair * {len(tables[0])}u + " if own else "",
+        net_parameter=", tiny_index net" if own or by_most else "",
+        net_argument=", net" if own or by_most else "",
+        table_of_net=f"net * {len(tables[0])}u + " if own else "",
         first=rule.scores.first if rule.scores else 0,
         step=rule.scores.step if rule.scores else 1,
         wide="uint64_t" if wide else "uint32_t",

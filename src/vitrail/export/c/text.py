@@ -114,7 +114,7 @@ def words(rows: np.ndarray) -> list[str]:
     rows = rows.reshape(-1, rows.shape[-1])
     padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 32)))
     packed = np.packbits(padded, axis=1, bitorder="little").view("<u4")
-    return [f"TINY_W(0x{word:08x}u)" for word in packed.ravel().tolist()]
+    return [f"0x{word:08x}" for word in packed.ravel().tolist()]
 
 
 def joined(*blocks: str) -> str:

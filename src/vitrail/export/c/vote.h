@@ -44,9 +44,13 @@ static inline void tiny_scores(const tiny_word *x, tiny_score *score)
     }
 }
 //: else
-//: if pairs
+//: if nets
+//: if rest
+/* The score of a class against all others. */
+//: else
 /* The score of a pair of classes: positive for the second. */
-static inline tiny_score tiny_score_of(const tiny_word *x, tiny_index pair)
+//: end
+static inline tiny_score tiny_score_of(const tiny_word *x, tiny_index net)
 //: else
 /* The score of a row: large for the second class. */
 static inline tiny_score tiny_score_of(const tiny_word *x)
@@ -88,27 +92,27 @@ static inline uint32_t tiny_divide(uint32_t a, uint32_t b)
 
 //: end
 //: if direct
-/* Chances in parts of 65535, by score@by_pair@. */
+/* Chances in parts of 65535, by score@by_net@. */
 @tables@
 
-static inline uint16_t tiny_chance(tiny_score score@pair_parameter@)
+static inline uint16_t tiny_chance(tiny_score score@net_parameter@)
 {
     const tiny_index level = (tiny_index)(score - (@first@)) / @step@u;
-    return TINY_LOAD16(tiny_chances + @table_of_pair@level);
+    return TINY_LOAD16(tiny_chances + @table_of_net@level);
 }
 //: else
-/* Chances in parts of 65535, by level of the score, 257@by_pair@. */
+/* Chances in parts of 65535, by level of the score, 257@by_net@. */
 @tables@
 
-static inline uint16_t tiny_chance(tiny_score score@pair_parameter@)
+static inline uint16_t tiny_chance(tiny_score score@net_parameter@)
 {
-//: if pair_most
-    const @wide@ most = TINY_LOAD32(tiny_most + pair); /* no score is larger */
+//: if net_most
+    const @wide@ most = TINY_LOAD32(tiny_most + net); /* no score is larger */
     const tiny_index level = (tiny_index)@divide@(((@wide@)score + most) * 256u @over@ (2u * most));
 //: else
     const tiny_index level = (tiny_index)@divide@(((@wide@)score + @most@u) * 256u @over@ @twice@u);
 //: end
-    return TINY_LOAD16(tiny_chances + @table_of_pair@level);
+    return TINY_LOAD16(tiny_chances + @table_of_net@level);
 }
 //: end
 
@@ -136,19 +140,26 @@ static inline int tiny_rank(const tiny_word *x, uint32_t *rank)
     int c, best = 0;
 //: if pairs
     int d;
-    tiny_index pair = 0;
+    tiny_index net = 0;
     for (c = 0; c < TINY_CLASSES; c++) {
         rank[c] = 0;
     }
     for (c = 0; c < TINY_CLASSES; c++) {
         for (d = c + 1; d < TINY_CLASSES; d++) {
-            const uint16_t chance = tiny_chance(tiny_score_of(x, pair)@pair_argument@);
+            const uint16_t chance = tiny_chance(tiny_score_of(x, net)@net_argument@);
             rank[c] += 65535u - chance;
             rank[d] += chance;
-            pair++;
+            net++;
         }
     }
-//: else
+//: end
+//: if rest
+    for (c = 0; c < TINY_CLASSES; c++) {
+        const tiny_index net = (tiny_index)c;
+        rank[c] = tiny_chance(tiny_score_of(x, net)@net_argument@);
+    }
+//: end
+//: if several
     tiny_score score[TINY_CLASSES];
     tiny_scores(x, score);
     for (c = 0; c < TINY_CLASSES; c++) {

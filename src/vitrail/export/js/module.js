@@ -219,13 +219,15 @@ export function predictBits(bits) {
         scores[c] = (scores[c] ?? 0) + MODEL.votes[net][k] * margin;
         if (lead.length > 1) wins[k][c] += Number(h > 0);
       }
-      if (lead.length === 1) wins[k][lead[0] > 0 ? high : low]++;
+      if (lead.length > 1) continue;
+      if (low === null) wins[k][high] = lead[0];
+      else wins[k][lead[0] > 0 ? high : low]++;
     }
     if (scores.length > 1) {
       for (const [c, score] of scores.entries()) rank[c] = chance(score, net);
     } else {
       const q = chance(scores[0], net);
-      rank[low] += 65535 - q;
+      if (low !== null) rank[low] += 65535 - q;
       rank[high] += q;
     }
   }

@@ -6,7 +6,6 @@ import base64
 import json
 import re
 from dataclasses import asdict
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from vitrail.data.cuts import rounded
 from vitrail.data.encoders import TableEncoder
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Pool, planned
-from vitrail.export.rule import rule_of
+from vitrail.export.rule import rule_of, sides
 from vitrail.model import Model
 
 
@@ -54,14 +53,13 @@ def _spelled(value: Any) -> str:
 def _described(model: Model) -> dict[str, Any]:
     plan = planned(model)
     rule = rule_of(model, plan)
-    classes = range(model.num_classes)
     return {
         "classes": list(model.labels.classes),
         **_encoder(model.encoder),
         "bias": model.bias,
         "stages": [_stage(model, stage) for stage in plan.stages],
         "lastLow": plan.last_low,
-        "pairs": list(combinations(classes, 2)) if model.scheme == "pairs" else [[0, 1]],
+        "pairs": sides(model),
         "clip": model.clip,
         "votes": rule.votes.tolist(),
         "chances": model.calibration.tolist(),
