@@ -1,6 +1,7 @@
 """The classifier as people use it: tables, weights, going on, probabilities, company."""
 
 import pickle
+from typing import get_args
 
 import joblib
 import numpy as np
@@ -262,10 +263,13 @@ def test_a_solver_or_stages_may_be_passed():
 
 
 def test_names_of_solvers_have_one_table():
-    from vitrail.experiments import capacity
+    from vitrail.experiments import capacity, methods
     from vitrail.fitting import canonical
+    from vitrail.fitting.names import IN_FIGURES
 
     assert capacity.SOLVERS.keys() <= SOLVERS.keys()
+    assert IN_FIGURES.keys() <= SOLVERS.keys()
+    assert {kind().name for kind in get_args(methods.Method)} == set(IN_FIGURES.values())
     assert canonical("straight_through") == "ste"
 
 

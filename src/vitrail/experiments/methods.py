@@ -17,6 +17,7 @@ from torch import Tensor
 from vitrail.baselines.ste import Optimiser, straight_through
 from vitrail.experiments.units import Row
 from vitrail.factors import HARD
+from vitrail.fitting.names import IN_FIGURES
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers import Solver, adaptive, belief_propagation
@@ -35,7 +36,7 @@ EARLY = 5  # epochs within which the paper says that message passing converges
 class SBP:
     """Stochastic belief propagation, or exact with `closed_form`."""
 
-    name: str = "SBP"
+    name: str = IN_FIGURES["sbp"]
     update: UpdateName = "flip"
     samples: int = 5
     damping: float | Literal["adaptive"] = 0.8
@@ -61,7 +62,7 @@ class SBP:
 class GD:
     """Straight-through gradient descent; beta plays no part."""
 
-    name: str = "GD"
+    name: str = IN_FIGURES["ste"]
     optimiser: Optimiser = "adam"
     lr: float = 0.03
     batch: int | None = None
@@ -94,7 +95,7 @@ def tuned(rates: Sequence[Rate], examples: int, batch: int) -> GD:
 class S4P:
     """Stochastic survey propagation as printed: Algorithms 2 and 3, histograms both ways."""
 
-    name: str = "S4P"
+    name: str = IN_FIGURES["s4p"]
     samples: int = 5
     survey_samples: int = 100
     bins: int = 201
@@ -116,7 +117,7 @@ class S4P:
 class S3P(S4P):
     """The same with the variable side exact, by convolution."""
 
-    name: str = "S3P"
+    name: str = IN_FIGURES["s3p"]
 
     def solver(self) -> Solver[Any]:
         return s3p(
@@ -135,7 +136,7 @@ class SNMP:
     the weights of Algorithm 3 degenerate with the number of examples.
     """
 
-    name: str = "SNMP"
+    name: str = IN_FIGURES["snmp"]
     update: UpdateName = "flip"
     samples: int = 5
     survey_samples: int = 100

@@ -29,6 +29,7 @@ SURVEY_DAMPING = 0.2  # of the old message, as in the paper
 GRADIENT_EPOCHS = 40
 SAMPLED_DRAWS = 32  # a message, where beliefs that commit are sampled
 ALIASES = {"straight_through": "ste", "portfolio": AUTO}
+IN_FIGURES = {"sbp": "SBP", "ste": "GD", "s3p": "S3P", "s4p": "S4P", "snmp": "SNMP"}  # the paper's
 
 Stages = Sequence[Stage]
 
