@@ -215,17 +215,17 @@ def test_compare_takes_files(data):
 
 
 def test_ctrl_c_keeps_the_best_and_says_where(data, tmp_path, monkeypatch):
-    from vitrail.solvers import bp
+    from vitrail.solvers.chains import Chains
 
-    original, calls = bp.BeliefPropagation.step, []
+    original, calls = Chains.advance, []
 
-    def step(self, *arguments):
+    def advance(self, *arguments):
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return original(self, *arguments)
 
-    monkeypatch.setattr(bp.BeliefPropagation, "step", step)
+    monkeypatch.setattr(Chains, "advance", advance)
     path = tmp_path / "m.safetensors"
     code, _, err = call("fit", data, "--target", "class", "-o", path)
     assert code == 1

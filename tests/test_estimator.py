@@ -39,9 +39,12 @@ FRAME = pd.DataFrame(
 WORDS = np.where((FRAME["colour"] == "red") | (FRAME["size"] > 0), "good", "bad")
 
 
+MESSAGES = {"random_state": 0, "predictor": "best", "hidden": (), "polish": 3}
+
+
 def net(**settings) -> BinaryNetClassifier:
-    """A classifier that goes straight to training: how it chooses has tests of its own."""
-    return BinaryNetClassifier(**{"random_state": 0, "hidden": (), "polish": 3, **settings})
+    """One network by messages, straight away: chains and choices have tests of their own."""
+    return BinaryNetClassifier(**{**MESSAGES, **settings})
 
 
 def test_the_constructor_only_stores():
@@ -90,11 +93,11 @@ def test_each_of_several_nets_is_found_by_a_stage_of_its_own():
 
 
 def test_the_net_is_chosen_on_rows_held_out():
-    chosen = BinaryNetClassifier(hidden="auto", random_state=0).fit(PAIRED, XOR)
+    chosen = BinaryNetClassifier(predictor="best", random_state=0).fit(PAIRED, XOR)
     assert chosen.model_.program.hidden != ()
     assert chosen.score(PAIRED, XOR) == 1.0
     noise = RNG.integers(0, 2, 200)
-    assert BinaryNetClassifier(hidden="auto", random_state=0).fit(BITS, noise).n_iter_ > 0
+    assert BinaryNetClassifier(predictor="best", random_state=0).fit(BITS, noise).n_iter_ > 0
 
 
 def test_hidden_units_learn_what_a_linear_net_cannot():
@@ -338,7 +341,7 @@ def test_ctrl_c_while_the_net_is_chosen_keeps_the_best_candidate(monkeypatch):
 
     monkeypatch.setattr(Polish, "step", step)
     noisy = np.where(np.random.default_rng(4).random(200) < 0.1, 1 - RULE, RULE)
-    fitted = BinaryNetClassifier(random_state=0, bias=0).fit(BITS, noisy)
+    fitted = BinaryNetClassifier(predictor="best", random_state=0, bias=0).fit(BITS, noisy)
     assert fitted.status_ == (Status.INTERRUPTED,)
     assert fitted.score(BITS, noisy) > 0.85
 

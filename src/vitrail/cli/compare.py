@@ -66,6 +66,7 @@ def compare(
         net = BinaryNetClassifier(
             hidden=units,
             solver=name,
+            predictor="best",
             bias="auto" if named is None else 0,  # the nets of the paper have none
             epochs="auto" if epochs is None else epochs,
             random_state=seed,

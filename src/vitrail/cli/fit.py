@@ -42,7 +42,7 @@ def fit(
     beta: Annotated[str, typer.Option(help="Inverse temperature, `inf`, or `auto`.")] = "auto",
     predictor: Annotated[
         str, typer.Option(help="`best` network, average over the `posterior`, or `auto`.")
-    ] = "best",
+    ] = "auto",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="How often every row is used; chosen if left out.")
     ] = None,

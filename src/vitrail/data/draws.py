@@ -22,6 +22,7 @@ class Purpose(IntEnum):
     TEST_LABELS = 3
     TEACHER = 4
     ORDER = 5
+    ROWS = 6
 
 
 def random_words(seed: int, purpose: Purpose, count: int) -> np.ndarray:

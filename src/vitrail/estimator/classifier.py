@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -59,15 +58,16 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     rules and their measurements are in the documentation.
 
     Args:
-        hidden: Units of each hidden layer; () is a linear net, "auto" chooses a size.
+        hidden: Units of each hidden layer; () is a linear net, "auto" chooses a size: by rows and
+            bits for long chains, on rows held out for messages.
         solver: "auto" is the portfolio of `vitrail.solvers`: messages, then local search, and with
             beta=inf and few examples the stages between; "bp", "sbp", "ste", … as in
             `vitrail.fitting.SOLVERS`; or a solver, or stages, of `vitrail.solvers`.
         predictor: "posterior" is votes of networks drawn from the posterior: with one hidden layer
             and all else open by long chains from random starts, without any message, else by short
             chains that begin at what messages found; "best" is the one network that fits best,
-            probabilities from its margin; "auto" is "posterior", and "best" where a solver is named
-            or beta is inf.
+            probabilities from its margin; "auto" is "posterior", and "best" where a solver is
+            named, beta is inf, or flips are not compiled (two hidden layers, most modules).
         multiclass: "argmax" is one net with an output a class, "ovo" a net for each pair of them;
             "auto" for long chains a net for each class against the rest.
         inputs: How the net reads a bit: "binary" as 0/1, "bipolar" as ±1.
@@ -121,7 +121,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self,
         hidden: tuple[int, ...] | Auto = "auto",
         solver: str | Solver[Any] | Sequence[Stage] = AUTO,
-        predictor: Predictor | Auto = "best",
+        predictor: Predictor | Auto = "auto",
         multiclass: Literal["auto", "argmax", "ovo"] = "auto",
         inputs: Coding | Auto = "auto",
         bias: int | Auto = "auto",
@@ -309,13 +309,6 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             self.predictor, self.hidden, self.module, self.inputs, self.multiclass, given
         )
 
-    def _predictor(self) -> Predictor:
-        if self.predictor != AUTO:
-            return self.predictor
-        named = not (isinstance(self.solver, str) and self.solver in (AUTO, "portfolio"))
-        hard = not isinstance(self.beta, str) and math.isinf(self.beta)
-        return "best" if named or hard else "posterior"
-
     def _settings(self) -> dict[str, Any]:
         """The parameters as they are now; solvers and modules themselves, not copies."""
         return self.get_params(deep=False)
@@ -345,7 +338,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             hidden=self.hidden,
             module=self.module,
             settings=settings,
-            predictor=self._predictor(),
+            predictor=self.predictor,
             chained=self._chained() and (earlier is None or earlier.drawn is not None),
             networks=checked_count("networks", self.networks, 1),
             seed=seed,

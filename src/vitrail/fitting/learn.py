@@ -6,10 +6,11 @@ keeps the best found so far wherever it comes; before anything is found it goes 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -40,7 +41,7 @@ class Wanted:
     hidden: Any  # units of each layer, or "auto"
     module: nn.Module | None
     settings: Mapping[str, Any]  # fields of `fitting.problem.Settings`
-    predictor: Predictor
+    predictor: Predictor | Literal["auto"]
     chained: bool  # whether networks are drawn by the recipe, without message passing
     networks: int
     seed: int
@@ -89,7 +90,7 @@ def learn(
         "vitrail": __version__,
         "torch": torch.__version__,
         "rows": len(y),
-        "settings": {**found.settings, "predictor": wanted.predictor, "seed": wanted.seed},
+        "settings": {**found.settings, "seed": wanted.seed},
         **found.notes,
         "steps": trained.solution.steps,
         "evaluations": trained.solution.evaluations,
@@ -154,6 +155,7 @@ def _by_chains(
     drawn = draw(question, partner, burn_in, wanted.networks, betas, before, calls)
     voting, mixed = answering(question, drawn, wanted.networks)
     settings = {
+        "predictor": "posterior",
         "solver": "chains",
         "hidden": list(program.hidden or ()),
         "beta": list(betas),
@@ -186,8 +188,22 @@ def _by_messages(
         program, examples, nets, front.num_classes, front.scheme, made.beta, wanted.seed
     )
     evidence = None if choice is None else choice.evidence
-    voting = committee(question, trained, wanted.predictor, wanted.networks, evidence)
-    return _Found(made, trained, voting, made.settings, stopped)
+    predictor = _predictor(wanted, made)
+    voting = committee(question, trained, predictor, wanted.networks, evidence)
+    return _Found(made, trained, voting, {**made.settings, "predictor": predictor}, stopped)
+
+
+def _predictor(wanted: Wanted, made: Plan) -> Predictor:
+    """What answers: "auto" is the posterior where it means something and can be drawn from.
+
+    Who names a solver asks for the network that it finds; hard rows have no temperature; chains
+    of nets whose flips are not compiled would take longer than the training.
+    """
+    if wanted.predictor != AUTO:
+        return wanted.predictor
+    named = made.solver != AUTO
+    drawable = made.problem.cheap_flips and math.isfinite(made.beta)
+    return "posterior" if drawable and not named else "best"
 
 
 def _trained(
@@ -236,7 +252,7 @@ def _settled(
     plans = [plan_of(problem_of(program, nets)) for program in programs]
     open_search = wanted.settings.get("polish") == AUTO and any(made.polish for made in plans)
     given = wanted.module is not None or (
-        len(programs) == 1 and (wanted.predictor == "posterior" or not open_search)
+        len(programs) == 1 and (_predictor(wanted, plans[0]) == "posterior" or not open_search)
     )
     if given:
         return plans[0], None, False

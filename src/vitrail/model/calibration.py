@@ -78,14 +78,30 @@ def platt_table(evidence: Evidence, clip: int, num_classes: int, scheme: Scheme)
     a and b are those under which the labels are likeliest; labels are held a little off 0 and 1,
     as of Platt, so that rows without a fault prove nothing.
     """
-    half = LEVELS // 2
-    x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
     tables = []
     for score, labels, weight in _parts(evidence, evidence.scores(clip), num_classes, scheme):
-        slope, shift = _platt(_logit(score[:, 0]), labels, weight)
-        chance = torch.sigmoid(slope * _logit(x.clamp(max=1.0)) + shift)
-        tables.append(torch.round(ONE * chance).to(torch.int64).clamp(1, ONE - 1))
+        ones = float(weight[labels == 1].sum())
+        zeros = float(weight.sum()) - ones
+        wanted = torch.where(labels == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double()
+        tables.append(_curve(*_platt(_logit(score[:, 0]), wanted, weight)))
     return torch.stack(tables)
+
+
+def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:
+    """The table (LEVELS + 1,) under which scores give nearly these chances.
+
+    score (rows, O) in [−1, 1], chance (rows, O) in parts of ONE, weight (rows,) adding up to one.
+    """
+    each = weight[:, None].expand(score.shape).reshape(-1) * len(score)
+    return _curve(*_platt(_logit(score.reshape(-1)), chance.reshape(-1).double() / ONE, each))
+
+
+def _curve(slope: float, shift: float) -> Tensor:
+    """σ(slope·z + shift) at the middle of each level, off 0 and ONE: (LEVELS + 1,) int64."""
+    half = LEVELS // 2
+    x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
+    chance = torch.sigmoid(slope * _logit(x.clamp(max=1.0)) + shift)
+    return torch.round(ONE * chance).to(torch.int64).clamp(1, ONE - 1)
 
 
 def _logit(score: Tensor) -> Tensor:
@@ -93,11 +109,8 @@ def _logit(score: Tensor) -> Tensor:
     return torch.logit(0.5 + score * (0.5 - EDGE))
 
 
-def _platt(z: Tensor, labels: Tensor, weight: Tensor) -> tuple[float, float]:
-    """Slope ≥ 0 and shift by Newton's steps, with a weak pull to nothing."""
-    ones = float(weight[labels == 1].sum())
-    zeros = float(weight.sum()) - ones
-    wanted = torch.where(labels == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double()
+def _platt(z: Tensor, wanted: Tensor, weight: Tensor) -> tuple[float, float]:
+    """Slope ≥ 0 and shift by Newton's steps to chances (rows,), with a weak pull to nothing."""
     columns = torch.stack([z, torch.ones_like(z)], 1)
     found = torch.tensor([1.0, 0.0], dtype=torch.float64)
     for _ in range(NEWTON_STEPS):
