@@ -228,7 +228,7 @@ def test_ctrl_c_keeps_the_best_and_says_where(data, tmp_path, monkeypatch):
     monkeypatch.setattr(Chains, "advance", advance)
     path = tmp_path / "m.safetensors"
     code, _, err = call("fit", data, "--target", "class", "-o", path)
-    assert code == 1
+    assert code == 130
     assert f"the best network so far is in {path}" in err
     assert load_model(path).predict({"colour": ["red"], "size": ["1"], "note": [""]}).size == 1
 

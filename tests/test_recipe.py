@@ -121,7 +121,7 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 
     monkeypatch.setattr(Chains, "advance", advance)
     assert threading.current_thread() is threading.main_thread()
-    for after, kept in ((3, 16), (recipe.BURN_IN // recipe.ROUND + 2, 32)):
+    for after, kept in ((3, 16), (recipe.BURN_IN // recipe.ROUND + 2, 48)):
         calls.clear()
         stops[:] = [after]
         net = small(networks=64).fit(table, labels)

@@ -1,7 +1,7 @@
 """The command line: one typer application; commands load what they need when they are called.
 
-Exit codes: 0 done, 1 stopped before the end with something kept, 2 the input or the call cannot be
-used, 130 stopped with nothing to keep.
+Exit codes: 0 done, 1 nobody reads the output any more, 2 the input or the call cannot be used,
+130 and 143 stopped by Ctrl-C and by SIGTERM, with a sentence that says what is kept.
 """
 
 from __future__ import annotations
@@ -9,15 +9,41 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from vitrail import __version__
+from vitrail import __version__, interrupts
+
+
+class _Commands(TyperGroup):
+    """Every command is stopped in the same way; a sentence says what is kept of its work."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with interrupts.sigterm_stops_too():
+            try:
+                with interrupts.whole():
+                    return super().invoke(ctx)
+            except KeyboardInterrupt as stop:
+                sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped before the end'}\n")
+                raise typer.Exit(interrupts.exit_code()) from None
+
+
+@contextmanager
+def when_stopped(sentence: str) -> Iterator[None]:
+    """What to say if the block is stopped, at the first stop or the second."""
+    try:
+        yield
+    except (KeyboardInterrupt, interrupts.PassingBy) as stop:
+        raise KeyboardInterrupt(stop.args[0] if stop.args else sentence) from None
+
 
 app = typer.Typer(
     name="vitrail",
+    cls=_Commands,
     help="Train networks whose weights are bits, by message passing instead of gradients.",
     no_args_is_help=True,
     add_completion=False,

@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from vitrail.cli.app import app
+from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import Json
+from vitrail.cli.reproduce import KEPT
 
 
 @app.command()
@@ -57,7 +58,8 @@ def capacity(
         if console.is_terminal:
             console.print(f"{finished} of {len(work)}", end="\r")
 
-    done = compute(work, out / "units", jobs, show)
+    with when_stopped(KEPT):
+        done = compute(work, out / "units", jobs, show)
     lines = sweep.summary([row for part in done for row in part.rows])
     marks = {"algorithmic limit": sweep.ALGORITHMIC_LIMIT, "capacity": sweep.CAPACITY}
     place = save(

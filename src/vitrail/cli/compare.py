@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from rich.table import Column, Table
 
+from vitrail import interrupts
 from vitrail.cli.app import app
 from vitrail.cli.fit import split_rows
 from vitrail.cli.options import (
@@ -62,6 +63,7 @@ def compare(
     names = [name.strip() for name in solvers.split(",")]
     for name in names:
         canonical(name)
+    stopped = None
     for name in names:
         net = BinaryNetClassifier(
             hidden=units,
@@ -72,7 +74,14 @@ def compare(
             random_state=seed,
             verbose=1,
         )
-        net.fit(rows, labels)
+        try:
+            with (
+                interrupts.whole()
+            ):  # what a solver has found when it is stopped compares to nothing
+                net.fit(rows, labels)
+        except KeyboardInterrupt:
+            stopped = f"stopped in {name}, which is not shown"
+            break
         accuracy = net.history_["accuracy"].mean(1).numpy()
         record = net.model_.record
         results.append(
@@ -91,8 +100,10 @@ def compare(
         curves[name] = (np.linspace(0, net.plan_.epochs, len(accuracy)), accuracy)
     if as_json:
         typer.echo(json.dumps({"data": data, "seed": seed, "results": results}))
-    else:
+    elif results:
         _print(data, results)
+    if stopped is not None:
+        raise KeyboardInterrupt(stopped)
     if figure is not None:
         from vitrail.plots import curves_figure, save
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from vitrail.cli.app import app
+from vitrail import interrupts
+from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
     DataFile,
     Hidden,
@@ -63,14 +64,12 @@ def fit(
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.fitting import canonical
     from vitrail.solvers import Status
-    from vitrail.solvers.interrupts import interrupts_wait
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
     canonical(solver)
     check_apart(output, data)
     check_writable(output)
-    stopped = plain_console(stderr=True)
-    try:
+    with when_stopped("stopped; nothing is saved"), interrupts.best_counts():
         table = read_table(data)
         column = find_target(table, target)
         labels = table.labels(column)
@@ -85,11 +84,12 @@ def fit(
             random_state=seed,
             verbose=1,
         )
-        net.fit(features.take(rows), labels[rows])
-    except KeyboardInterrupt:
-        stopped.print("stopped by hand before any network was found; nothing is saved")
-        raise typer.Exit(130) from None
-    with interrupts_wait():  # what was found is saved, whatever comes now
+        try:
+            net.fit(features.take(rows), labels[rows])
+        except KeyboardInterrupt:
+            if not hasattr(net, "model_"):
+                raise
+    with when_stopped("stopped; nothing is saved"), interrupts.held():
         model = net.model_
         model.record.update(target=column, data=shown(data.name))
         if table.image_shape is not None:
@@ -103,17 +103,16 @@ def fit(
             score = model.record["test_accuracy"]
             report.append(f"test {score:.4f} on {len(held_out)} rows held out")
         model.save(output)
+        interrupts.taken()  # a stop that came too late is told all the same, below
+    place = f"the best network so far is in {shown(output)}"
+    with when_stopped(f"stopped; {place}"):
         console = plain_console()
         for account in getattr(model.encoder, "account", ()):
             console.print(str(account))
         console.print(f"{', '.join(report)}, {model.record['seconds']:.1f} s")
         console.print(f"model: {shown(output)}")
-        if Status.INTERRUPTED in net.status_:
-            stopped.print(
-                f"stopped by hand after {net.n_iter_} steps; the best network so far is in "
-                f"{shown(output)}"
-            )
-            raise typer.Exit(1)
+        if interrupts.heard() or Status.INTERRUPTED in net.status_:
+            raise KeyboardInterrupt(f"stopped after {net.n_iter_} steps; {place}")
 
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from vitrail.cli.app import app
+from vitrail.cli.app import app, when_stopped
 
 if TYPE_CHECKING:
     from vitrail.experiments.reproduce import Plan, Result
     from vitrail.experiments.units import Done
+
+KEPT = "stopped; what is finished is kept, the same command goes on from there"
 
 
 @app.command()
@@ -51,14 +52,10 @@ def reproduce(
     minutes = round(work.expected(left, jobs) / 60)
     time = f"about {minutes} minutes" if minutes > 1 else "about a minute"
     console.print(f"{names}: {time} on {jobs} cores{kept}", soft_wrap=True)
-    # a batch system ends a job with SIGTERM: as with Ctrl-C, the processes must end as well
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        results = _with_bar(console, plans, figure, quick, folder, jobs)
-        page = write_report(results, folder / "report.html")
-    except KeyboardInterrupt:
-        console.print("stopped; what is finished is kept, the same command goes on from there")
-        raise typer.Exit(130) from None
+        with when_stopped(KEPT):
+            results = _with_bar(console, plans, figure, quick, folder, jobs)
+            page = write_report(results, folder / "report.html")
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -66,8 +63,6 @@ def reproduce(
             f"no space left for the results in {folder}; make room and give the same command "
             "again: what is finished is kept"
         ) from error
-    finally:
-        signal.signal(signal.SIGTERM, before)
     console.print(_claims(results))
     console.print(f"the page with everything: {page}", soft_wrap=True)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from vitrail import __version__
+from vitrail import __version__, interrupts
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
@@ -118,11 +118,13 @@ def _work(unit: Unit, cache: Path) -> Done:
     torch.set_num_threads(1)  # one process a core; two threads each would be slower by far
     begun = time.process_time()  # of this process alone, whatever else the machine does
     try:
-        rows = unit.function(**unit.settings)
+        with interrupts.whole():  # what a run has found when it is stopped is no result
+            rows = unit.function(**unit.settings)
     finally:
         torch.set_num_threads(threads)
     done = Done(unit, rows, time.process_time() - begun)
-    _write(done, cache)
+    with interrupts.held():
+        _write(done, cache)
     return done
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from vitrail import __version__
+from vitrail import __version__, interrupts
 from vitrail.data.checks import checked_count
 from vitrail.fitting.choice import HIDDEN_SIZES, Choice, Choosing, choose, stand_in
 from vitrail.fitting.examples import Examples, nets_of
@@ -78,18 +78,29 @@ def learn(
     """Train on rows; with `earlier`, its net goes on from its marginals."""
     begun = time.perf_counter()
     examples = front.examples(table, y, weight)
+    with interrupts.held():  # a stop is taken between steps, where what was found can be kept
+        return _learned(front, examples, len(y), wanted, earlier, begun)
+
+
+def _learned(
+    front: Front,
+    examples: Examples,
+    rows: int,
+    wanted: Wanted,
+    earlier: Learned | None,
+    begun: float,
+) -> Learned:
     memory = None if earlier is None else earlier.memory
     nets = nets_of(examples, front.num_classes, front.scheme, memory)
     calls = 0 if earlier is None else earlier.calls
     way = _by_chains if wanted.chained else _by_messages
     found = way(front, examples, nets, wanted, earlier, calls)
     made, trained, voting = found.plan, found.trained, found.committee
-    stopped = found.stopped or voting.interrupted or Status.INTERRUPTED in trained.status
     known = trained.accuracy.amax(0).nan_to_num(0.0)
     record = {
         "vitrail": __version__,
         "torch": torch.__version__,
-        "rows": len(y),
+        "rows": rows,
         "settings": {**found.settings, "seed": wanted.seed},
         **found.notes,
         "steps": trained.solution.steps,
@@ -117,6 +128,8 @@ def learn(
     )
     seen = examples if memory is None else examples.and_also(memory)
     kept = seen.remembered((wanted.seed + calls) % MAX_SEED)
+    stopped = found.stopped or voting.interrupted or Status.INTERRUPTED in trained.status
+    stopped = interrupts.taken() or stopped
     return Learned(front, made, trained, model, kept, found.drawn, calls + 1, stopped)
 
 

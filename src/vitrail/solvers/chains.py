@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vitrail import interrupts
 from vitrail.nn import Program
 from vitrail.random import Key, Stream, bernoulli, philox
-from vitrail.solvers.interrupts import interrupts_wait
 
 EVEN = 32768  # of 65536: a fair coin
 
@@ -149,7 +149,7 @@ class Chains:
     def advance(self, sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
         """Go on for some sweeps, chain c's beta going from warm[c] to cold[c].
 
-        Ctrl-C is raised when all chains have got there.
+        A stop is raised before chains move, or when all of them have got there.
         """
         from vitrail.kernels.cpu.threads import over_rows
 
@@ -169,6 +169,7 @@ class Chains:
                     None if self._prior is None else self._prior[number, net],
                 )
 
-        with interrupts_wait():
+        interrupts.check()
+        with interrupts.held():
             over_rows(run, len(self._places), proposals * self._words)
             self._made += proposals

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from vitrail import interrupts
 from vitrail.graph import FactorGraph
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
@@ -24,7 +25,6 @@ from vitrail.solvers import checkpoint as files
 from vitrail.solvers import scoring
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.history import History
-from vitrail.solvers.interrupts import interrupts_wait
 from vitrail.solvers.progress import Progress, progress_bar
 from vitrail.solvers.status import Status
 
@@ -141,11 +141,17 @@ def run(
     bar: AbstractContextManager[Progress]
     bar = progress_bar(max_steps) if progress is True else nullcontext(progress or _silent)
     finish = Status.MAX_STEPS
-    with bar as show:
+    # a step may write into its state: it is taken with all that follows, or not at all
+    with bar as show, interrupts.held():
         try:
-            while step < max_steps:
+            while True:
                 running = [code == Status.RUNNING for code in track.status.tolist()]
                 if not any(running):
+                    break  # a stop that comes now has nothing to cut, and waits
+                if interrupts.waiting() and saver is not None and step > 0:
+                    saver.save(now, track, history, step)
+                interrupts.check()
+                if step >= max_steps:
                     break
                 spent = before + time.perf_counter() - begun
                 if (max_evaluations is not None and int(track.evaluations) >= max_evaluations) or (
@@ -156,15 +162,13 @@ def run(
                 key = Key(seed).at(step)
                 active = track.status == Status.RUNNING
                 feedback = Feedback(track.accuracy, active, all(running))
-                # a step may write into its state: it is taken with all that follows, or not at all
-                with interrupts_wait():
-                    now, info = solver.step(key, graph, now, feedback)
-                    step += 1
-                    score = step % score_every == 0 or step == max_steps
-                    track = loop.account(key, now, track, info, feedback, score)
-                    spent = before + time.perf_counter() - begun
-                    track = replace(track, seconds=torch.tensor(spent, dtype=torch.float64))
-                    _record(history, graph, solver, now, track, info)
+                now, info = solver.step(key, graph, now, feedback)
+                step += 1
+                score = step % score_every == 0 or step == max_steps
+                track = loop.account(key, now, track, info, feedback, score)
+                spent = before + time.perf_counter() - begun
+                track = replace(track, seconds=torch.tensor(spent, dtype=torch.float64))
+                _record(history, graph, solver, now, track, info)
                 show(step, track.accuracy, track.best_accuracy)
                 if on_step is not None:
                     on_step(step, feedback, info)
@@ -266,15 +270,19 @@ class _Loop(Generic[StateT]):
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Saver:
     path: Path
     fingerprint: str  # of the run
+    saved: int = -1  # the step that the file is of
 
     def save(self, state: Any, track: _Track, history: History, step: int) -> None:
+        if step == self.saved:
+            return
         tensors = {**files.flatten(state, "state"), **files.flatten(track, "track")}
         tensors |= {f"history.{name}": value for name, value in history.to_tensors().items()}
         files.write(self.path, tensors, {"step": step, "fingerprint": self.fingerprint})
+        self.saved = step
 
     def load(self, state: Any, track: _Track) -> tuple[Any, _Track, History, int] | None:
         found = files.read_latest(self.path)

@@ -13,6 +13,7 @@ import math
 
 from torch import Tensor
 
+from vitrail import interrupts
 from vitrail.decode import samples
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
@@ -51,4 +52,5 @@ def posterior_samples(
             energy = Energy(0.0, 0.0, 1 / (warm * unit), 1 / (cold * unit))
             found = search.run(key.at(half), bits[:, mine], energy, Stretch(proposals, stop=False))
             bits[:, mine] = found.last
+            interrupts.check()
     return bits

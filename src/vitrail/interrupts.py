@@ -1,0 +1,165 @@
+"""Ctrl-C and SIGTERM: taken where they leave things whole. The policy is docs/reliability.md.
+
+A stop is raised as KeyboardInterrupt, which a loop may catch to give its best so far. Blocks say
+more:
+
+    held()               a stop waits until the block is done, or until `check` finds all whole
+    whole()              a part of a result is none: a stop passes by every loop that keeps its best
+    best_counts()        the other way round, within `whole`
+    sigterm_stops_too()  SIGTERM is a stop as Ctrl-C is; for programs, not for parts of them
+
+A second stop waits for nothing and passes by every loop. Signals reach the main thread only, and
+only where Python's own handlers are in force; elsewhere the blocks do nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+SAME_PRESS = 0.5  # seconds; launchers pass on what their whole group has got already
+_USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+
+class PassingBy(BaseException):
+    """A stop that no loop may keep its best at; KeyboardInterrupt again where its block ends."""
+
+
+@dataclass
+class _Stops:
+    """The one handler, and what it has heard since it was put in force."""
+
+    holding: int = 0  # blocks that hold back
+    only_whole: bool = False  # whether a part of a result is none
+    waiting: bool = False  # whether a stop is held back
+    number: int = 0  # of the last signal; 0 for none yet
+    first: float = 0.0  # when the first came, by the clock
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        again = self.number > 0
+        if again and time.monotonic() - self.first < SAME_PRESS:
+            return
+        self.first = self.first or time.monotonic()
+        self.number = number
+        self.waiting = not again and self.holding > 0
+        if not self.waiting:
+            raise PassingBy if again or self.only_whole else KeyboardInterrupt
+
+    def forget(self) -> None:
+        self.waiting, self.number, self.first = False, 0, 0.0
+
+
+_stops = _Stops()
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def _listening(*numbers: signal.Signals) -> Iterator[None]:
+    """Our handler in force; what it has heard is forgotten when the outermost block ends."""
+    if not _in_main_thread():
+        yield
+        return
+    mine = [number for number in numbers if signal.getsignal(number) is _USUAL[number]]
+    outermost = all(signal.getsignal(number) is not _stops for number in _USUAL)
+    for number in mine:
+        signal.signal(number, _stops)
+    try:
+        yield
+    except PassingBy:
+        if outermost:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        for number in mine:
+            signal.signal(number, _USUAL[number])
+        if outermost:
+            _stops.forget()
+
+
+@contextmanager
+def sigterm_stops_too() -> Iterator[None]:
+    """SIGTERM is a stop as Ctrl-C is."""
+    with _listening(signal.SIGINT, signal.SIGTERM):
+        yield
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Hold back a stop until the outermost such block is done, or until `check` or `taken`."""
+    if not _in_main_thread():
+        yield
+        return
+    with _listening(signal.SIGINT):
+        _stops.holding += 1
+        try:
+            yield
+        finally:
+            _stops.holding -= 1
+        if not _stops.holding:
+            check()
+
+
+def waiting() -> bool:
+    """Whether a stop is held back."""
+    return _stops.waiting and _in_main_thread()
+
+
+def check() -> None:
+    """Raise a stop that is held back: a place where everything is whole."""
+    if taken():
+        raise PassingBy if _stops.only_whole else KeyboardInterrupt
+
+
+def taken() -> bool:
+    """Whether a stop was held back; by that it is taken, and raised no more."""
+    stop = waiting()
+    if stop:
+        _stops.waiting = False
+    return stop
+
+
+def heard() -> bool:
+    """Whether any stop has come since the outermost block began."""
+    return _stops.number > 0
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """A part of a result is none: a stop ends the block with KeyboardInterrupt."""
+    with _listening(signal.SIGINT), _only_whole(True):
+        before = _stops.number
+        try:
+            yield
+        except PassingBy:
+            raise KeyboardInterrupt from None
+        if _stops.number and not before and _in_main_thread():
+            raise KeyboardInterrupt  # some code in the block has caught it
+
+
+@contextmanager
+def best_counts() -> Iterator[None]:
+    """Within `whole`: loops may keep their best so far again."""
+    with _only_whole(False):
+        yield
+
+
+@contextmanager
+def _only_whole(value: bool) -> Iterator[None]:
+    before, _stops.only_whole = _stops.only_whole, value
+    try:
+        yield
+    finally:
+        _stops.only_whole = before
+
+
+def exit_code() -> int:
+    """Of a program that was stopped, as shells count: 128 and the signal's number."""
+    return 128 + (_stops.number or signal.SIGINT)

@@ -1,0 +1,157 @@
+"""Stops come where things are whole, and are never mistaken for the end of the work."""
+
+import os
+import signal
+
+import pytest
+
+from vitrail import interrupts
+
+
+@pytest.fixture(autouse=True)
+def pythons_own_handler():
+    """A shell that runs tests in the background has them ignore Ctrl-C; here it must arrive."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def stop(number: int = signal.SIGINT) -> None:
+    os.kill(os.getpid(), number)
+
+
+def test_a_stop_comes_after_the_block():
+    done = []
+
+    def stopped():
+        with interrupts.held(), interrupts.held():
+            stop()
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_a_stop_nothing_happens():
+    with interrupts.sigterm_stops_too(), interrupts.whole(), interrupts.held():
+        interrupts.check()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_stop_comes_where_all_is_whole():
+    done = []
+    with interrupts.held():
+        stop()
+        done.append("the step")
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.check()
+        interrupts.check()  # it comes once
+    assert done
+
+
+def test_a_stop_can_be_taken_without_an_exception():
+    with interrupts.held():
+        stop()
+        assert interrupts.taken()
+        assert not interrupts.taken()
+
+
+def keeps_its_best() -> str:
+    """As a loop does; the next Ctrl-C is a new one."""
+    try:
+        with interrupts.held():
+            stop()
+            interrupts.check()
+    except KeyboardInterrupt:
+        return "best so far"
+    return "all"
+
+
+def test_a_loop_may_keep_its_best():
+    assert keeps_its_best() == "best so far"
+    assert keeps_its_best() == "best so far"
+
+
+def test_where_a_part_is_none_no_loop_keeps_its_best():
+    kept = []
+    with pytest.raises(KeyboardInterrupt), interrupts.whole():
+        kept.append(keeps_its_best())
+    assert not kept
+
+
+def test_a_stop_that_some_code_has_caught_still_ends_the_whole():
+    def swallowed():
+        with interrupts.whole():
+            try:
+                stop()
+            except BaseException:
+                return
+
+    with pytest.raises(KeyboardInterrupt):
+        swallowed()
+
+
+def test_within_the_whole_the_best_may_count():
+    def program():
+        with interrupts.sigterm_stops_too(), interrupts.whole():
+            with interrupts.best_counts():
+                kept.append(keeps_its_best())
+            assert interrupts.heard()
+
+    kept = []
+    with pytest.raises(KeyboardInterrupt):
+        program()
+    assert kept == ["best so far"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_programs_end_with_the_code_of_the_signal(number):
+    def program():
+        with interrupts.sigterm_stops_too():
+            try:
+                stop(number)
+            except KeyboardInterrupt:
+                codes.append(interrupts.exit_code())
+
+    codes: list[int] = []
+    program()
+    assert codes == [128 + number]
+
+
+def test_a_second_stop_waits_for_nothing(monkeypatch):
+    monkeypatch.setattr(interrupts, "SAME_PRESS", 0.0)
+    done = []
+
+    def stopped():
+        with interrupts.held():
+            try:
+                stop()
+                done.append("first")
+                stop()
+                done.append("second")
+            except KeyboardInterrupt:
+                done.append("caught as by a loop")
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert done == ["first"]
+
+
+def test_the_same_press_told_twice_is_one():
+    done = []
+    with interrupts.held():
+        stop()
+        stop(signal.SIGINT)
+        done.append(interrupts.taken())
+    assert done == [True]
+
+
+def test_handlers_of_the_users_own_stay_in_force():
+    heard = []
+    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    with interrupts.whole(), interrupts.held():
+        stop()
+    assert heard == [signal.SIGINT]
