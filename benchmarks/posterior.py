@@ -1,19 +1,25 @@
-"""The average over the posterior beside a forest, boosting and logistic regression.
+"""The average over the posterior beside forests, boosting, logistic regression, straight-through.
 
-    python benchmarks/posterior.py [FOLDER] [--splits 10] [--first 0] [--skip wine,spect]
-                                   [--only iris] [--hidden 15] [--json out.json]
+    python benchmarks/posterior.py FOLDER [--splits 10] [--first 0] [--only iris] [--skip wine]
+                                   [--who vitrail,forest] [--minutes 20] [--json out.json]
+                                   [--page docs/tables.md]
 
 FOLDER holds CSV files whose last column `class` is the label; scikit-learn's four tables (iris,
 wine, breast cancer, digits) are added. Every split holds out a fifth of the rows, the same rows
 for all. Rivals have scikit-learn's defaults, the forest 200 trees; they read words as one-hot
-columns, and logistic regression reads standardised numbers. Log-loss is clipped at 1e-3 for all.
-Rivals are kept in the JSON file, so that a second run with the same file measures vitrail alone.
+columns, and logistic regression reads standardised numbers. Straight-through chooses its learning
+rate and width on a fifth of its training rows. Log-loss is clipped at 1e-3 for all.
+
+`committee` and `distilled` are what `compress` makes of vitrail's model in 2,000 and in 1,000 bits
+for each pair of classes. Everything found is kept in the JSON file: a run goes on where the last
+one ended, split by split. --page writes the tables between the marks of a page.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,19 +35,28 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from vitrail import BinaryNetClassifier
+from vitrail import BinaryNetClassifier, compress
+from vitrail.baselines import straight_through
 from vitrail.cli.fit import split_rows
 from vitrail.data.tables import read_table
 
 CLIP = 1e-3
-OURS = "vitrail"
+BINS = 15
+HELD = 0.2
+OURS, BEST, STE = "vitrail", "best", "straight-through"
+SMALL = {"committee": 2000, "distilled": 1000}  # bits for each pair of classes
 RIVALS = ("logistic", "forest", "boosting")
+RATES, WIDTHS = (0.003, 0.01, 0.03), ((), (7,), (31,))
+UNSEEN = ("breast_cancer", "german_credit", "monks3", "new_thyroid", "spect", "sklearn_wine")
+MARKS = ("<!-- benchmarks/posterior.py -->", "<!-- end -->")
 KNOWN = {
     "iris": datasets.load_iris,
     "sklearn_wine": datasets.load_wine,
     "breast_cancer_diagnostic": datasets.load_breast_cancer,
     "digits": datasets.load_digits,
 }
+
+Found = dict[str, dict[str, Any]]
 
 
 def tables(folder: Path | None) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
@@ -75,7 +90,7 @@ def rival(name: str, seed: int) -> Any:
     return HistGradientBoostingClassifier(random_state=seed)
 
 
-def matrices(seen: pd.DataFrame, unseen: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def matrices(seen: pd.DataFrame, unseen: pd.DataFrame) -> tuple[Any, Any]:
     """Training and held-out rows as numbers; the categories are those of the training rows."""
     words = make_column_selector(dtype_exclude="number")
     coder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
@@ -83,108 +98,242 @@ def matrices(seen: pd.DataFrame, unseen: pd.DataFrame) -> tuple[np.ndarray, np.n
     return maker.fit_transform(seen), maker.transform(unseen)
 
 
-def judged(
-    model: Any, train: Any, labels: np.ndarray, test: Any, truth: np.ndarray
-) -> dict[str, float]:
-    """Accuracy and clipped log-loss on rows held out, and the seconds of the fit."""
-    begun = time.perf_counter()
-    model.fit(train, labels)
-    seconds = time.perf_counter() - begun
-    chances = np.asarray(model.predict_proba(test))
+class Searched:
+    """Straight-through whose learning rate and width do best on a fifth of the training rows."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def fit(self, rows: pd.DataFrame, labels: np.ndarray) -> None:
+        seen, held = split_rows(labels, HELD, self.seed + 1000)
+        best = (-1.0, RATES[0], WIDTHS[0])
+        for rate in RATES:
+            for width in WIDTHS:
+                net = self._net(rate, width).fit(rows.iloc[seen], labels[seen])
+                best = max(best, (net.score(rows.iloc[held], labels[held]), rate, width))
+        self.net = self._net(*best[1:]).fit(rows, labels)
+        self.classes_ = self.net.classes_
+
+    def predict_proba(self, rows: pd.DataFrame) -> np.ndarray:
+        return self.net.predict_proba(rows)
+
+    def _net(self, rate: float, width: tuple[int, ...]) -> BinaryNetClassifier:
+        return BinaryNetClassifier(
+            hidden=width, solver=straight_through(lr=rate, batch=32), epochs=40, polish=0,
+            random_state=self.seed,
+        )  # fmt: skip
+
+
+def judged(chances: np.ndarray, classes: Any, truth: np.ndarray) -> dict[str, Any]:
+    """Accuracy, clipped log-loss, and what the calibration error needs, on rows held out."""
     clipped = np.clip(chances, CLIP, 1 - CLIP)
     clipped /= clipped.sum(1, keepdims=True)
-    place = {label: i for i, label in enumerate(model.classes_)}
+    place = {label: i for i, label in enumerate(classes)}
     right = np.array([place.get(label, -1) for label in truth])
     own = np.where(right >= 0, clipped[np.arange(len(truth)), right], CLIP)
+    hits, sure = chances.argmax(1) == right, chances.max(1)
+    which = np.minimum((sure * BINS).astype(int), BINS - 1)
     return {
-        "accuracy": float((chances.argmax(1) == right).mean()),
+        "accuracy": float(hits.mean()),
         "log_loss": float(-np.log(own).mean()),
-        "seconds": seconds,
+        "gaps": np.bincount(which, hits - sure, BINS).round(6).tolist(),
+        "rows": len(truth),
     }
 
 
+def measured(
+    who: str, seed: int, seen: pd.DataFrame, labels: np.ndarray, unseen: pd.DataFrame,
+    truth: np.ndarray,
+) -> dict[str, Any]:  # fmt: skip
+    """One classifier on one split."""
+    train, test = matrices(seen, unseen) if who in RIVALS else (seen, unseen)
+    model: Any
+    if who in RIVALS:
+        model = rival(who, seed)
+    elif who == STE:
+        model = Searched(seed)
+    else:
+        model = BinaryNetClassifier(predictor="best" if who == BEST else "auto", random_state=seed)
+    begun = time.perf_counter()
+    model.fit(train, labels)
+    seconds = time.perf_counter() - begun
+    result = judged(np.asarray(model.predict_proba(test)), model.classes_, truth)
+    if who in (OURS, BEST):
+        result["bits"] = model.model_.networks.numel()
+        result["mixing"] = model.model_.record.get("mixing")
+    return {**result, "seconds": seconds, "model": model}
+
+
+def run(options: argparse.Namespace, found: Found) -> None:
+    """Measure what is not in `found` yet, until the time is up; split by split."""
+    begun, wanted = time.monotonic(), options.who.split(",")
+    loaded = [
+        one
+        for one in tables(options.folder)
+        if one[0] not in options.skip.split(",")
+        and (not options.only or one[0] in options.only.split(","))
+    ]
+    for seed in range(options.first, options.first + options.splits):
+        for name, columns, labels in loaded:
+            rows, held = split_rows(labels, HELD, seed)
+            part = (columns.iloc[rows], labels[rows], columns.iloc[held], labels[held])
+            at = f"{name}/{seed}"
+            pairs = math.comb(len(np.unique(labels)), 2)
+            small = [one for one in wanted if one in SMALL and f"{at}/{one}" not in found]
+            for who in wanted:
+                if who in SMALL or (f"{at}/{who}" in found and not (who == OURS and small)):
+                    continue
+                result = measured(who, seed, *part)
+                model = result.pop("model")
+                found[f"{at}/{who}"] = result
+                for one in small if who == OURS else ():
+                    start = time.perf_counter()
+                    most = max(SMALL[one] * pairs, model.model_.networks[0, :, 0].numel() * 400)
+                    less = compress(model.model_, part[0], bits=most)
+                    own = judged(less.probabilities(part[2]), model.classes_, part[3])
+                    seconds = time.perf_counter() - start
+                    found[f"{at}/{one}"] = {
+                        **own, "bits": less.networks.numel(), "seconds": seconds
+                    }  # fmt: skip
+                options.json.write_text(json.dumps(found))
+                if time.monotonic() - begun > 60 * options.minutes:
+                    return
+        print(f"split {seed} done, {time.monotonic() - begun:.0f} s", flush=True)
+
+
+class Report:
+    """Means over the splits that everyone has, and paired gaps."""
+
+    def __init__(self, found: Found, who: list[str]) -> None:
+        self.found = found
+        self.who = [one for one in who if any(key.endswith(f"/{one}") for key in found)]
+
+    def seeds(self, name: str, who: list[str]) -> list[int]:
+        have = [
+            {int(key.split("/")[1]) for key in self.found if key.startswith(f"{name}/")
+             and key.split("/")[2] == one}
+            for one in who
+        ]  # fmt: skip
+        return sorted(set.intersection(*have)) if have else []
+
+    def mean(self, name: str, seeds: list[int], who: str, what: str) -> float:
+        return float(np.mean([self.found[f"{name}/{seed}/{who}"][what] for seed in seeds]))
+
+    def calibration(self, names: list[str], who: str, everyone: list[str]) -> float:
+        parts = [
+            self.found[f"{name}/{seed}/{who}"]
+            for name in names for seed in self.seeds(name, everyone)
+        ]  # fmt: skip
+        gaps = np.sum([part["gaps"] for part in parts], 0)
+        return float(np.abs(gaps).sum() / sum(part["rows"] for part in parts))
+
+    def lines(self, names: list[str]) -> list[str]:
+        """A markdown table: accuracy / log-loss of everyone on the splits they share."""
+        names = [name for name in names if self.seeds(name, self.who)]
+        head = f"| table | {' | '.join(self.who)} | splits | seconds |"
+        lines = [head, "|---" * (len(self.who) + 3) + "|"]
+        for name in names:
+            seeds = self.seeds(name, self.who)
+            cells = [
+                f"{self.mean(name, seeds, one, 'accuracy'):.3f} / "
+                f"{self.mean(name, seeds, one, 'log_loss'):.3f}"
+                for one in self.who
+            ]
+            seconds = self.mean(name, seeds, self.who[0], "seconds")
+            lines.append(f"| {name} | {' | '.join(cells)} | {len(seeds)} | {seconds:.1f} |")
+        if len(names) > 1:
+            both = [
+                [np.mean([self.mean(name, self.seeds(name, self.who), one, what) for name in names])
+                 for what in ("accuracy", "log_loss")] for one in self.who
+            ]  # fmt: skip
+            cells = [f"{accuracy:.3f} / {loss:.3f}" for accuracy, loss in both]
+            lines.append(f"| **mean** | {' | '.join(cells)} | | |")
+            errors = [f"{self.calibration(names, one, self.who):.3f}" for one in self.who]
+            lines.append(f"| calibration error, rows pooled | {' | '.join(errors)} | | |")
+        return lines
+
+    def gaps(self, names: list[str]) -> list[str]:
+        """Gap in accuracy to each rival, and the tables where it is far below zero.
+
+        The standard error of a table's gap allows for overlapping training rows (Nadeau and
+        Bengio): its variance over splits times 1/splits + held out/trained on.
+        """
+        lines, ours = [], self.who[0]
+        for rival_ in self.who[1:]:
+            gaps, bad = [], []
+            for name in names:
+                seeds = self.seeds(name, [ours, rival_])
+                if not seeds:
+                    continue
+                gap = np.array([
+                    self.found[f"{name}/{s}/{ours}"]["accuracy"]
+                    - self.found[f"{name}/{s}/{rival_}"]["accuracy"] for s in seeds
+                ])  # fmt: skip
+                gaps.append(gap.mean())
+                spread = gap.std(ddof=1) if len(gap) > 1 else math.inf
+                error = spread * math.sqrt(1 / len(gap) + HELD / (1 - HELD))
+                if gap.mean() < -0.01 and gap.mean() < -3 * error:
+                    bad.append(name)
+            if gaps:
+                error = np.std(gaps, ddof=1) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
+                text = f"- against {rival_}: {np.mean(gaps):+.4f} ± {error:.4f} over {len(gaps)}"
+                lines.append(f"{text} tables; clearly below on: {', '.join(bad) or 'none'}")
+        return lines
+
+    def retention(self, names: list[str]) -> list[str]:
+        """The part of the posterior's gain over the best network that small models keep."""
+        lines = []
+        for small in SMALL:
+            kept = whole = 0.0
+            for name in names:
+                for seed in self.seeds(name, [OURS, BEST, small]):
+                    at = f"{name}/{seed}"
+                    base = self.found[f"{at}/{BEST}"]["accuracy"]
+                    kept += self.found[f"{at}/{small}"]["accuracy"] - base
+                    whole += self.found[f"{at}/{OURS}"]["accuracy"] - base
+            if whole:
+                text = f"- {small}, {SMALL[small]:,} bits a pair of classes: keeps"
+                lines.append(f"{text} {kept / whole:.0%} of the gain over the best network")
+        return lines
+
+
 def main() -> None:
-    """Measure every table and print a row each, then means and paired gaps."""
+    """Measure, then print what was found."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="seed of the first split")
     parser.add_argument("--skip", default="")
     parser.add_argument("--only", default="")
-    parser.add_argument("--hidden", type=int, default=15)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--who", default=",".join((OURS, *RIVALS)))
+    parser.add_argument("--minutes", type=float, default=math.inf)
+    parser.add_argument("--json", type=Path, default=Path("posterior.json"))
+    parser.add_argument("--page", type=Path)
     options = parser.parse_args()
-    kept = options.json is not None and options.json.exists()
-    found: dict[str, dict[str, float]] = json.loads(options.json.read_text()) if kept else {}
-    print("| table | " + " | ".join((OURS, *RIVALS)) + " | seconds |")
-    print("|---" * (len(RIVALS) + 3) + "|")
-    names = []
-    seeds = range(options.first, options.first + options.splits)
-    for name, columns, labels in tables(options.folder):
-        if name in options.skip.split(",") or (
-            options.only and name not in options.only.split(",")
-        ):
+    found: Found = json.loads(options.json.read_text()) if options.json.exists() else {}
+    run(options, found)
+    names = sorted({key.split("/")[0] for key in found})
+    parts = {
+        "Tables that settings were tried on": [name for name in names if name not in UNSEEN],
+        "Tables that nobody looked at before": [name for name in names if name in UNSEEN],
+    }
+    text: list[str] = []
+    everyone = [OURS, *RIVALS]
+    for title, chosen in parts.items():
+        if not chosen:
             continue
-        names.append(name)
-        for seed in seeds:
-            rows, held = split_rows(labels, 0.2, seed)
-            seen, unseen = columns.iloc[rows], columns.iloc[held]
-            missing = [r for r in RIVALS if f"{name}/{seed}/{r}" not in found]
-            if missing:
-                train, test = matrices(seen, unseen)
-                for who in missing:
-                    model = rival(who, seed)
-                    result = judged(model, train, labels[rows], test, labels[held])
-                    found[f"{name}/{seed}/{who}"] = result
-            net = BinaryNetClassifier(
-                hidden=(options.hidden,), predictor="posterior", random_state=seed
-            )
-            result = judged(net, seen, labels[rows], unseen, labels[held])
-            found[f"{name}/{seed}/{OURS}"] = result
-            if options.json is not None:
-                options.json.write_text(json.dumps(found, indent=1))
-        print(row(name, [name], seeds, found), flush=True)
-    if names:
-        print(row("**mean**", names, seeds, found))
-        print(gaps(names, seeds, found))
-
-
-def row(title: str, names: list[str], seeds: range, found: dict[str, dict[str, float]]) -> str:
-    """Accuracy / log-loss of everyone, means over tables and splits, and our seconds."""
-
-    def mean(who: str, what: str) -> float:
-        return float(np.mean([found[f"{n}/{s}/{who}"][what] for n in names for s in seeds]))
-
-    cells = [f"{mean(w, 'accuracy'):.3f} / {mean(w, 'log_loss'):.3f}" for w in (OURS, *RIVALS)]
-    return f"| {title} | " + " | ".join([*cells, f"{mean(OURS, 'seconds'):.1f}"]) + " |"
-
-
-def gaps(names: list[str], seeds: range, found: dict[str, dict[str, float]]) -> str:
-    """Mean gap in accuracy to each rival, its standard error over tables, and the largest share.
-
-    One table on which everyone else fails can carry a mean; so it is named and left out once.
-    """
-    lines = []
-    for who in RIVALS:
-        gap = np.array(
-            [
-                np.mean(
-                    [
-                        found[f"{n}/{s}/{OURS}"]["accuracy"] - found[f"{n}/{s}/{who}"]["accuracy"]
-                        for s in seeds
-                    ]
-                )
-                for n in names
-            ]
-        )
-        line = f"against {who}: {gap.mean():+.4f}"
-        if len(gap) > 1:
-            top = int(gap.argmax())
-            rest = np.delete(gap, top).mean()
-            error = gap.std(ddof=1) / np.sqrt(len(gap))
-            line += f", standard error over tables {error:.4f}; without {names[top]} {rest:+.4f}"
-        lines.append(line)
-    return "\n".join(lines)
+        text += [f"### {title}", "", *Report(found, everyone).lines(chosen), ""]
+        text += [*Report(found, [*everyone, STE]).gaps(chosen), ""]
+        others = Report(found, [OURS, BEST, STE, *SMALL])
+        if len(others.who) > 1:
+            text += [*others.lines(chosen), "", *others.retention(chosen), ""]
+    print("\n".join(text))
+    if options.page is not None:
+        page = options.page.read_text()
+        before, rest = page.split(MARKS[0])
+        after = rest.split(MARKS[1])[1]
+        body = "\n".join(text)
+        options.page.write_text(f"{before}{MARKS[0]}\n{body}\n{MARKS[1]}{after}")
 
 
 if __name__ == "__main__":

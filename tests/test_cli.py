@@ -262,6 +262,17 @@ def test_evaluate_tells_accuracy_against_coverage(model, data):
     assert "accuracy there" in call("evaluate", model, data)[1]
 
 
+def test_compress_prints_a_curve_and_writes_a_small_model(model, data, tmp_path):
+    path = tmp_path / "small.safetensors"
+    code, out, _ = call("compress", model, data, "-o", path, "--bits", 200)
+    assert code == 0
+    assert "taken" in out
+    small, whole = load_model(path), load_model(model)
+    assert small.networks.numel() <= 200 < whole.networks.numel()
+    assert len(small.predict({"colour": ["red"], "size": ["1"], "note": [""]})) == 1
+    assert "too few" in one_line(call("compress", model, data, "-o", path, "--bits", 3))
+
+
 def test_names_in_square_brackets_are_shown_as_they_are(tmp_path):
     lines = [[*row[:3], f"[/{row[3]}]"] for row in ROWS]
     source = write(tmp_path / "data.csv", HEADER, lines)

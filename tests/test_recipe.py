@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from thread_count import num_threads
 
 from vitrail import BinaryNetClassifier
@@ -36,7 +37,7 @@ def test_defaults_learn_and_say_how_chains_mixed():
     record = net.model_.record
     assert record["settings"]["solver"] == "chains"
     assert record["mixing"]["chains"] == 16
-    assert 1 <= record["mixing"]["effective_networks"] <= 32
+    assert 1 <= record["mixing"]["effective_networks"] <= 16 * record["mixing"]["draws"]
     assert net.model_.networks.shape[0] == 32
     assert set(net.found_by_) == {"chains"}
     assert net.history_["best"].shape[0] == net.n_iter_
@@ -80,7 +81,7 @@ def test_later_rows_do_not_undo_earlier_ones():
     made = np.random.default_rng(3)
     table = made.integers(0, 2, size=(400, 6))
     labels = table[:, 0]
-    first = small(hidden=(7,), networks=128)
+    first = small(hidden=(7,), networks=64)
     first.partial_fit(table[:200], labels[:200], classes=[0, 1])
     few = first.partial_fit(table[200:206], labels[200:206])
     alone = small(hidden=(7,)).fit(table[200:206], labels[200:206])
@@ -121,7 +122,7 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 
     monkeypatch.setattr(Chains, "advance", advance)
     assert threading.current_thread() is threading.main_thread()
-    for after, kept in ((3, 16), (recipe.BURN_IN // recipe.ROUND + 2, 48)):
+    for after, kept in ((3, 16), (recipe.BURN_IN // recipe.ROUND + recipe.BETWEEN + 1, 32)):
         calls.clear()
         stops[:] = [after]
         net = small(networks=64).fit(table, labels)
@@ -142,9 +143,24 @@ def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
 
 def test_mixing_tells_chains_that_disagree():
     made = torch.Generator().manual_seed(0)
-    alike = torch.randn(50, 32, 1, generator=made).double()
-    apart = alike + 5 * torch.randn(50, 1, 1, generator=made) * torch.arange(4).repeat(8)[:, None]
-    assert recipe.mixing(alike, 4)["spread"] < 1.1
-    assert recipe.mixing(alike, 4)["effective_networks"] > 20
-    assert recipe.mixing(apart, 4)["spread"] > 2
-    assert recipe.mixing(apart, 4)["effective_networks"] < 8
+    alike = torch.randn(50, 30, 4, 1, generator=made).double()
+    apart = alike + 5 * torch.randn(50, 1, 1, 1, generator=made) * torch.arange(4)[:, None]
+    assert recipe.mixing(alike)["spread"] < 1.1
+    assert recipe.mixing(alike)["effective_networks"] > 80
+    assert recipe.unmixed(recipe.mixing(alike)) is None
+    assert recipe.mixing(apart)["spread"] > 2
+    assert recipe.mixing(apart)["effective_networks"] < 8
+    assert "not mixed" in str(recipe.unmixed(recipe.mixing(apart)))
+    still = apart.mean(1, keepdim=True).expand(-1, 30, -1, -1)
+    assert recipe.mixing(still)["spread"] == recipe.MOST_SPREAD
+    one = recipe.mixing(torch.ones(50, 30, 4, 1).double())
+    assert (one["spread"], one["effective_networks"]) == (1.0, 120.0)
+
+
+def test_chains_that_stay_apart_are_warned_of(monkeypatch):
+    table, labels = rows(60)
+    usual = small(networks=128).fit(table, labels)
+    monkeypatch.setattr(recipe, "ENOUGH", 10**6)
+    with pytest.warns(ConvergenceWarning, match="not mixed"):
+        longer = small(networks=128).fit(table, labels)
+    assert longer.n_iter_ > usual.n_iter_

@@ -19,6 +19,7 @@ _HOME = {
     "Status": "vitrail.solvers",
     "belief_propagation": "vitrail.solvers",
     "blackbox": "vitrail.factors",
+    "compress": "vitrail.fitting",
     "factor_graph": "vitrail.graph",
     "join": "vitrail.graph",
     "load_model": "vitrail.model",
@@ -31,6 +32,7 @@ _HOME = {
 if TYPE_CHECKING:
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.factors import blackbox, network, perceptron, table
+    from vitrail.fitting import compress
     from vitrail.graph import FactorGraph, factor_graph, join
     from vitrail.model import load_model
     from vitrail.solvers import Solution, Status, belief_propagation, run
@@ -43,6 +45,7 @@ __all__ = [
     "__version__",
     "belief_propagation",
     "blackbox",
+    "compress",
     "factor_graph",
     "join",
     "load_model",

@@ -1,11 +1,23 @@
 """Every command; importing a module here is what registers it."""
 
-from vitrail.cli import bench, capacity, compare, demo, export, fit, inspect, predict, reproduce
+from vitrail.cli import (
+    bench,
+    capacity,
+    compare,
+    compress,
+    demo,
+    export,
+    fit,
+    inspect,
+    predict,
+    reproduce,
+)
 
 __all__ = [
     "bench",
     "capacity",
     "compare",
+    "compress",
     "demo",
     "export",
     "fit",

@@ -110,6 +110,13 @@ def fit(
         for account in getattr(model.encoder, "account", ()):
             console.print(str(account))
         console.print(f"{', '.join(report)}, {model.record['seconds']:.1f} s")
+        mixed = model.record.get("mixing", {})
+        if "effective_networks" in mixed:
+            console.print(
+                f"{len(model.networks)} networks of {mixed['chains']} chains; of "
+                f"{mixed['chains'] * mixed['draws']} draws {mixed['effective_networks']:.0f} count "
+                f"as independent (spread {mixed['spread']:.2f}, 1 is well mixed)"
+            )
         console.print(f"model: {shown(output)}")
         if interrupts.heard() or Status.INTERRUPTED in net.status_:
             raise KeyboardInterrupt(f"stopped after {net.n_iter_} steps; {place}")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 
 from vitrail import __version__, interrupts
@@ -24,7 +26,7 @@ from vitrail.fitting.front import Front, device_for
 from vitrail.fitting.plan import Plan, plan
 from vitrail.fitting.posterior import Committee, Predictor, Question, committee
 from vitrail.fitting.problem import AUTO, Problem
-from vitrail.fitting.recipe import BETAS, Drawn, answering, draw, effort, neighbours
+from vitrail.fitting.recipe import BETAS, Drawn, answering, draw, effort, neighbours, unmixed
 from vitrail.fitting.training import Trained, problem_of, train
 from vitrail.model import Model
 from vitrail.model.voting import ONE
@@ -166,7 +168,10 @@ def _by_chains(
     before = None if earlier is None or earlier.drawn is None else earlier.drawn.networks
     partner = neighbours(front.encoder, front.num_inputs)
     drawn = draw(question, partner, burn_in, wanted.networks, betas, before, calls)
-    voting, mixed = answering(question, drawn, wanted.networks)
+    voting = answering(question, drawn, wanted.networks)
+    told = unmixed(drawn.mixing)
+    if told is not None:
+        warnings.warn(told, ConvergenceWarning, stacklevel=2)
     settings = {
         "predictor": "posterior",
         "solver": "chains",
@@ -175,9 +180,8 @@ def _by_chains(
         "burn_in": burn_in,
         "networks": len(voting.networks),
     }
-    return _Found(
-        made, drawn.trained, voting, settings, drawn.interrupted, {"mixing": mixed}, drawn
-    )
+    notes = {"mixing": dict(drawn.mixing)}
+    return _Found(made, drawn.trained, voting, settings, drawn.interrupted, notes, drawn)
 
 
 def _by_messages(

@@ -43,6 +43,10 @@ BETWEEN = 4  # sweeps from one network to the next
 ROUND = 10  # sweeps between two looks for Ctrl-C
 SWAPS = 0.3  # share of proposals that move a threshold
 SHORTEST = 20  # sweeps of burn-in, however large the table
+WATCHED = 256  # rows at most on which mixing is measured
+LEAST_CHAINS, LEAST_DRAWS = 4, 25  # below, nothing is said about mixing
+ENOUGH = 25  # independent networks that an average should be worth
+MOST_SPREAD = 99.0  # where chains stand still
 
 
 def by_chains(
@@ -97,6 +101,26 @@ class Drawn:
     trained: Trained
     betas: tuple[float, ...]  # of the chains
     interrupted: bool
+    mixing: Mapping[str, Any]  # of `mixing`
+
+
+class _Watch:
+    """What chains say on some rows, sweep after sweep: that is where they must agree."""
+
+    def __init__(self, question: Question) -> None:
+        examples = question.examples
+        self._rows = examples.inputs[:: -(-len(examples) // WATCHED)]
+        self._program, self._clip = question.program, clip_of(question.program)
+        self.said: list[Tensor] = []
+
+    def look(self, networks: Tensor) -> None:
+        """Remember what networks (C, N, A) say."""
+        for outputs in outputs_of(self._program, networks, self._rows):  # the rows are one chunk
+            self.said.append(members(leads(outputs)[..., 0], self._clip).to(torch.int16))
+
+    def mixing(self) -> dict[str, Any]:
+        """How far they agree; nothing is known of them where no sweep was watched."""
+        return mixing(torch.stack(self.said, 1).double()) if self.said else {"draws": 0}
 
 
 def draw(
@@ -125,6 +149,7 @@ def draw(
     total = torch.stack([one.weight.sum() for one in samples]).clamp(min=1e-300)
     running = Chains(key, samples, starts, partner=partner, swaps=SWAPS, prior=prior)
     history, drawn, wrong, stopped = History(), [], [], False
+    watch = _Watch(question)
 
     def go(sweeps: int, warm: Sequence[float], until: Sequence[float]) -> None:
         running.advance(sweeps, warm, until)
@@ -137,7 +162,8 @@ def draw(
 
     warming = max(1, burn_in // 2)
     rising = [(min(WARM, beta) if earlier is None else beta, beta) for beta in cold]
-    try:
+
+    def warm_up() -> None:
         for first in range(0, burn_in, ROUND):
             last = min(first + ROUND, burn_in)
             ends = [
@@ -145,10 +171,24 @@ def draw(
                 for sweep in (first, last)
             ]
             go(last - first, *ends)
+
+    def collect() -> None:
+        for kept in (drawn, wrong, watch.said):
+            kept.clear()
         keep()
         for _ in range(1, -(-count // chains)):
-            go(BETWEEN, cold, cold)
+            for _ in range(BETWEEN):
+                go(1, cold, cold)
+                watch.look(running.bits)
             keep()
+
+    try:
+        warm_up()
+        collect()
+        if burn_in == BURN_IN and unmixed(watch.mixing()):
+            for _ in range(burn_in // ROUND):
+                go(ROUND, cold, cold)
+            collect()
     except KeyboardInterrupt:
         stopped = True
         if not drawn:
@@ -156,19 +196,18 @@ def draw(
     networks, missed = torch.stack(drawn), torch.stack(wrong)
     status = Status.INTERRUPTED if stopped else Status.MAX_STEPS
     trained = _trained(networks, missed, total, history, status, time.perf_counter() - begun)
-    return Drawn(networks, trained, tuple(cold), stopped)
+    return Drawn(networks, trained, tuple(cold), stopped, watch.mixing())
 
 
-def answering(question: Question, drawn: Drawn, count: int) -> tuple[Committee, dict[str, Any]]:
-    """The committee of all networks, and how well the chains have mixed.
+def answering(question: Question, drawn: Drawn, count: int) -> Committee:
+    """The committee of all networks.
 
     A net's table is Platt's curve on training rows that are left out one by one: networks of a
     chain count by exp(beta) where they got the row wrong, as they would without it.
     """
     draws, chains = drawn.networks.shape[:2]
     networks = drawn.networks.flatten(0, 1)[: max(count, chains)]
-    hidden = question.program.hidden or (1,)
-    clip = 2 * math.isqrt(hidden[0]) + 1  # margins beyond chance's √units say no more
+    clip = clip_of(question.program)
     examples = question.examples.where(spread(question, len(networks)))
     said = outputs_of(question.program, networks, examples.inputs)
     lead = torch.cat([leads(outputs) for outputs in said])
@@ -182,32 +221,48 @@ def answering(question: Question, drawn: Drawn, count: int) -> tuple[Committee, 
     table = platt_table(evidence, clip, question.num_classes, question.scheme)
     sureness = evidence.sureness(clip, table, question.num_classes, question.scheme)
     votes = torch.ones(networks.shape[:2], dtype=torch.int64)
-    made = Committee(
+    return Committee(
         networks, votes, clip, table, thresholds_of(sureness, examples.weight), drawn.interrupted
     )
-    return made, mixing(members(lead[..., 0], clip).double(), chains)
 
 
-def mixing(said: Tensor, chains: int) -> dict[str, Any]:
-    """How far chains agree on rows: `said` (rows, K, N), network k of chain k mod `chains`.
+def clip_of(program: Program) -> int:
+    """How far margins count: those beyond chance's √units say no more."""
+    return 2 * math.isqrt((program.hidden or (1,))[0]) + 1
+
+
+def mixing(said: Tensor) -> dict[str, Any]:
+    """How far chains agree on rows: `said` (rows, draws, chains, N).
 
     `spread` is √(V/W), W the mean variance within chains and V that of all; one is well mixed.
     `effective_networks` is the number of independent ones with the same error of their mean.
     """
-    draws = said.shape[1] // chains
+    draws, chains = said.shape[1:3]
     if draws < 2 or chains < 2:
         return {"chains": chains, "draws": draws}
-    by_chain = said[:, : draws * chains].reshape(len(said), draws, chains, -1)
-    within = float(by_chain.var(1).mean())
-    between = float(by_chain.mean(1).var(1).mean())
+    within = float(said.var(1).mean())
+    between = float(said.mean(1).var(1).mean())
     whole = within * (draws - 1) / draws + between
-    effective = chains * draws * min(1.0, whole / max(draws * between, 1e-12))
+    share = min(1.0, whole / (draws * between)) if between > 0 else 1.0
+    apart = math.sqrt(whole / within) if within > 0 else MOST_SPREAD
     return {
         "chains": chains,
         "draws": draws,
-        "spread": round(math.sqrt(whole / within), 3) if within > 0 else 1.0,
-        "effective_networks": round(effective, 1),
+        "spread": round(min(apart, MOST_SPREAD), 3) if whole > 0 else 1.0,
+        "effective_networks": round(chains * draws * share, 1),
     }
+
+
+def unmixed(found: Mapping[str, Any]) -> str | None:
+    """What there is to say of chains that do not agree, where enough is known of them."""
+    known = found["draws"] >= LEAST_DRAWS and found["chains"] >= LEAST_CHAINS
+    if not known or found["effective_networks"] >= ENOUGH:
+        return None
+    return (
+        f"the chains have not mixed: all networks together differ {found['spread']:.2f} times as "
+        f"much as those of one chain, and are worth {found['effective_networks']:.0f} independent "
+        "ones; probabilities may be off, so check them on rows held out"
+    )
 
 
 def _prior(earlier: Tensor) -> Tensor:

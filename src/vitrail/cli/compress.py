@@ -1,0 +1,67 @@
+"""`vitrail compress`: a model of many networks made small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table as RichTable
+
+from vitrail.cli.app import app
+from vitrail.cli.options import DataFile, ModelFile, Target, check_apart, plain_console, shown
+
+
+@app.command()
+def compress(
+    model: ModelFile,
+    data: DataFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the small model goes.")
+    ] = Path("small.safetensors"),
+    bits: Annotated[
+        int | None,
+        typer.Option(min=1, help="The most weights it may have; chosen if left out."),
+    ] = None,
+    target: Target = None,
+) -> None:
+    """Make a small committee that answers as the many networks of a model do.
+
+    DATA is a table like that of training, and training rows will do; labels are not needed. The
+    printed curve says how often committees of growing size agree with the model, and how often
+    they are right where the table has labels. By default the smallest is taken that agrees as
+    often as the largest, but for one row in a hundred.
+
+    Example: `vitrail compress mushroom.safetensors mushroom.csv -o small.safetensors`
+    """
+    from vitrail.data.output import check_writable
+    from vitrail.data.tables import read_table
+    from vitrail.fitting import compress as made_small
+    from vitrail.model import load_model
+
+    check_apart(output, data, model)
+    check_writable(output)
+    net, table = load_model(model), read_table(data)
+    column = target if target is not None else net.record.get("target")
+    labels = table[column] if column in table.columns else None
+    small = made_small(net, table, labels, bits=bits)
+    small.save(output)
+    notes = small.record["compressed"]
+    curve = RichTable("members a net", "bits", "agrees", "accuracy", "")
+    for point in notes["curve"]:
+        accuracy = "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}"
+        mark = "taken" if point["members"] == notes["chosen"] else ""
+        curve.add_row(
+            str(point["members"]),
+            f"{point['bits']:,}",
+            f"{point['agreement']:.4f}",
+            accuracy,
+            mark,
+        )
+    console = plain_console()
+    console.print(curve)
+    console.print(
+        f"{notes['bits_of_all']:,} bits in {notes['networks']} networks became "
+        f"{small.networks.numel():,} bits"
+    )
+    console.print(f"model: {shown(output)}")
