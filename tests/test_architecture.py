@@ -20,6 +20,7 @@ FLOW = (
     {"random", "numerics", "prepared", "fingerprint", "interrupts"},
     {"data"},
     {"nn"},
+    {"ranks"},
     {"graph", "factors"},
     {"kernels"},
     {"updates"},

@@ -6,6 +6,7 @@ every factor knows its problem; no solver has a batch axis.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from vitrail.numerics import DEFAULT_MEMORY, chunks, on_lattice
 from vitrail.prepared import Prepared
+from vitrail.ranks import ALONE, World
 
 T = TypeVar("T")
 
@@ -182,6 +184,13 @@ class FactorGraph:
     blocks: tuple[Factors, ...]  # the factors
     problem: Tensor  # (V,) int64, the problem that a variable belongs to
     num_problems: int  # how many independent problems there are
+    world: World = ALONE  # the ranks that the factors are shared by
+    whole: FactorGraph | None = None  # the graph that a share was taken from
+
+    @property
+    def everything(self) -> FactorGraph:
+        """The graph with the factors of all ranks."""
+        return self if self.whole is None else self.whole
 
     @property
     def num_variables(self) -> int:
@@ -209,7 +218,17 @@ class FactorGraph:
     @cached_property
     def weight_per_problem(self) -> Tensor:
         """Total weight of each problem's factors, (P,) float64."""
-        return self.per_problem([block.weight for block in self.blocks])
+        return self.per_problem(self.weights)
+
+    @cached_property
+    def weights(self) -> tuple[Tensor, ...]:
+        """Weights of the factors, (F,) float64 a block, rounded so that any sum of them is exact.
+
+        Whole numbers stay as they are; of others at most the last bits of the total are lost.
+        """
+        total = sum(float(block.weight.sum()) for block in self.everything.blocks)
+        unit = 2.0 ** (math.frexp(total)[1] - 52)
+        return tuple((block.weight / unit).round() * unit for block in self.blocks)
 
     def factor_problem(self, block: Factors) -> Tensor:
         """Problem of each factor of a block, (F,) int64."""
@@ -232,11 +251,11 @@ class FactorGraph:
         return Prepared()
 
     def total(self, messages: Sequence[Tensor]) -> Tensor:
-        """Where factors meet: the sum of one (F, A) tensor a block, (V,) float64."""
+        """Where factors meet: the sum of one (F, A) tensor a block, (V,) float64, of all ranks."""
         total = torch.zeros(self.num_variables, dtype=torch.float64, device=self.device)
         for block, message in zip(self.blocks, messages, strict=True):
             total += block.scope.total(message, self.num_variables)
-        return total
+        return self.world.sum(total)[0]
 
     def over_variables(self, values: Tensor) -> Tensor:
         """Sum over the variables of each problem: (V,) → (P,) float64."""
@@ -244,29 +263,55 @@ class FactorGraph:
         return out.index_add_(0, self.problem, values.to(torch.float64))
 
     def per_problem(self, values: Sequence[Tensor]) -> Tensor:
-        """Sum over the factors of each problem: (…, F) a block → (…, P) float64."""
+        """Sum over the factors of each problem, of all ranks: (…, F) a block → (…, P) float64."""
         lead = values[0].shape[:-1]
         out = torch.zeros((*lead, self.num_problems), dtype=torch.float64, device=self.device)
         for problem, value in zip(self.problem_of_factors, values, strict=True):
             out.index_add_(-1, problem, value.to(torch.float64))
-        return out
+        return self.world.sum(out)[0]
 
     def satisfied(self, states: Tensor, memory: int = DEFAULT_MEMORY) -> Tensor:
         """Weight of satisfied factors of configurations (C, V) bool: (C, P) float64."""
         counts = []
-        for block in self.blocks:
+        for block, weight in zip(self.blocks, self.weights, strict=True):
             per_factor = [
                 block.satisfied_at(states[part], memory)
                 for part in chunks(states.shape[0], 8 * block.num_factors, memory)
             ]
-            counts.append(torch.cat(per_factor) * block.weight)
+            counts.append(torch.cat(per_factor) * weight)
         return self.per_problem(counts)
 
     def accuracy(self, states: Tensor) -> Tensor:
         """Share of satisfied weight, (C, P) float64 in [0, 1], of configurations (C, V) bool."""
         return self.satisfied(states) / self.weight_per_problem
 
+    def shared(self, world: World) -> FactorGraph:
+        """This rank's share: its factors keep their numbers, and sums go over all ranks.
+
+        Variables, prior and problems are everybody's. A graph that has a block with fewer factors
+        than ranks stays whole: every rank then does all of its work.
+
+        Args:
+            world: The ranks, of `vitrail.ranks.joined`.
+
+        Returns:
+            The graph as this rank sees it, for `run`.
+        """
+        whole = self.everything
+        if world.size == 1 or min(block.num_factors for block in whole.blocks) < world.size:
+            return whole
+        blocks = []
+        for block in whole.blocks:
+            places = torch.arange(block.num_factors, device=self.device)
+            blocks.append(block.alone(places[world.share(block.num_factors)]))
+        made = replace(whole, blocks=tuple(blocks), world=world, whole=whole)
+        for name in ("factors_per_problem", "weight_per_problem"):
+            object.__setattr__(made, name, getattr(whole, name))
+        return made
+
     def to(self, device: torch.device | str) -> FactorGraph:
+        if self.whole is not None:
+            return self.whole.to(device).shared(self.world)
         return FactorGraph(
             self.log_prior.to(device),
             tuple(block.to(device) for block in self.blocks),
@@ -275,7 +320,9 @@ class FactorGraph:
         )
 
     def with_prior(self, log_prior: Tensor) -> FactorGraph:
-        return self._alike(log_prior=_checked_prior(log_prior, self.num_variables))
+        whole = None if self.whole is None else self.whole.with_prior(log_prior)
+        prior = _checked_prior(log_prior, self.num_variables)
+        return self._alike(log_prior=prior, whole=whole)
 
     def with_beta(self, beta: float | Tensor) -> FactorGraph:
         """The same graph at another inverse temperature: one number, or one per factor."""
@@ -284,7 +331,7 @@ class FactorGraph:
     def _alike(self, **changes: Any) -> FactorGraph:
         """The graph with another prior or beta: what was prepared stays."""
         made = replace(self, **changes)
-        for name in ("_prepared", "problem_of_factors", "factors_per_problem"):
+        for name in ("_prepared", "problem_of_factors", "factors_per_problem", "weights"):
             object.__setattr__(made, name, getattr(self, name))
         return made
 

@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import Annotated, Any
 
 import typer
@@ -81,6 +81,34 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     sys.stderr.write(f"warning: {' '.join(str(message).split())}\n")
 
 
+@contextmanager
+def _ranks(arguments: Sequence[str]) -> Iterator[None]:
+    """Where torchrun has started several of us: work together, and let rank 0 alone speak."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield
+        return
+    from vitrail.ranks import LostRankError, joined
+
+    if "fit" not in arguments[:1]:
+        raise ValueError("only `vitrail fit` works over ranks; start other commands without them")
+    aloud = sys.stderr
+    with joined() as world, ExitStack() as quiet:
+        if not world.first:
+            nowhere = quiet.enter_context(open(os.devnull, "w"))
+            quiet.enter_context(redirect_stdout(nowhere))
+            quiet.enter_context(redirect_stderr(nowhere))
+        try:
+            yield
+        except LostRankError as error:
+            if error.told_here:
+                aloud.write(f"error: {error}\n")
+            sys.exit(1)
+        except (OSError, MemoryError) as error:  # of this machine; other errors are everybody's
+            if not world.first:
+                aloud.write(f"error: rank {world.rank}: {error}\n")
+            raise
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; what a user can mend is one line on standard error and exit code 2."""
     from vitrail.cli import commands  # registers every command
@@ -91,7 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with warnings.catch_warnings():
             warnings.filterwarnings("always", "column ", UserWarning)  # of data, as it was read
             warnings.showwarning = _show_warning
-            app(args=None if arguments is None else list(arguments))
+            with _ranks(sys.argv[1:] if arguments is None else arguments):
+                app(args=None if arguments is None else list(arguments))
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is buffered must go somewhere)
         sys.exit(1)

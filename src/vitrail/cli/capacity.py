@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from vitrail.cli.app import app, when_stopped
-from vitrail.cli.options import Json
+from vitrail.cli.options import Json, Workers
 from vitrail.cli.reproduce import KEPT
 
 
@@ -31,6 +31,7 @@ def capacity(
     seconds: Annotated[float, typer.Option(help="Limit for one instance.", min=0.1)] = 60.0,
     seed: Annotated[int, typer.Option(help="Seed of the first instance.", min=0)] = 0,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+    backend: Workers = "processes",
     device: Annotated[str, typer.Option(help="cpu, or cuda: all instances side by side.")] = "cpu",
     out: Annotated[
         Path, typer.Option(help="Folder for results and figure; what is there is not run again.")
@@ -44,6 +45,7 @@ def capacity(
     Example: `vitrail capacity --n 201 --alpha 0.5:0.7:0.1 --count 3 --solvers auto,annealing`
     """
     from vitrail.experiments import capacity as sweep
+    from vitrail.experiments.engines import checked_backend
     from vitrail.experiments.units import compute
     from vitrail.plots import capacity_figure, save
 
@@ -58,8 +60,9 @@ def capacity(
         if console.is_terminal:
             console.print(f"{finished} of {len(work)}", end="\r")
 
+    workers = checked_backend(backend)
     with when_stopped(KEPT):
-        done = compute(work, out / "units", jobs, show)
+        done = compute(work, out / "units", jobs, show, workers)
     lines = sweep.summary([row for part in done for row in part.rows])
     marks = {"algorithmic limit": sweep.ALGORITHMIC_LIMIT, "capacity": sweep.CAPACITY}
     place = save(

@@ -50,25 +50,34 @@ def fit(
     test_size: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of rows held out to test; 0 for none.")
     ] = 0.2,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Where message passing is saved, for the same command to go on from."),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Train a binary network on a table and save it.
 
     Columns of numbers, words or both are encoded to bits; missing values (empty, `?`, NA) are
-    fine. Ctrl-C stops training and keeps the best network so far.
+    fine. Ctrl-C stops training and keeps the best network so far. Started by torchrun, several
+    processes train together; the answer is the same.
 
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """
+    from vitrail import ranks
     from vitrail.data.output import check_writable
     from vitrail.data.tables import read_table
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.fitting import canonical
     from vitrail.solvers import Status
+    from vitrail.solvers.stages import checkpoint_files
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
     canonical(solver)
     check_apart(output, data)
     check_writable(output)
+    if str(data) == "-" and ranks.started():
+        raise ValueError("ranks each read the table, which can come but once from `-`; give a file")
     with when_stopped("stopped; nothing is saved"), interrupts.best_counts():
         table = read_table(data)
         column = find_target(table, target)
@@ -83,12 +92,15 @@ def fit(
             epochs="auto" if epochs is None else epochs,
             random_state=seed,
             verbose=1,
+            checkpoint=checkpoint,
         )
         try:
             net.fit(features.take(rows), labels[rows])
         except KeyboardInterrupt:
             if not hasattr(net, "model_"):
                 raise
+    if not ranks.here().first:
+        return  # rank 0 tests, writes and prints
     with when_stopped("stopped; nothing is saved"), interrupts.held():
         model = net.model_
         model.record.update(target=column, data=shown(data.name))
@@ -103,6 +115,8 @@ def fit(
             score = model.record["test_accuracy"]
             report.append(f"test {score:.4f} on {len(held_out)} rows held out")
         model.save(output)
+        for file in () if checkpoint is None else checkpoint_files(checkpoint, net.plan_.stages):
+            file.unlink(missing_ok=True)
         interrupts.taken()  # a stop that came too late is told all the same, below
     place = f"the best network so far is in {shown(output)}"
     with when_stopped(f"stopped; {place}"):

@@ -25,6 +25,9 @@ Seed = Annotated[int, typer.Option(help="Same seed, same network.", min=0)]
 Hidden = Annotated[
     str, typer.Option(help="Hidden units: `8`, `16,8`, `0` for a linear net, or `auto`.")
 ]
+Workers = Annotated[
+    str, typer.Option("--backend", help="Who does the parts: processes, dask, or ray.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 BatchT = TypeVar("BatchT", bound=Sized)

@@ -12,8 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from vitrail.cli.app import app, when_stopped
+from vitrail.cli.options import Workers
 
 if TYPE_CHECKING:
+    from vitrail.experiments.engines import Backend
     from vitrail.experiments.reproduce import Plan, Result
     from vitrail.experiments.units import Done
 
@@ -32,6 +34,7 @@ def reproduce(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; every core if left out.")
     ] = None,
+    backend: Workers = "processes",
 ) -> None:
     """Make a figure of the paper again: drawing, numbers, settings, claims, and a page of it all.
 
@@ -40,10 +43,12 @@ def reproduce(
     Example: `vitrail reproduce all --quick --out results`
     """
     from vitrail.experiments import reproduce as work
+    from vitrail.experiments.engines import checked_backend
     from vitrail.experiments.report import write_report
 
     console = Console()
     folder = out or Path("reproduction-quick" if quick else "reproduction")
+    workers = checked_backend(backend)
     jobs = jobs or work.available_cores()
     plans = work.plans(figure, quick)
     names = ", ".join(plan.experiment.name for plan in plans)
@@ -54,7 +59,7 @@ def reproduce(
     console.print(f"{names}: {time} on {jobs} cores{kept}", soft_wrap=True)
     try:
         with when_stopped(KEPT):
-            results = _with_bar(console, plans, figure, quick, folder, jobs)
+            results = _with_bar(console, plans, figure, quick, folder, jobs, workers)
             page = write_report(results, folder / "report.html")
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -68,7 +73,13 @@ def reproduce(
 
 
 def _with_bar(
-    console: Console, plans: list[Plan], figure: str, quick: bool, folder: Path, jobs: int
+    console: Console,
+    plans: list[Plan],
+    figure: str,
+    quick: bool,
+    folder: Path,
+    jobs: int,
+    workers: Backend,
 ) -> list[Result]:
     """Run with a bar for every figure."""
     from vitrail.experiments.reproduce import reproduce as run
@@ -93,7 +104,7 @@ def _with_bar(
             if not console.is_terminal and finished * 10 // total > (finished - 1) * 10 // total:
                 console.print(f"{name}: {finished} of {total}")
 
-        return run(figure, quick=quick, out=folder, jobs=jobs, progress=advance)
+        return run(figure, quick=quick, out=folder, jobs=jobs, backend=workers, progress=advance)
 
 
 def _claims(results: list[Result]) -> Table:

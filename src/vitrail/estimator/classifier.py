@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -88,6 +89,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         random_state: Same number, same network.
         device: "auto", "cpu" or "cuda".
         verbose: 1 shows a progress bar on a terminal.
+        checkpoint: A file that message passing is saved to; a fit that was cut goes on from it. The
+            names of its stages are appended.
 
     Attributes:
         model_: The trained model; save it with `model_.save(path)`.
@@ -141,6 +144,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
         verbose: int = 0,
+        checkpoint: str | Path | None = None,
     ) -> None:
         self.hidden = hidden
         self.solver = solver
@@ -163,6 +167,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -344,6 +349,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             seed=seed,
             device=self.device,
             progress=bool(self.verbose),
+            checkpoint=self.checkpoint,
         )
 
     def _changed(self, name: str) -> bool:

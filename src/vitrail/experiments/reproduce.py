@@ -19,6 +19,7 @@ from pathlib import Path
 from vitrail import __version__
 from vitrail.experiments import fig1, fig2, fig3, fig4, fig5
 from vitrail.experiments.claims import Claim
+from vitrail.experiments.engines import Backend
 from vitrail.experiments.experiment import AnyExperiment, Table
 from vitrail.experiments.units import Done, Rows, Unit, compute, plain
 from vitrail.plots import save
@@ -83,12 +84,14 @@ def reproduce(
     quick: bool = False,
     out: Path,
     jobs: int | None = None,
+    backend: Backend = "processes",
     progress: Callable[[Plan, Done], None] = lambda plan, done: None,
 ) -> list[Result]:
     """Make one figure or all of them, each with its files in the folder `out`.
 
     The work of all figures is done together, so that no core waits for the end of a figure.
-    jobs: processes; None takes every core. `progress` hears of every finished unit.
+    jobs: processes; None takes every core. backend: who runs them. `progress` hears of every
+    finished unit.
     """
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file; give a folder for the results")
@@ -100,6 +103,7 @@ def reproduce(
         out / KEPT,
         jobs or available_cores(),
         lambda one: progress(of[one.unit.key()], one),
+        backend,
     )
     left = iter(done)
     return [make(plan, [next(left) for _ in plan.units], out) for plan in chosen]

@@ -7,6 +7,7 @@ sweep can be stopped at any time and goes on where it was.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -20,6 +21,9 @@ from typing import Any
 import torch
 
 from vitrail import __version__, interrupts
+from vitrail.experiments.engines import Backend, engine
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
@@ -67,16 +71,35 @@ class Done:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Failed:
+    """A unit that failed twice, and what it said."""
+
+    unit: Unit
+    reason: str
+
+
+class FailedUnitsError(ChildProcessError):
+    """Some units failed twice; all the others are done and kept."""
+
+
 Progress = Callable[[Done], None]
 
 
 def compute(
-    units: Sequence[Unit], cache: Path, jobs: int, progress: Progress = lambda done: None
+    units: Sequence[Unit],
+    cache: Path,
+    jobs: int,
+    progress: Progress = lambda done: None,
+    backend: Backend = "processes",
 ) -> list[Done]:
     """All units in order: those in `cache` are read, the others computed and kept.
 
-    jobs: processes; each works with one thread. `progress` hears of every unit as it ends.
+    jobs: processes; each works with one thread. `progress` hears of every unit as it ends. A unit
+    that fails is tried once more; where it fails again the others go on, and an error at the end
+    tells of it.
     """
+    cache = cache.resolve()  # workers may stand in another folder
     cache.mkdir(parents=True, exist_ok=True)
     finished: dict[str, Done] = {}
     missing: dict[str, Unit] = {}
@@ -89,28 +112,53 @@ def compute(
             progress(kept)
     # the longest first, so that no process is left with a long one at the end
     todo = sorted(missing.values(), key=lambda unit: -unit.cost)
-    for done in _spread(todo, cache, jobs):
+    failed: list[Failed] = []
+    for done in _spread(todo, cache, jobs, backend):
+        if isinstance(done, Failed):
+            failed.append(done)
+            continue
         finished[done.unit.key()] = done
         progress(done)
+    if failed:
+        raise FailedUnitsError(
+            f"{len(failed)} of {len(units)} parts failed twice, the first with: "
+            f"{failed[0].reason}; the others are kept, and the same command tries these again"
+        )
     return [finished[unit.key()] for unit in units]
 
 
-def _spread(units: Sequence[Unit], cache: Path, jobs: int) -> Iterator[Done]:
-    if jobs == 1 or len(units) <= 1:
-        yield from (_work(unit, cache) for unit in units)
+def _spread(
+    units: Sequence[Unit], cache: Path, jobs: int, backend: Backend
+) -> Iterator[Done | Failed]:
+    if not units or (backend == "processes" and (jobs == 1 or len(units) == 1)):
+        yield from (_tried(unit, cache) for unit in units)
         return
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
-    pool = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
     try:
-        for done in pool(delayed(_work)(unit, cache) for unit in units):
-            assert isinstance(done, Done)
-            yield done
+        with engine(backend, jobs) as pool:
+            for done in pool(delayed(_tried)(unit, cache) for unit in units):
+                if isinstance(done, Done) and not done.unit.place(cache).exists():
+                    _write(done, cache)  # made on a machine with another disk
+                yield done
     except BrokenProcessPool as error:
         raise ChildProcessError(
             "a working process was ended from outside, perhaps for want of memory; give the same "
             "command again, with fewer --jobs if that was it: what is finished is kept"
         ) from error
+
+
+def _tried(unit: Unit, cache: Path) -> Done | Failed:
+    """The unit done, at the second try if need be."""
+    try:
+        return _work(unit, cache)
+    except Exception:
+        try:
+            return _work(unit, cache)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in NO_SPACE:
+                raise  # so will all others
+            return Failed(unit, f"{type(error).__name__}: {error}")
 
 
 def _work(unit: Unit, cache: Path) -> Done:
@@ -130,6 +178,7 @@ def _work(unit: Unit, cache: Path) -> Done:
 
 def _write(done: Done, cache: Path) -> None:
     place = done.unit.place(cache)
+    place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_suffix(f".{os.getpid()}.part")
     content = {
         "settings": plain(done.unit.settings),

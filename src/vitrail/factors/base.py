@@ -83,6 +83,10 @@ class Factors(ABC):
         object.__setattr__(made, "_origin", (whole, index if rows is None else rows[index]))
         return made
 
+    def alone(self, index: Tensor) -> Self:
+        """The same, without a memory of the others: what is prepared for them is theirs alone."""
+        return self._selected(index)
+
     @abstractmethod
     def _selected(self, index: Tensor) -> Self:
         """The fields of the factors at `index`."""

@@ -13,6 +13,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_random_state
 from torch import Tensor
 
+from vitrail import ranks
 from vitrail.data.bits import BitColumns
 from vitrail.data.dataset import Coding
 from vitrail.data.encoders import TableEncoder
@@ -114,10 +115,10 @@ def auto_bias(coding: Coding) -> int:
 
 
 def seed_of(random_state: Any) -> int:
-    """A number as it is; any other random state is asked for one."""
+    """A number as it is; any other random state is asked for one, that of rank 0 for all ranks."""
     if isinstance(random_state, Integral):
         return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))
+    return int(ranks.here().agreed(str(check_random_state(random_state).randint(2**31))))
 
 
 def device_for(name: str, num_factors: int, num_weights: int) -> str:

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -49,6 +50,7 @@ class Wanted:
     seed: int
     device: str
     progress: bool
+    checkpoint: str | Path | None = None  # where message passing is saved, to go on from
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,7 @@ def _trained(
                 device=_device(wanted, made.problem),
                 earlier=None if earlier is None else earlier.trained,
                 progress=wanted.progress,
+                checkpoint=wanted.checkpoint,
             )
             stopped = Status.INTERRUPTED in found.status
         except KeyboardInterrupt:

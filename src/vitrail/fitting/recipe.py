@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vitrail import ranks
 from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import TableEncoder
 from vitrail.fitting.examples import Examples
@@ -147,7 +148,9 @@ def draw(
     cold = [betas[chain % len(betas)] for chain in range(chains)]
     samples = [Sample(one.inputs, one.labels, one.weight) for one in question.nets]
     total = torch.stack([one.weight.sum() for one in samples]).clamp(min=1e-300)
-    running = Chains(key, samples, starts, partner=partner, swaps=SWAPS, prior=prior)
+    running = Chains(
+        key, samples, starts, partner=partner, swaps=SWAPS, prior=prior, world=ranks.here()
+    )
     history, drawn, wrong, stopped = History(), [], [], False
     watch = _Watch(question)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from vitrail import ranks
 from vitrail.data.errors import TableTooLargeError
 from vitrail.data.memory import available_memory, in_gigabytes
 from vitrail.fitting.examples import Examples, graph_of
@@ -84,8 +86,9 @@ def train(
     device: str = "cpu",
     earlier: Trained | None = None,
     progress: Progress | bool = False,
+    checkpoint: str | Path | None = None,
 ) -> Trained:
-    """Run a plan on every net at once and keep the best start of each.
+    """Run a plan on every net at once and keep the best start of each; ranks share the examples.
 
     earlier: what the nets were before: their marginals are the prior, and a net without examples
     stays as it was. Ctrl-C ends the run with the best so far; where there is none, it goes on up.
@@ -96,7 +99,7 @@ def train(
     graph = graph_of(program, [nets[number] for number in present], plan.beta, plan.restarts)
     if earlier is not None:
         graph = graph.with_prior(earlier.log_odds[:, present].flatten())
-    graph = graph.to(device)
+    graph = graph.to(device).shared(ranks.here())
     kept = _Kept()
 
     def keep(stage: Stage, found: Solution[Any]) -> None:
@@ -106,7 +109,14 @@ def train(
         kept.solution = found
 
     try:
-        found = run_stages(plan.stages, graph, seed=seed, progress=progress, on_stage=keep)
+        found = run_stages(
+            plan.stages,
+            graph,
+            seed=seed,
+            progress=progress,
+            checkpoint=checkpoint,
+            on_stage=keep,
+        )
         by = found.found_by
     except KeyboardInterrupt:  # between two stages
         if kept.solution is None:
@@ -150,11 +160,11 @@ class _Kept:
 def _check_memory(plan: Plan) -> None:
     """Raise, before anything is allocated, where the messages will not fit."""
     num_examples, weights = plan.problem.examples, plan.problem.program.num_bits
-    needed = MESSAGE_BYTES * num_examples * weights * plan.restarts
+    needed = MESSAGE_BYTES * num_examples * weights * plan.restarts // ranks.here().machines
     available = available_memory()
     if available is not None and needed > available:
         raise TableTooLargeError(
             f"training {weights} weights on {num_examples:,} different rows needs "
             f"{in_gigabytes(needed)} of memory for messages, {in_gigabytes(available)} is "
-            "available; use a sample of the rows or fewer hidden units"
+            "available; use a sample of the rows, fewer hidden units or more machines"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -12,6 +13,7 @@ from torch import Tensor
 from vitrail.decode import threshold
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
+from vitrail.ranks import World
 
 StateT = TypeVar("StateT")
 
@@ -42,8 +44,53 @@ class Info:
     records: dict[str, Tensor] = field(default_factory=dict)  # anything else worth a history
 
 
+@dataclass(frozen=True)
+class Tally:
+    """What a step has to tell of the factors that it updated."""
+
+    residual: Tensor  # (P,) float64
+    starved: Tensor | int
+    evaluations: int
+    min_hits: int | None
+    effective_samples: Tensor | float | None
+
+    def met(self, world: World, *sums: Tensor) -> tuple[tuple[Tensor, ...], Tally]:
+        """Where ranks meet in a step: float64 sums over all of them, and the tally of all."""
+        if world.size == 1:
+            return sums, self
+        numbers = (self.starved, self.evaluations)
+        *sums_of_all, starved, evaluations = world.sum(*sums, *map(torch.as_tensor, numbers))
+        least = (self.min_hits, self.effective_samples)
+        low = [-torch.as_tensor(math.inf if x is None else x, dtype=torch.float64) for x in least]
+        residual, *low = world.max(self.residual, *low)
+        hits, effective = (None if math.isinf(float(x)) else -float(x) for x in low)
+        return tuple(sums_of_all), Tally(
+            residual,
+            starved.to(torch.int64),
+            int(evaluations),
+            None if hits is None else int(hits),
+            effective,
+        )
+
+    def info(self, contradiction: Tensor, records: dict[str, Tensor] | None = None) -> Info:
+        return Info(
+            self.residual,
+            self.evaluations,
+            contradiction,
+            self.starved,
+            self.min_hits,
+            self.effective_samples,
+            records or {},
+        )
+
+
 class Solver(ABC, Generic[StateT]):
     """A pure algorithm: its fields are its settings."""
+
+    @property
+    def over_ranks(self) -> bool:
+        """Whether it works on a share of the factors; others get the whole graph at every rank."""
+        return False
 
     @abstractmethod
     def init(self, key: Key, graph: FactorGraph) -> StateT:

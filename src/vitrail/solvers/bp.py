@@ -10,7 +10,8 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.numerics import on_lattice
 from vitrail.random import Key, Stream, normal
-from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.base import Feedback, Info, MessagePassing, Tally
+from vitrail.solvers.checkpoint import per_factor
 from vitrail.solvers.damping import Damping, as_damping, held
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
@@ -26,7 +27,7 @@ class BPState:
     copy of all messages would cost more than the step.
     """
 
-    messages: tuple[Tensor, ...]  # (F, A) a block, float32 log-odds on the lattice
+    messages: tuple[Tensor, ...] = per_factor()  # (F, A) a block, float32, on the lattice
     belief: Tensor  # (V,) float64 log-odds: prior + all messages, exactly
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
     gamma: Tensor  # (P,) float64, weight of new messages: one minus the damping
@@ -46,6 +47,10 @@ class BeliefPropagation(MessagePassing[BPState]):
     batches: Batches
     prior_scale: float
 
+    @property
+    def over_ranks(self) -> bool:
+        return True
+
     def init(self, key: Key, graph: FactorGraph) -> BPState:
         noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
         prior = graph.log_prior + on_lattice(self.prior_scale * noise)
@@ -63,7 +68,7 @@ class BeliefPropagation(MessagePassing[BPState]):
     ) -> tuple[BPState, Info]:
         selected, order = self.batches.select(key, graph, state.order, feedback)
         gamma = self.damping.next(key.step, state.gamma, feedback.accuracy)
-        belief, messages = state.belief.clone(), list(state.messages)
+        moved, messages = torch.zeros_like(state.belief), list(state.messages)
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         forbidding: list[Tensor] = []
         starved = torch.zeros((), dtype=torch.int64, device=graph.device)
@@ -85,7 +90,7 @@ class BeliefPropagation(MessagePassing[BPState]):
                 self.damping.on_probability,
                 index,
             )
-            belief += result.moved
+            moved += result.moved
             messages[number] = (
                 result.messages
                 if index is None
@@ -101,18 +106,18 @@ class BeliefPropagation(MessagePassing[BPState]):
             if result.effective_samples is not None:
                 effective.append(result.effective_samples)
         contradiction = torch.zeros_like(residual, dtype=torch.bool)
-        if forbidding:
-            both_values = (torch.stack(forbidding).sum(0) > 0).all(0)
-            contradiction = graph.over_variables(both_values) > 0
-        state = replace(state, messages=tuple(messages), belief=belief, gamma=gamma, order=order)
-        return state, Info(
-            residual=residual,
-            evaluations=evaluations,
-            contradiction=contradiction,
-            starved=starved,
-            min_hits=min(hits, default=None),
-            effective_samples=min(effective, default=None),
+        if self.update.exact:
+            none = moved.new_zeros(2, len(moved))
+            ruled_out = graph.world.any(sum(forbidding, none) > 0)
+            contradiction = graph.over_variables(ruled_out.all(0)) > 0
+        told = Tally(
+            residual, starved, evaluations, min(hits, default=None), min(effective, default=None)
         )
+        (moved,), told = told.met(graph.world, moved)
+        state = replace(
+            state, messages=tuple(messages), belief=state.belief + moved, gamma=gamma, order=order
+        )
+        return state, told.info(contradiction)
 
     def log_odds(self, graph: FactorGraph, state: BPState) -> Tensor:
         return state.belief

@@ -18,6 +18,7 @@ from torch import Tensor
 from vitrail import interrupts
 from vitrail.nn import Program
 from vitrail.random import Key, Stream, bernoulli, philox
+from vitrail.ranks import ALONE, World
 
 EVEN = 32768  # of 65536: a fair coin
 
@@ -98,7 +99,8 @@ class Chains:
     """Many chains of each of several nets, all at the same sweep.
 
     starts (C, N, A) bool; a sweep proposes as often as a net has bits. Every chain is a function
-    of key, net and its own number, whatever the threads.
+    of key, net and its own number, whatever the threads. Ranks have their own chains, and show
+    each other where they are.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Chains:
         partner: Tensor,
         swaps: float = 0.0,
         prior: Tensor | None = None,
+        world: World = ALONE,
     ) -> None:
         from vitrail.kernels.cpu.chains import Chain, PackedRows
 
@@ -122,7 +125,8 @@ class Chains:
         self._key, self._partner, self._swaps = key, partner.numpy(), swaps
         self._prior = None if prior is None else prior.double().contiguous().numpy()
         self._made = 0  # proposals so far, of every chain
-        self._places = [(chain, net) for net in range(nets) for chain in range(count)]
+        places = [(chain, net) for net in range(nets) for chain in range(count)]
+        self._world, self._places = world, places[world.share(len(places))]
         bits = starts.numpy()
         self._chains = [
             Chain(rows[net], bits[chain, net], hidden[net]) for chain, net in self._places
@@ -133,18 +137,22 @@ class Chains:
     @property
     def bits(self) -> Tensor:
         """Where the chains are, (C, N, A) bool."""
-        bits = np.empty(self._shape, np.bool_)
-        for (number, net), chain in zip(self._places, self._chains, strict=True):
-            bits[number, net] = chain.bits
-        return torch.from_numpy(bits)
+        bits = np.empty((len(self._chains), self._shape[-1]), np.bool_)
+        for place, chain in enumerate(self._chains):
+            bits[place] = chain.bits
+        return self._of_all(torch.from_numpy(bits))
 
     @property
     def wrong(self) -> Tensor:
         """The weight of the examples that each network gets wrong, (C, N) float64."""
-        wrong = torch.zeros(self._shape[:2], dtype=torch.float64)
-        for place, chain in zip(self._places, self._chains, strict=True):
-            wrong[place] = chain.wrong
-        return wrong
+        wrong = [chain.wrong for chain in self._chains]
+        return self._of_all(torch.tensor(wrong, dtype=torch.float64))
+
+    def _of_all(self, mine: Tensor) -> Tensor:
+        """What all ranks know of their chains, (C, N, …)."""
+        count, nets, _ = self._shape
+        known = self._world.spread(mine, count * nets)
+        return known.view(nets, count, *mine.shape[1:]).transpose(0, 1).contiguous()
 
     def advance(self, sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
         """Go on for some sweeps, chain c's beta going from warm[c] to cold[c].

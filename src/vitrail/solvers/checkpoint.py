@@ -18,10 +18,17 @@ from safetensors.torch import save
 from torch import Tensor
 
 from vitrail.fingerprint import FingerprintError, fingerprint
+from vitrail.ranks import World
 
 FORMAT = "vitrail-checkpoint-2"
 OLD_DAMPING = "vitrail-checkpoint-1"
+PER_FACTOR = "per factor"
 StateT = TypeVar("StateT")
+
+
+def per_factor() -> Any:
+    """A field of a state that has a row for each factor: ranks hold shares of it."""
+    return dataclasses.field(metadata={PER_FACTOR: True})
 
 
 class CheckpointError(ValueError):
@@ -115,6 +122,41 @@ def flatten(value: Any, name: str = "state") -> dict[str, Tensor]:
         fields = dataclasses.fields(value)
         parts = [flatten(getattr(value, f.name), f"{name}.{f.name}") for f in fields]
     return {key: tensor for part in parts for key, tensor in part.items()}
+
+
+def rows_of_factors(value: Any, name: str = "state", inside: bool = False) -> set[str]:
+    """Names, as `flatten` has them, of the tensors with a row for each factor."""
+    if isinstance(value, Tensor):
+        return {name} if inside else set()
+    if isinstance(value, tuple):
+        parts = [rows_of_factors(part, f"{name}.{i}", inside) for i, part in enumerate(value)]
+    else:
+        parts = [
+            rows_of_factors(
+                getattr(value, f.name), f"{name}.{f.name}", inside or PER_FACTOR in f.metadata
+            )
+            for f in dataclasses.fields(value)
+        ]
+    return set().union(*parts)
+
+
+def gathered(state: Any, world: World) -> dict[str, Tensor]:
+    """`flatten` of the state of all ranks, at rank 0; elsewhere rows of factors are left out."""
+    tensors, shared = flatten(state), rows_of_factors(state)
+    for name in sorted(shared):
+        whole = world.gathered(tensors.pop(name))
+        if whole is not None:
+            tensors[name] = whole
+    return tensors
+
+
+def own_rows(tensors: dict[str, Tensor], state: Any, world: World) -> dict[str, Tensor]:
+    """Tensors of a checkpoint with this rank's share of the rows of factors."""
+    shared = rows_of_factors(state)
+    return {
+        name: value[world.share(len(value))].contiguous() if name in shared else value
+        for name, value in tensors.items()
+    }
 
 
 def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> StateT:

@@ -21,6 +21,7 @@ from vitrail import interrupts
 from vitrail.graph import FactorGraph
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
+from vitrail.ranks import World
 from vitrail.solvers import checkpoint as files
 from vitrail.solvers import scoring
 from vitrail.solvers.base import Feedback, Info, Solver
@@ -88,8 +89,8 @@ def run(
 
     Args:
         solver: What takes the steps, e.g. `belief_propagation(flip())`.
-        graph: One problem or several.
-        seed: Same number, same result.
+        graph: One problem or several; a rank's share of them where ranks work together.
+        seed: Same number, same result, on any number of ranks.
         max_steps: A step updates all factors, or one batch of them.
         max_evaluations: Budget of factor evaluations by messages and searches. Scoring what was
             decoded (every candidate on every factor, each `score_every` steps) and decoding for a
@@ -102,7 +103,8 @@ def run(
         after: An earlier solution of the same graph: its solved problems stay as they are, and its
             best configurations are kept unless beaten.
         checkpoint: A file to save to; if it exists, the run goes on from it and ends exactly as if
-            it had never stopped.
+            it had never stopped. Ranks write one file together, which any number of them, or a
+            process alone, can go on from.
         checkpoint_every: Steps between two saves.
         progress: True shows a bar on a terminal.
         on_step: Called after every step with its number, the feedback it was given and its info.
@@ -124,13 +126,18 @@ def run(
         raise ValueError(f"max_steps must be at least 0, got {max_steps}")
     if score_every < 1 or checkpoint_every < 1:
         raise ValueError("score_every and checkpoint_every must be at least 1")
+    graph = graph if solver.over_ranks else graph.everything
+    world = graph.world
     loop = _Loop(solver, graph, Key(seed), tolerance)
     begun = time.perf_counter()
     saver = None
     if checkpoint is not None:
         known = None if after is None else (after.best, after.best_accuracy, after.status)
-        which = files.run_fingerprint(solver, graph, seed, state, known)
-        saver = _Saver(Path(checkpoint), which)
+        start = state
+        if state is not None and world.size > 1:
+            start = files.gathered(state, world)
+        which = files.run_fingerprint(solver, graph.everything, seed, start, known)
+        saver = _Saver(Path(checkpoint), world.agreed(which), world)
     now = solver.init(Key(seed), graph) if state is None else state
     track, history, step = loop.start(now, after), History(), 0
     if saver is not None:
@@ -139,7 +146,8 @@ def run(
             now, track, history, step = resumed
     before = float(track.seconds)
     bar: AbstractContextManager[Progress]
-    bar = progress_bar(max_steps) if progress is True else nullcontext(progress or _silent)
+    shown = progress if world.first else False
+    bar = progress_bar(max_steps) if shown is True else nullcontext(shown or _silent)
     finish = Status.MAX_STEPS
     # a step may write into its state: it is taken with all that follows, or not at all
     with bar as show, interrupts.held():
@@ -154,6 +162,8 @@ def run(
                 if step >= max_steps:
                     break
                 spent = before + time.perf_counter() - begun
+                if max_seconds is not None:  # clocks differ, and all ranks must stop together
+                    spent = float(world.max(torch.tensor(spent, dtype=torch.float64))[0])
                 if (max_evaluations is not None and int(track.evaluations) >= max_evaluations) or (
                     max_seconds is not None and spent >= max_seconds
                 ):
@@ -175,6 +185,8 @@ def run(
                 if saver is not None and (step % checkpoint_every == 0 or step == max_steps):
                     saver.save(now, track, history, step)
         except KeyboardInterrupt:
+            if world.size > 1:
+                raise  # the others go on: no file can be written with them
             finish = Status.INTERRUPTED
             if saver is not None and step > 0:
                 saver.save(now, track, history, step)
@@ -274,18 +286,24 @@ class _Loop(Generic[StateT]):
 class _Saver:
     path: Path
     fingerprint: str  # of the run
+    world: World
     saved: int = -1  # the step that the file is of
 
     def save(self, state: Any, track: _Track, history: History, step: int) -> None:
         if step == self.saved:
             return
-        tensors = {**files.flatten(state, "state"), **files.flatten(track, "track")}
+        self.saved = step
+        tensors = files.gathered(state, self.world)
+        if not self.world.first:
+            return
+        tensors |= files.flatten(track, "track")
         tensors |= {f"history.{name}": value for name, value in history.to_tensors().items()}
         files.write(self.path, tensors, {"step": step, "fingerprint": self.fingerprint})
-        self.saved = step
 
     def load(self, state: Any, track: _Track) -> tuple[Any, _Track, History, int] | None:
         found = files.read_latest(self.path)
+        step = -1 if found is None else int(found[1]["step"])
+        self._check_agreement(step)
         if found is None:
             return None
         tensors, meta = found
@@ -298,11 +316,20 @@ class _Saver:
             n.removeprefix("history."): t for n, t in tensors.items() if n.startswith("history.")
         }
         return (
-            files.unflatten(state, tensors, "state"),
+            files.unflatten(state, files.own_rows(tensors, state, self.world), "state"),
             files.unflatten(track, tensors, "track"),
             History.from_tensors(kept),
-            int(meta["step"]),
+            step,
         )
+
+    def _check_agreement(self, step: int) -> None:
+        """Raise where ranks do not see the same file."""
+        mine = torch.tensor([step, -step], dtype=torch.float64)
+        last, first = self.world.max(mine)[0].tolist()
+        if last != -first:
+            raise files.CheckpointError(
+                f"ranks see different checkpoints at {self.path}; put it on a disk that all share"
+            )
 
 
 def _record(

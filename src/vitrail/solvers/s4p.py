@@ -55,6 +55,10 @@ class S4P(SurveyPropagation):
     feed: Feed
 
     @property
+    def over_ranks(self) -> bool:
+        return True
+
+    @property
     def y(self) -> float:
         return self.chosen.y if isinstance(self.chosen, Weighted) else 1.0
 

@@ -16,7 +16,7 @@ from vitrail.solvers.base import Feedback
 class Order:
     """The shuffle in force: the factors of each problem in turn, and each problem's epoch."""
 
-    factors: Tensor  # (F,) int64, their numbers over all blocks
+    factors: Tensor  # (F,) int64, their numbers over all blocks and ranks
     epoch: Tensor  # (P,) int64
 
 
@@ -35,7 +35,8 @@ class Batches:
             raise ValueError(f"a batch needs at least one factor, got {self.size}; None takes all")
 
     def start(self, graph: FactorGraph) -> Order:
-        none = torch.zeros(graph.num_factors, dtype=torch.int64, device=graph.device)
+        every = graph.everything.num_factors
+        none = torch.zeros(every, dtype=torch.int64, device=graph.device)
         return Order(none, torch.full((graph.num_problems,), -1, device=graph.device))
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
@@ -50,7 +51,8 @@ class Batches:
     ) -> tuple[list[Tensor | None], Order]:
         """Factors to update at step `key.step`: an index (F',) a block, None for a whole block.
 
-        Problems that are not active are left alone.
+        Problems that are not active are left alone. All ranks shuffle alike, and each takes those
+        of the batch that are its own.
         """
         if self.size is None:
             if feedback.all_active():
@@ -63,12 +65,13 @@ class Batches:
         first = key.step % steps.clamp(min=1) * self.size
         taken = torch.where(feedback.active, (counts - first).clamp(0, self.size), 0)
         chosen = order.factors[_runs(counts.cumsum(0) - counts + first, taken)].sort().values
+        own = graph.world.own
         if len(graph.blocks) == 1:
-            return [chosen], order
-        ends = torch.tensor([block.num_factors for block in graph.blocks]).cumsum(0)
+            return [own(chosen)], order
+        ends = torch.tensor([block.num_factors for block in graph.everything.blocks]).cumsum(0)
         block = torch.bucketize(chosen, ends.to(chosen.device), right=True)
         starts = [0, *ends.tolist()]
-        return [chosen[block == b] - starts[b] for b in range(len(graph.blocks))], order
+        return [own(chosen[block == b] - starts[b]) for b in range(len(graph.blocks))], order
 
 
 def _runs(start: Tensor, length: Tensor) -> Tensor:
@@ -81,6 +84,7 @@ def _runs(start: Tensor, length: Tensor) -> Tensor:
 def _shuffled(key: Key, graph: FactorGraph, order: Order, epoch: Tensor) -> Order:
     if bool((epoch == order.epoch).all()):
         return order
+    graph = graph.everything
     ids = torch.cat([block.ids for block in graph.blocks])
     problem = torch.cat(graph.problem_of_factors)
     by_draw = permutation_keys(key, ids, epoch[problem]).argsort()

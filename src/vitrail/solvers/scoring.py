@@ -15,8 +15,8 @@ def satisfied(graph: FactorGraph, states: Tensor) -> Tensor:
     if any(part is None for part in found):
         return graph.satisfied(states)
     weighted = [
-        part.to(torch.float64) * block.weight
-        for part, block in zip(found, graph.blocks, strict=True)
+        part.to(torch.float64) * weight
+        for part, weight in zip(found, graph.weights, strict=True)
         if part is not None
     ]
     return graph.per_problem(weighted)

@@ -22,7 +22,8 @@ from vitrail.factors import Factors
 from vitrail.graph import FactorGraph, Scope
 from vitrail.numerics import chunks, on_lattice
 from vitrail.random import Key, Stream, normal
-from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.base import Feedback, Info, MessagePassing, Tally
+from vitrail.solvers.checkpoint import per_factor
 from vitrail.solvers.damping import Damping, as_damping, held
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys import Grid, Split, VariableUpdate
@@ -53,8 +54,8 @@ class SPState:
     place: a copy of all surveys a step would cost more than the step, or not fit.
     """
 
-    surveys: tuple[Tensor, ...]  # (F, A, B) a block: float32, or int16 fixed-point masses
-    updated: tuple[Tensor, ...]  # (F,) int64 a block: the step whose address their draws have
+    surveys: tuple[Tensor, ...] = per_factor()  # (F, A, B) a block: float32, or int16 masses
+    updated: tuple[Tensor, ...] = per_factor()  # (F,) int64: the step whose address draws have
     draws: Tensor  # (C, R, V) float64, sums of the factors' contributions; exact
     means: Tensor  # (4, V) float64, sums of `log_means`; exact
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
@@ -217,12 +218,13 @@ class SurveyPropagation(MessagePassing[SPState]):
                 )
             for rows in chunks(len(kept), 32 * kept[:1].numel(), self.settings.memory):
                 kept[rows] = stored(survey[rows].float(), self.settings.fixed)
-        draws, means = state.draws.clone(), state.means.clone()
+        draws, means = torch.zeros_like(state.draws), torch.zeros_like(state.means)
         for number, block in enumerate(graph.blocks):
             index = torch.arange(block.num_factors, device=graph.device)
             for part in self._parts(key, graph, state, number, index):
                 draws += part.scope.total(part.draws, graph.num_variables)
                 means += part.scope.total(part.means, graph.num_variables)
+        draws, means = graph.world.sum(draws, means)
         return replace(state, draws=draws, means=means)
 
     def warm_start(
@@ -238,7 +240,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         chosen, order = self.settings.batches.select(key, graph, state.order, feedback)
         gamma = self.settings.damping.next(key.step, state.gamma, feedback.accuracy)
         prepared = self.prepare(graph, state)
-        draws, means = state.draws.clone(), state.means.clone()
+        draws, means = torch.zeros_like(state.draws), torch.zeros_like(state.means)
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         fresh, seen = [], []
         for number, block in enumerate(graph.blocks):
@@ -258,16 +260,29 @@ class SurveyPropagation(MessagePassing[SPState]):
             torch.full_like(old, key.step) if index is None else old.index_fill(0, index, key.step)
             for old, index in zip(state.updated, chosen, strict=True)
         )
+        effective = [report.effective.flatten() for report in seen]
+        hits = [report.min_hits for report in seen if report.min_hits is not None]
+        told = Tally(
+            residual,
+            sum(report.starved for report in seen),
+            sum(report.evaluations for report in seen),
+            min(hits, default=None),
+            torch.cat(effective).min() if seen else None,
+        )
+        count, total = _count_and_sum(effective, state.prior)
+        (draws, means, count, total), told = told.met(graph.world, draws, means, count, total)
         state = replace(
             state,
             surveys=surveys,
             updated=updated,
-            draws=draws,
-            means=means,
+            draws=state.draws + draws,
+            means=state.means + means,
             gamma=gamma,
             order=order,
         )
-        return state, self._info(key, graph, state, residual, seen)
+        known = seen or graph.world.size > 1  # of a batch some rank has a factor
+        records = {"effective_draws": total / count} if known else {}
+        return state, self._info(key, graph, state, told, records)
 
     def changes(
         self,
@@ -400,34 +415,26 @@ class SurveyPropagation(MessagePassing[SPState]):
         )
 
     def _info(
-        self, key: Key, graph: FactorGraph, state: SPState, residual: Tensor, seen: list[Report]
+        self, key: Key, graph: FactorGraph, state: SPState, told: Tally, records: dict[str, Tensor]
     ) -> Info:
         contradiction = torch.zeros(graph.num_problems, dtype=torch.bool, device=graph.device)
         if self.settings.update.exact:
             both_zero = (state.means[1] > 0) & (state.means[3] > 0)
             contradiction = graph.over_variables(both_zero) > 0
-        records, least = {}, None
         if self.settings.watch:
-            records["survey"] = self.belief_surveys(key, graph, state)
-        if seen:
-            effective = torch.cat([new.effective.flatten() for new in seen])
-            records["effective_draws"], least = effective.mean(), effective.min()
-        hits = [new.min_hits for new in seen if new.min_hits is not None]
-        return Info(
-            residual=residual,
-            evaluations=sum(new.evaluations for new in seen),
-            contradiction=contradiction,
-            starved=sum(new.starved for new in seen),
-            min_hits=min(hits, default=None),
-            effective_samples=least,
-            records=records,
-        )
+            records = {"survey": self.belief_surveys(key, graph, state), **records}
+        return told.info(contradiction, records)
 
 
 def degrees(graph: FactorGraph) -> Tensor:
     """Factors of each variable, (V,) float64."""
     one = torch.ones(1, 1, device=graph.device)
     return graph.total([one.expand(b.num_factors, b.arity) for b in graph.blocks])
+
+
+def _count_and_sum(parts: list[Tensor], like: Tensor) -> tuple[Tensor, Tensor]:
+    count = like.new_tensor(float(sum(part.numel() for part in parts)))
+    return count, torch.cat(parts).sum() if parts else like.new_zeros(())
 
 
 def _rows(mask: Tensor, like: Tensor) -> Tensor:

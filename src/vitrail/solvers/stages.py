@@ -19,6 +19,7 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.random import MAX_SEED, Key
 from vitrail.solvers.base import Solver
+from vitrail.solvers.checkpoint import previous_path
 from vitrail.solvers.history import History
 from vitrail.solvers.progress import Progress
 from vitrail.solvers.run import Solution, run
@@ -122,7 +123,7 @@ def run_stages(
             score_every=stage.score_every,
             state=state,
             after=earlier,
-            checkpoint=None if checkpoint is None else Path(f"{checkpoint}.{stage.name}"),
+            checkpoint=None if checkpoint is None else _place(checkpoint, stage),
             checkpoint_every=checkpoint_every,
             progress=progress,
         )
@@ -137,6 +138,16 @@ def run_stages(
         ):
             break
     return so_far.finished(names)
+
+
+def checkpoint_files(checkpoint: str | Path, stages: Sequence[Stage]) -> list[Path]:
+    """All files that `run_stages` may have written, to be removed when nobody needs them more."""
+    places = [_place(checkpoint, stage) for stage in stages]
+    return [file for place in places for file in (place, previous_path(place))]
+
+
+def _place(checkpoint: str | Path, stage: Stage) -> Path:
+    return Path(f"{checkpoint}.{stage.name}")
 
 
 @dataclass

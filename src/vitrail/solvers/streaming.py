@@ -69,6 +69,10 @@ class Streaming(MessagePassing[StreamState]):
     forget: float
     first: float
 
+    @property
+    def over_ranks(self) -> bool:
+        return True
+
     def init(self, key: Key, graph: FactorGraph) -> StreamState:
         if self.update is None:
             _check(graph)
@@ -94,11 +98,15 @@ class Streaming(MessagePassing[StreamState]):
             now = key.at(number)
             selected, order = self._schedule.select(now, graph, order, feedback)
             log_odds = state.prior + field
-            messages = torch.zeros_like(field)
+            total = torch.zeros_like(field, dtype=torch.float64)
+            seen = 0
             for block, index in zip(graph.blocks, selected, strict=True):
                 if index is not None and len(index):
-                    messages += self._messages(now, block.select(index), log_odds)
-                    evaluations += len(index)
+                    total += self._messages(now, block.select(index), log_odds)
+                    seen += len(index)
+            total, count = graph.world.sum(total, torch.tensor(seen))
+            messages = total.to(torch.float32)
+            evaluations += int(count)
             agreement = _cosine(graph, messages, last, torch.sigmoid(log_odds))
             pace = (pace * torch.exp(RESPONSE * (agreement + SLACK))).clamp(max=self.most)
             moved = (_spread(pace, graph) * messages).clamp(-LARGEST_MOVE, LARGEST_MOVE)
@@ -150,13 +158,13 @@ class Streaming(MessagePassing[StreamState]):
         return self.beta(step) / self.beta(step - 1) if self.beta is not None and step else 1.0
 
     def _messages(self, key: Key, factors: Factors, log_odds: Tensor) -> Tensor:
-        """The sum of all messages to each variable, (V,) float32."""
+        """The sum of all messages to each variable, (V,)."""
         if self.update is None:
             return _by_moments(factors, log_odds)
         none = log_odds.new_zeros(factors.num_factors, factors.arity)
         undamped = none.new_ones(factors.num_factors, dtype=torch.float64)
         swept = self.update.sweep(key, factors, log_odds.double(), none, undamped, False)
-        return swept.moved.to(torch.float32)
+        return swept.moved
 
 
 def _by_moments(factors: Factors, log_odds: Tensor) -> Tensor:

@@ -36,6 +36,10 @@ class Wrapper(MessagePassing[StateT], Generic[StateT]):
         if any(isinstance(solver, type(self)) for solver in solvers_inside(self.solver)):
             raise ValueError(f"the solver is {name} already; wrap it once, with one setting")
 
+    @property
+    def over_ranks(self) -> bool:
+        return self.solver.over_ranks
+
     @abstractmethod
     def wrapped(self, graph: FactorGraph, inner: Any) -> StateT:
         """The first state around a first state of the solver inside."""

@@ -1,0 +1,96 @@
+"""Kill a rank at a random step, again and again: every job must end with the identical model.
+
+    python benchmarks/faults.py [--kills 20]
+
+Each job has two or three ranks under `torchrun --max-restarts=1`; one of them kills itself with
+SIGKILL at a random step of its first sitting. What rank 0 finds is compared with one process that
+was left in peace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+STEPS, EVERY = 60, 7
+
+
+def job(folder: Path, victim: int, at: int) -> str:
+    """One rank: a digest of weights, marginals and messages."""
+    from vitrail import factor_graph, perceptron, run
+    from vitrail.data import glass
+    from vitrail.fingerprint import fingerprint
+    from vitrail.ranks import joined
+    from vitrail.solvers import belief_propagation
+    from vitrail.updates import flip
+
+    first = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
+    data = glass(400, 101, seed=1)
+    graph = factor_graph(perceptron(data.inputs, data.labels, 2.0))
+    with joined() as world:
+
+        def on_step(step: int, *_: object) -> None:
+            if first and step == at and world.rank == victim:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        found = run(
+            belief_propagation(flip(5), damping=0.5, batch=32),
+            graph.shared(world),
+            seed=5,
+            max_steps=STEPS,
+            checkpoint=folder / "run.ckpt",
+            checkpoint_every=EVERY,
+            on_step=on_step,
+        )
+        digest = fingerprint(found.weights, found.best, found.marginals, found.history["residual"])
+        if world.first:
+            (folder / "found").write_text(digest)
+    return digest
+
+
+def main() -> None:
+    """As a program."""
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--kills", type=int, default=20)
+    asked.add_argument("--seed", type=int, default=0)
+    asked.add_argument("--job", nargs=3, metavar=("FOLDER", "VICTIM", "STEP"))
+    given = asked.parse_args()
+    if given.job is not None:
+        job(Path(given.job[0]), int(given.job[1]), int(given.job[2]))
+        return
+    draw = random.Random(given.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        peace = job(Path(folder), -1, -1)
+    same = 0
+    for number in range(given.kills):
+        ranks = draw.choice((2, 3))
+        victim, at = draw.randrange(ranks), draw.randrange(1, STEPS)
+        with tempfile.TemporaryDirectory() as folder:
+            launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+            how = ["--max-restarts=1", f"--nproc-per-node={ranks}"]
+            command = [*launch, *how, __file__, "--job", folder, str(victim), str(at)]
+            begun = time.perf_counter()
+            done = subprocess.run(command, capture_output=True, text=True)
+            found = Path(folder) / "found"
+            equal = done.returncode == 0 and found.read_text() == peace
+            named = f"rank {victim} of {ranks} ended" in done.stderr
+        same += equal
+        print(
+            f"{number + 1:3d}: rank {victim} of {ranks} at step {at:2d}: "
+            f"{'identical' if equal else 'DIFFERENT'}, {'named' if named else 'not named'}, "
+            f"{time.perf_counter() - begun:.1f} s",
+            flush=True,
+        )
+    print(f"{same} of {given.kills} jobs ended with the identical result")
+    sys.exit(same < given.kills)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""What ranks gain: measured on this machine, and foretold for a thousand.
+
+    python benchmarks/scaling.py [--write docs/scaling.md]
+
+Measures a sweep of belief propagation and an epoch of streaming on one and two ranks of one
+thread, and how long ranks take to add up vectors; then works out, and simulates, a sweep on many
+machines. With --write the tables replace those of the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+EXAMPLES, WEIGHTS = 100_000, 196
+STREAM, BATCH = 1_000_000, 8192
+NETWORK = (50e-6, 1.25e9)  # seconds a message, bytes a second: ten gigabit Ethernet
+SMALL = (32, 8)  # bytes of the other two meetings of a step: largest changes, and scores
+RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)
+JITTER = 0.2  # of a message's time, exponential, in the simulation
+BEGIN, END = "<!-- scaling: begin -->", "<!-- scaling: end -->"
+
+
+def measure(out: Path) -> None:
+    """One rank of a job: seconds of a sweep, of an epoch of streaming, of sums."""
+    import torch
+
+    from vitrail import factor_graph, perceptron, run
+    from vitrail.ranks import joined
+    from vitrail.solvers import belief_propagation, streaming
+    from vitrail.updates import closed_form, flip
+
+    torch.set_num_threads(1)
+
+    def graph(examples: int) -> Any:
+        draw = torch.Generator().manual_seed(1)
+        inputs = torch.randint(0, 2, (examples, WEIGHTS), generator=draw, dtype=torch.int8) * 2 - 1
+        labels = torch.randint(0, 2, (examples,), generator=draw)
+        return factor_graph(perceptron(inputs, labels, 2.0))
+
+    def seconds(solver: Any, whole: Any, steps: int, **how: Any) -> float:
+        """Median of a step, the first left out."""
+        marks: list[float] = []
+        run(
+            solver,
+            whole.shared(world),
+            max_steps=steps + 1,
+            on_step=lambda *_: marks.append(time.perf_counter()),
+            **how,
+        )
+        return statistics.median(after - before for before, after in pairwise(marks))
+
+    with joined() as world:
+        told: dict[str, Any] = {"ranks": world.size}
+        told["sweep"] = seconds(belief_propagation(flip(5)), graph(EXAMPLES), 6)
+        batches = -(-STREAM // BATCH)
+        solver = streaming(closed_form("gaussian"), batch=BATCH, batches=batches)
+        told["stream"] = seconds(solver, graph(STREAM), 3)
+        if world.size > 1:
+            told["sums"] = {}
+            for size in (1, 1000, 10_000, 100_000, 1_000_000):
+                values, times = torch.zeros(size, dtype=torch.float64), []
+                for _ in range(30):
+                    begun = time.perf_counter()
+                    world.sum(values)
+                    times.append(time.perf_counter() - begun)
+                told["sums"][8 * size] = statistics.median(times)
+        if world.first:
+            out.write_text(json.dumps(told))
+
+
+def launched(ranks: int) -> dict[str, Any]:
+    """What a job of so many ranks measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "told.json"
+        launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        job = [*launch, f"--nproc-per-node={ranks}", __file__, "--job", str(out)]
+        subprocess.run(job, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        return json.loads(out.read_text())
+
+
+def ring(ranks: int, num_bytes: float, latency: float, bandwidth: float) -> float:
+    """Seconds of an all-reduce around a ring: 2·(R − 1) messages of a share each."""
+    return 2 * (ranks - 1) * (latency + num_bytes / ranks / bandwidth)
+
+
+def simulated(ranks: int, num_bytes: float, latency: float, bandwidth: float, seed: int) -> float:
+    """The same, message by message: a rank sends on when it has got what it waits for."""
+    draw = np.random.default_rng(seed)
+    ready = np.zeros(ranks)
+    message = latency + num_bytes / ranks / bandwidth
+    for _ in range(2 * (ranks - 1)):
+        arrived = ready + message * (1 + JITTER * draw.exponential(size=ranks))
+        ready = np.maximum(arrived, np.roll(arrived, 1))
+    return float(ready.max())
+
+
+def foretold(work: float, num_bytes: float) -> list[dict[str, float]]:
+    """A sweep that takes `work` seconds alone, on more and more ranks."""
+    latency, bandwidth = NETWORK
+    rows = []
+    for ranks in RANKS:
+        sums = sum(ring(ranks, size, latency, bandwidth) for size in (num_bytes, *SMALL))
+        trials = [
+            sum(simulated(ranks, n, latency, bandwidth, seed) for n in (num_bytes, *SMALL))
+            for seed in range(5)
+        ]
+        total = work / ranks + sums
+        rows.append(
+            {
+                "ranks": ranks,
+                "sums": sums,
+                "simulated": statistics.mean(trials),
+                "sweep": total,
+                "speed": work / total,
+            }
+        )
+    return rows
+
+
+def best_ranks(work: float) -> int:
+    """Where adding ranks stops paying: work/R + 2·R·latency a sum is least."""
+    return round(math.sqrt(work / (2 * (1 + len(SMALL)) * NETWORK[0])))
+
+
+def page(one: dict[str, Any], two: dict[str, Any]) -> str:
+    """The tables, as Markdown."""
+    lines = [
+        "| measured here | one rank | two ranks | gain |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, what in (
+        ("sweep", f"a sweep, {EXAMPLES:,} examples × {WEIGHTS} weights"),
+        ("stream", f"an epoch of streaming, {STREAM:,} × {WEIGHTS}, batches of {BATCH:,}"),
+    ):
+        gain = one[name] / two[name]
+        lines.append(f"| {what} | {one[name]:.3f} s | {two[name]:.3f} s | {gain:.2f} |")
+    lines += ["", "| bytes added up by two ranks | time |", "|---:|---:|"]
+    lines += [f"| {int(size):,} | {1e6 * t:,.0f} µs |" for size, t in two["sums"].items()]
+    num_bytes = 8 * WEIGHTS
+    for scale, what in ((1, f"{EXAMPLES:,}"), (1000, f"{1000 * EXAMPLES:,}")):
+        work = scale * one["sweep"]
+        lines += [
+            "",
+            f"A sweep of {what} examples, {WEIGHTS} weights, foretold; more than "
+            f"{best_ranks(work):,} ranks do not pay:",
+            "",
+            "| ranks | sums | simulated | sweep | times as fast |",
+            "|---:|---:|---:|---:|---:|",
+        ]
+        lines += [
+            f"| {row['ranks']:,} | {1e3 * row['sums']:.2f} ms | {1e3 * row['simulated']:.2f} ms "
+            f"| {row['sweep']:.4g} s | {row['speed']:.1f} |"
+            for row in foretold(work, num_bytes)
+        ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """As a program."""
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--write", type=Path)
+    asked.add_argument("--job", type=Path)
+    given = asked.parse_args()
+    if given.job is not None:
+        measure(given.job)
+        return
+    text = page(launched(1), launched(2))
+    print(text)
+    if given.write is not None:
+        old = given.write.read_text(encoding="utf-8")
+        head, _, rest = old.partition(BEGIN)
+        _, _, tail = rest.partition(END)
+        given.write.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

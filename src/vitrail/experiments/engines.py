@@ -1,0 +1,62 @@
+"""Who does the units of a sweep: processes of this machine, a Dask cluster, or Ray.
+
+All three stand behind joblib. Dask and Ray start a cluster on this machine, or join the one that
+their own variables name: DASK_SCHEDULER_ADDRESS, RAY_ADDRESS.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import Any, Literal, get_args
+
+Backend = Literal["processes", "dask", "ray"]
+
+
+def checked_backend(name: str) -> Backend:
+    """`name`, or an error where there is no backend of that name or it is not installed."""
+    if name not in get_args(Backend):
+        raise ValueError(f"unknown backend {name!r}; choose one of: {', '.join(get_args(Backend))}")
+    if name != "processes":
+        _package("distributed" if name == "dask" else name, name)
+    return name  # pyright: ignore[reportReturnType] (it is one of them)
+
+
+@contextmanager
+def engine(backend: Backend, jobs: int) -> Iterator[Any]:
+    """A joblib.Parallel that gives results as they come, on `jobs` workers."""
+    from joblib import Parallel, parallel_config
+
+    with ExitStack() as stack:
+        if backend == "dask":
+            distributed = _package("distributed", backend)
+            if "DASK_SCHEDULER_ADDRESS" in os.environ:
+                stack.enter_context(distributed.Client())
+            else:
+                cluster = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=jobs, threads_per_worker=1, dashboard_address=None
+                    )
+                )
+                stack.enter_context(distributed.Client(cluster))
+        elif backend == "ray":
+            ray = _package("ray", backend)
+            if not ray.is_initialized():
+                mine = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": jobs}
+                ray.init(include_dashboard=False, log_to_driver=False, **mine)
+                stack.callback(ray.shutdown)
+            import_module("ray.util.joblib").register_ray()
+        name = "loky" if backend == "processes" else backend
+        stack.enter_context(parallel_config(name, n_jobs=jobs))
+        yield Parallel(return_as="generator_unordered", pre_dispatch="n_jobs")
+
+
+def _package(name: str, extra: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ValueError(
+            f"the backend {extra} is not installed; run: pip install 'vitrail[{extra}]'"
+        ) from error

@@ -1,0 +1,281 @@
+"""Several processes at one problem: who they are, and the few things they tell each other.
+
+    torchrun --nproc-per-node=4 script.py
+
+    with joined() as world:                       # a world of one where torchrun is not there
+        run(solver, graph.shared(world), checkpoint="run.ckpt")
+
+Each rank owns a share of the factors and their messages. Sums of messages are exact, so that all
+ranks hold the same beliefs to the last bit, and so does a single process.
+
+A rank that is lost, by a crash, a kill or a hang, ends the job: the others call the roll and say
+in one sentence who is missing. `torchrun --max-restarts` then goes on from the last checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from types import FrameType
+from typing import Any, NoReturn
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+TIMEOUT = "VITRAIL_RANK_TIMEOUT"  # seconds that ranks wait for one another
+USUAL_TIMEOUT = 300.0
+ROLL_CALL = 3.0  # seconds that ranks have to answer when one is missing
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+class LostRankError(RuntimeError):
+    """Another rank cannot be reached any more; the message says which."""
+
+    def __init__(self, message: str, told_here: bool) -> None:
+        super().__init__(message)
+        self.told_here = told_here  # whether this is the rank that should tell the user
+
+
+class World:
+    """The ranks at work on one problem, seen from one of them.
+
+    What a rank hands to collectives is counted in `handed`, bytes.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size, self.handed = rank, size, 0
+
+    @property
+    def machines(self) -> int:
+        """How many machines share the memory, as torchrun has laid the ranks out."""
+        return max(1, self.size // int(os.environ.get("LOCAL_WORLD_SIZE", self.size)))
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the rank that prints and writes."""
+        return self.rank == 0
+
+    def share(self, count: int) -> slice:
+        """Which of `count` things are this rank's: every size-th, so that shares are alike."""
+        return slice(self.rank, count, self.size)
+
+    def own(self, places: Tensor) -> Tensor:
+        """Of places (f,) among all things, those of this rank, counted within its share."""
+        if self.size == 1:
+            return places
+        return places[places % self.size == self.rank] // self.size
+
+    def sum(self, *values: Tensor) -> tuple[Tensor, ...]:
+        """Sums over all ranks, float64; exact for whole numbers and on the message lattice."""
+        return self._reduced(values, dist.ReduceOp.SUM)
+
+    def max(self, *values: Tensor) -> tuple[Tensor, ...]:
+        """Largest values over all ranks, float64."""
+        return self._reduced(values, dist.ReduceOp.MAX)
+
+    def any(self, values: Tensor) -> Tensor:
+        """Whether a bool holds at any rank; eight of them travel as a byte."""
+        if self.size == 1:
+            return values
+        flat = values.flatten().to(device="cpu", dtype=torch.uint8)
+        flat = torch.nn.functional.pad(flat, (0, -len(flat) % 8)).view(-1, 8)
+        place = torch.arange(8, dtype=torch.uint8)
+        packed = (flat << place).sum(1, dtype=torch.uint8)
+        self._all_reduce(packed, dist.ReduceOp.BOR)
+        bits = (packed[:, None] >> place & 1).flatten()[: values.numel()]
+        return bits.bool().view(values.shape).to(values.device)
+
+    def gathered(self, part: Tensor) -> Tensor | None:
+        """The shares (f, …) of all ranks as one tensor, at rank 0; None elsewhere."""
+        if self.size == 1:
+            return part
+        part = part.detach().cpu().contiguous()
+        (total,) = self.sum(torch.tensor(float(len(part))))
+        count = int(total)
+        if not self.first:
+            self._told(lambda: dist.send(part, 0))
+            self.handed += part.nbytes
+            return None
+        whole = part.new_empty((count, *part.shape[1:]))
+        whole[self.share(count)] = part
+        for rank in range(1, self.size):
+            theirs = slice(rank, count, self.size)
+            room = torch.empty_like(whole[theirs], memory_format=torch.contiguous_format)
+            self._told(lambda room=room, rank=rank: dist.recv(room, rank))
+            whole[theirs] = room
+        return whole
+
+    def spread(self, part: Tensor, count: int) -> Tensor:
+        """The shares (f, …) of all ranks as one tensor (count, …), at every rank."""
+        if self.size == 1:
+            return part
+        whole = part.new_zeros((count, *part.shape[1:]))
+        whole[self.share(count)] = part
+        if part.dtype == torch.bool:
+            return self.any(whole)
+        return self.sum(whole)[0].to(part.dtype)
+
+    def agreed(self, text: str) -> str:
+        """What rank 0 says, at every rank; at most 64 ASCII characters."""
+        if self.size == 1:
+            return text
+        said = list(text.encode().ljust(64)) if self.first else [0] * 64
+        (heard,) = self.sum(torch.tensor(said, dtype=torch.float64))
+        return bytes(heard.to(torch.uint8).tolist()).decode().rstrip()
+
+    def _reduced(self, values: tuple[Tensor, ...], how: Any) -> tuple[Tensor, ...]:
+        if self.size == 1:
+            return values
+        place = values[0].device
+        flat = torch.cat([value.flatten().to(place, torch.float64) for value in values])
+        self._all_reduce(flat, how)
+        parts = flat.split([value.numel() for value in values])
+        return tuple(
+            part.view(value.shape).to(value.device)
+            for part, value in zip(parts, values, strict=True)
+        )
+
+    def _all_reduce(self, values: Tensor, how: Any) -> None:
+        self.handed += values.nbytes
+        self._told(lambda: dist.all_reduce(values, op=how))
+
+    def _told(self, collective: Callable[[], Any]) -> None:
+        """Do it with the others; where one of them is missing, say which."""
+        if _membership is None:
+            raise RuntimeError("the ranks have parted; keep to the block of `joined()`")
+        _membership.check()
+        try:
+            collective()
+        except RuntimeError as error:
+            _membership.missed(error)
+
+
+ALONE = World()
+
+
+def here() -> World:
+    """The world that this process has joined; a world of one where it has joined none."""
+    return ALONE if _membership is None else _membership.world
+
+
+def started() -> bool:
+    """Whether torchrun has started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+
+
+class _Membership:
+    """The place of this process among the others, from joining to parting."""
+
+    def __init__(self, world: World, store: dist.Store) -> None:
+        self.world, self.store = world, store
+        self.stopped = 0  # the number of the signal that has come
+        self.leaving = False  # whether the roll is being called
+
+    def check(self) -> None:
+        """No collective is begun after a stop: the others may be gone."""
+        if self.stopped:
+            sys.exit(128 + self.stopped)
+
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-C or SIGTERM: end here, or when the roll has been called."""
+        self.stopped = number
+        if not self.leaving:
+            self.check()
+
+    def missed(self, error: RuntimeError) -> NoReturn:
+        """A collective failed: call the roll, and say who does not answer."""
+        self.leaving = True
+        world, absent = self.world, self._absent()
+        waited = "did not answer within the time that ranks wait for one another"
+        how = waited if "imed out" in str(error) else "ended or cannot be reached"
+        names = ", ".join(map(str, absent)) or "unknown"
+        present = [rank for rank in range(world.size) if rank not in absent]
+        raise LostRankError(
+            f"rank {names} of {world.size} {how}, so the job ends; with a checkpoint, the same "
+            "command goes on from it",
+            told_here=world.rank == present[0],
+        ) from error
+
+    def _absent(self) -> list[int]:
+        """The ranks that do not answer, by notes left at the store that torchrun keeps."""
+        world, end = self.world, time.monotonic() + ROLL_CALL
+        absent = [rank for rank in range(world.size) if rank != world.rank]
+        try:
+            self.store.set(f"vitrail/present/{world.rank}", "")
+            while absent and time.monotonic() < end:
+                absent = [r for r in absent if not self.store.check([f"vitrail/present/{r}"])]
+                time.sleep(0.02)
+        except RuntimeError:  # with the store's own machine gone, nobody can be asked
+            pass
+        return absent
+
+
+_membership: _Membership | None = None
+
+
+@contextmanager
+def joined(timeout: float | None = None) -> Iterator[World]:
+    """The world that torchrun has started; a world of one without it.
+
+    Args:
+        timeout: Seconds after which a rank that hangs counts as lost; None takes those of
+            VITRAIL_RANK_TIMEOUT, or 300.
+
+    Yields:
+        The world, for `FactorGraph.shared`. In the block SIGTERM and Ctrl-C end the process at
+        once, with exit codes 143 and 130: no collective is entered any more, and the last
+        checkpoint stays.
+
+    Examples:
+        >>> with joined() as world:
+        ...     world.size
+        1
+    """
+    global _membership
+    if not started() or _membership is not None:
+        yield here()
+        return
+    wait = timedelta(seconds=_seconds(timeout))
+    cuda = torch.cuda.is_available()
+    if cuda:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    store, rank, size = next(iter(dist.rendezvous("env://", timeout=wait)))
+    # notes of the ranks before a restart must not be taken for those of these
+    store = dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+    member = _Membership(World(rank, size), store)
+    main = threading.current_thread() is threading.main_thread()
+    before = [signal.signal(number, member.stop) for number in STOPS] if main else []
+    try:
+        dist.init_process_group(
+            "cpu:gloo,cuda:nccl" if cuda else "gloo",
+            store=store,
+            rank=rank,
+            world_size=size,
+            timeout=wait,
+        )
+        _membership = member
+        yield member.world
+    finally:
+        _membership = None
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        for number, handler in zip(STOPS, before, strict=False):
+            signal.signal(number, handler)
+
+
+def _seconds(timeout: float | None) -> float:
+    text = os.environ.get(TIMEOUT, str(USUAL_TIMEOUT)) if timeout is None else str(timeout)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{TIMEOUT} is a number of seconds above 0, got {text!r}")
+    return value

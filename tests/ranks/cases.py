@@ -1,0 +1,176 @@
+"""Runs whose bits must not depend on how many ranks do them; also a job for torchrun.
+
+    python -m torch.distributed.run --nproc-per-node=2 cases.py FOLDER
+
+Every rank writes what it found to FOLDER/<rank>.json; checkpoints go to FOLDER, too.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitrail import BinaryNetClassifier, factor_graph, join, network, perceptron, run
+from vitrail.data import glass
+from vitrail.graph import FactorGraph
+from vitrail.nn import mlp
+from vitrail.ranks import World, joined
+from vitrail.solvers import (
+    Solution,
+    adaptive,
+    belief_propagation,
+    linear,
+    reinforced,
+    run_stages,
+    s4p,
+    snmp,
+    streaming,
+)
+from vitrail.surveys import gaussian
+from vitrail.updates import closed_form, counting, exact, flip, pooled
+
+FIRST_SITTING = 10  # steps until the checkpoint
+STEPS = 30
+
+
+def digest(*values: Tensor) -> str:
+    both = hashlib.sha256()
+    for value in values:
+        both.update(value.contiguous().numpy().tobytes())
+    return both.hexdigest()
+
+
+def found(solution: Solution[Any]) -> dict[str, Any]:
+    history = solution.history
+    return {
+        "bits": digest(solution.weights, solution.best),
+        "marginals": digest(solution.marginals),
+        "accuracy": digest(solution.accuracy, solution.best_accuracy),
+        "residual": digest(history["residual"]),
+        "status": [str(status) for status in solution.status],
+        "evaluations": solution.evaluations,
+        "steps": solution.steps,
+        "starved": float(history["starved"].sum()),
+    }
+
+
+@cache
+def soft(size: int, inputs: int) -> FactorGraph:
+    data = glass(size, inputs, seed=size)
+    return factor_graph(perceptron(data.inputs, data.labels, 2.0))
+
+
+def two() -> FactorGraph:
+    return join([soft(60, 21), soft(41, 15)])
+
+
+def hard(size: int, inputs: int) -> FactorGraph:
+    data = glass(size, inputs, seed=3)
+    return factor_graph(perceptron(data.inputs, data.labels))
+
+
+def weighted() -> FactorGraph:
+    """Weights that no float64 holds exactly."""
+    data = glass(60, 21, seed=5)
+    weight = torch.arange(1, 61).double() / 7
+    return factor_graph(perceptron(data.inputs, data.labels, 2.0, weight=weight))
+
+
+def deep() -> FactorGraph:
+    data = glass(60, 11, seed=6)
+    return factor_graph(network(mlp(11, (3,), 1), data.inputs, data.labels, 2.0))
+
+
+def batches(world: World, **how: Any) -> Solution[Any]:
+    """Stochastic belief propagation in batches, the run that checkpoints are taken of."""
+    solver = belief_propagation(flip(5), damping=0.5, batch=7)
+    return run(solver, two().shared(world), seed=3, **{"max_steps": STEPS, **how})
+
+
+def by_solver(solver: Any, graph: Callable[[], FactorGraph], steps: int) -> Callable[..., Any]:
+    return lambda world: found(run(solver, graph().shared(world), seed=3, max_steps=steps))
+
+
+def surveys(world: World) -> dict[str, Any]:
+    """Both stages; the second begins at the messages of the first."""
+    stages = snmp(flip(5), steps=(4, 4), survey_samples=20, bins=31)
+    return found(run_stages(stages, soft(60, 21).shared(world), seed=3))
+
+
+def classifier(world: World, **settings: Any) -> dict[str, Any]:
+    """A model, by the classifier: it looks for ranks itself."""
+    rows = glass(80, 12, seed=9).inputs.numpy() > 0
+    labels = np.where(rows[:, :5].sum(1) > 2, "many", "few")
+    net = BinaryNetClassifier(hidden=(3,), networks=16, epochs=3, **settings).fit(rows, labels)
+    model = net.model_
+    tables = model.best, model.marginals, model.networks, model.votes, model.calibration
+    kept = {name: model.record[name] for name in ("train_accuracy", "status", "evaluations")}
+    return {"model": digest(*tables), "steps": net.n_iter_, **kept}
+
+
+CASES: dict[str, Callable[[World], dict[str, Any]]] = {
+    "batches": lambda world: found(batches(world)),
+    "adaptive damping, fractional weights": by_solver(
+        belief_propagation(flip(5), damping=adaptive(every=5), batch=7), weighted, 40
+    ),
+    "exact messages that contradict": by_solver(
+        belief_propagation(exact(), damping=0.5), lambda: hard(40, 7), 10
+    ),
+    "convolution": by_solver(belief_propagation(closed_form(), damping=0.5), two, 10),
+    "counting": by_solver(belief_propagation(counting(64), batch=9), deep, 10),
+    "pooled": by_solver(belief_propagation(pooled(64), batch=9), lambda: soft(60, 21), 10),
+    "reinforced": by_solver(
+        reinforced(belief_propagation(closed_form()), linear(0.05), attempts=2),
+        lambda: hard(41, 51),
+        60,
+    ),
+    "surveys in batches": by_solver(
+        s4p(flip(5), survey_samples=20, bins=31, batch=9), lambda: soft(60, 21), 8
+    ),
+    "gaussian surveys": by_solver(
+        s4p(flip(5), survey_samples=20, bins=31, variable=gaussian()), lambda: soft(60, 21), 4
+    ),
+    "messages, then surveys": surveys,
+    "streaming": by_solver(streaming(closed_form("gaussian"), batch=16, batches=2), two, 8),
+    "classifier": lambda world: classifier(world, random_state=2),
+    "posterior by chains": lambda world: classifier(world, predictor="posterior", random_state=2),
+}
+
+
+def moments(world: World) -> list[float]:
+    """Marginals after streaming by moments, whose sums of float32 are not exact."""
+    solver = streaming(batch=16, batches=2)
+    return run(solver, deep().shared(world), seed=3, max_steps=8).marginals.tolist()
+
+
+def handed(world: World) -> dict[str, float]:
+    """Most bytes that a rank gives to collectives in a step of belief propagation."""
+    graph, seen = two().shared(world), [world.handed]
+    solver = belief_propagation(flip(5), damping=0.5, batch=7)
+    run(solver, graph, max_steps=9, on_step=lambda *_: seen.append(world.handed))
+    most = max(now - before for before, now in pairwise(seen[1:]))
+    return {"bytes": most, "bound": 8 * graph.num_variables + 32 * graph.num_problems + 1024}
+
+
+def main(folder: Path) -> None:
+    with joined() as world:
+        told: dict[str, Any] = {name: case(world) for name, case in CASES.items()}
+        told |= {"moments": moments(world), "handed": handed(world)}
+        later = folder / "given.ckpt"
+        if later.exists():
+            told["resumed"] = found(batches(world, checkpoint=later))
+        place = folder / f"of-{world.size}.ckpt"
+        batches(world, checkpoint=place, max_steps=FIRST_SITTING)
+        (folder / f"{world.rank}.json").write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,98 @@
+"""Ranks that are killed, hang or are told to go: the job ends in a sentence, and can go on."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ranks.cases import CASES, STEPS, batches, found
+
+from vitrail.ranks import ALONE, ROLL_CALL
+from vitrail.solvers.checkpoint import read
+
+JOB = Path(__file__).with_name("faulty.py")
+
+
+def start(folder: Path, fault: str, at: int, size: int = 2, **more: str) -> list[subprocess.Popen]:
+    """Ranks without torchrun, so that each can be signalled and asked for its exit code."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
+    return [
+        subprocess.Popen(
+            [sys.executable, str(JOB), str(folder), fault, str(at)],
+            env={**os.environ, **common, **more, "RANK": str(rank), "OMP_NUM_THREADS": "1"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(size)
+    ]
+
+
+def ended(ranks: list[subprocess.Popen]) -> list[tuple[int, str]]:
+    return [(rank.returncode, said) for rank in ranks for _, said in [rank.communicate(timeout=60)]]
+
+
+def resumed(folder: Path) -> dict[str, Any]:
+    return found(batches(ALONE, checkpoint=folder / "run.ckpt"))
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Any]:
+    return CASES["batches"](ALONE)
+
+
+def test_a_killed_rank_is_named_and_the_job_restarts_to_the_same_end(tmp_path: Path, whole):
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts=1"]
+    job = [*launch, "--nproc-per-node=3", str(JOB), str(tmp_path), "kill", "11"]
+    done = subprocess.run(job, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "rank 2 of 3 ended or cannot be reached" in done.stderr
+    assert json.loads((tmp_path / "found.json").read_text()) == whole
+
+
+def test_a_killed_rank_ends_the_job(tmp_path: Path, whole):
+    (kept, said), (killed, _) = ended(start(tmp_path, "kill", 10))
+    assert killed == -signal.SIGKILL
+    assert kept == 1
+    assert "rank 1 of 2 ended or cannot be reached" in said
+    assert read(tmp_path / "run.ckpt")[1]["step"] == 8
+    assert resumed(tmp_path) == whole
+
+
+def test_a_rank_that_hangs_is_noticed_in_time(tmp_path: Path):
+    waiting, hanging = start(tmp_path, "hang", 10, VITRAIL_RANK_TIMEOUT="2")
+    until(tmp_path / "step.1", 10)
+    begun = time.monotonic()
+    _, said = waiting.communicate(timeout=60)
+    assert time.monotonic() - begun < 2 + ROLL_CALL + 5  # a busy machine
+    assert "rank 1 of 2 did not answer" in said
+    hanging.send_signal(signal.SIGTERM)
+    assert ended([hanging])[0][0] == 143
+
+
+def test_sigterm_leaves_the_last_checkpoint_and_ends_with_143(tmp_path: Path, whole):
+    ranks = start(tmp_path, "slow", 0)
+    until(tmp_path / "step.0", 10)
+    for rank in ranks:
+        rank.send_signal(signal.SIGTERM)
+    assert [code for code, _ in ended(ranks)] == [143, 143]
+    step = read(tmp_path / "run.ckpt")[1]["step"]
+    assert 8 <= step < STEPS
+    assert step % 4 == 0
+    assert resumed(tmp_path) == whole
+
+
+def until(place: Path, step: int) -> None:
+    """Wait until a rank has got there."""
+    end = time.monotonic() + 60
+    while not (place.exists() and int(place.read_text() or 0) >= step):
+        assert time.monotonic() < end, "the job did not get there"
+        time.sleep(0.01)
