@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +21,7 @@ from vitrail.cli.options import (
     Json,
     Seed,
     Target,
+    Workers,
     hidden_units,
     plain_console,
     shown,
@@ -26,6 +30,7 @@ from vitrail.cli.options import (
 
 if TYPE_CHECKING:
     from vitrail.data import Dataset
+    from vitrail.experiments.engines import Backend
 
 NAMED = "glass[:NxM], stained-glass[:NxM], digits[:A-B], mnist:A-B"
 
@@ -41,6 +46,8 @@ def compare(
     ] = None,
     test_size: Annotated[float, typer.Option(min=0.0, max=0.9, help="Of files.")] = 0.2,
     seed: Seed = 0,
+    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+    backend: Workers = "processes",
     as_json: Json = False,
     figure: Annotated[
         Path | None, typer.Option(help="Draw the training curves to this file.")
@@ -51,64 +58,113 @@ def compare(
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
     from vitrail.data.output import check_writable
-    from vitrail.estimator import BinaryNetClassifier
+    from vitrail.experiments.engines import checked_backend
     from vitrail.fitting import canonical
 
     if figure is not None:
         check_writable(figure)
-    units = hidden_units(hidden)
-    named = _named(data, seed)
-    rows, labels, test_rows, test_labels = named or _file(data, target, test_size, seed)
-    results, curves = [], {}
+    task = Task(data, target, hidden_units(hidden), epochs, test_size, seed)
     names = [name.strip() for name in solvers.split(",")]
     for name in names:
         canonical(name)
-    stopped = None
-    for name in names:
-        net = BinaryNetClassifier(
-            hidden=units,
-            solver=name,
-            predictor="best",
-            bias="auto" if named is None else 0,  # the nets of the paper have none
-            epochs="auto" if epochs is None else epochs,
-            random_state=seed,
-            verbose=1,
-        )
-        try:
-            with (
-                interrupts.whole()
-            ):  # what a solver has found when it is stopped compares to nothing
-                net.fit(rows, labels)
-        except KeyboardInterrupt:
-            stopped = f"stopped in {name}, which is not shown"
-            break
-        accuracy = net.history_["accuracy"].mean(1).numpy()
-        record = net.model_.record
-        results.append(
-            {
-                "solver": name,
-                "train_best": record["train_accuracy"],
-                "train_last": round(float(accuracy[-1]), 6),
-                "test": round(float(net.score(test_rows, test_labels)), 6)
-                if len(test_labels)
-                else None,
-                "seconds": record["seconds"],
-                "evaluations": record["evaluations"],
-                "bits": net.model_.bits,
-            }
-        )
-        curves[name] = (np.linspace(0, net.plan_.epochs, len(accuracy)), accuracy)
+    results, curves = [], {}
+    stopped: BaseException | None = None
+    try:
+        for result, curve in _compared(task, names, jobs, checked_backend(backend)):
+            results.append(result)
+            curves[result["solver"]] = curve
+    except (KeyboardInterrupt, ChildProcessError) as error:
+        stopped = error
+    results.sort(key=lambda result: names.index(result["solver"]))
     if as_json:
         typer.echo(json.dumps({"data": data, "seed": seed, "results": results}))
     elif results:
         _print(data, results)
     if stopped is not None:
-        raise KeyboardInterrupt(stopped)
+        raise stopped
     if figure is not None:
         from vitrail.plots import curves_figure, save
 
         save(curves_figure(curves, data), figure)
         plain_console(stderr=True).print(f"training curves: {shown(figure)}")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every solver of a comparison is given; it travels to workers in place of the rows."""
+
+    data: str
+    target: str | None
+    hidden: Any
+    epochs: int | None
+    test_size: float
+    seed: int
+
+    def done(self, solver: str) -> tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]:
+        """What one solver reached, and its training curve."""
+        from vitrail.estimator import BinaryNetClassifier
+
+        rows, labels, test_rows, test_labels, named = _rows(self)
+        net = BinaryNetClassifier(
+            hidden=self.hidden,
+            solver=solver,
+            predictor="best",
+            bias=0 if named else "auto",  # the nets of the paper have none
+            epochs="auto" if self.epochs is None else self.epochs,
+            random_state=self.seed,
+            verbose=1,
+        )
+        net.fit(rows, labels)
+        accuracy = net.history_["accuracy"].mean(1).numpy()
+        record, score = net.model_.record, None
+        if len(test_labels):
+            score = round(float(net.score(test_rows, test_labels)), 6)
+        result = {
+            "solver": solver,
+            "train_best": record["train_accuracy"],
+            "train_last": round(float(accuracy[-1]), 6),
+            "test": score,
+            "seconds": record["seconds"],
+            "evaluations": record["evaluations"],
+            "bits": net.model_.bits,
+        }
+        return result, (np.linspace(0, net.plan_.epochs, len(accuracy)), accuracy)
+
+
+@cache
+def _rows(task: Task) -> tuple[Any, Any, Any, Any, bool]:
+    """Rows and labels to train and to test on, and whether they are of a named data set."""
+    named = _named(task.data, task.seed)
+    found = named or _file(task.data, task.target, task.test_size, task.seed)
+    return *found, named is not None
+
+
+def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iterator[Any]:
+    """What each solver reached, as they end; those that fail twice are told at the end."""
+    if jobs == 1 and backend == "processes":
+        for name in names:
+            try:  # what a solver has found when it is stopped compares to nothing
+                with interrupts.whole():
+                    done = task.done(name)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(f"stopped in {name}, which is not shown") from None
+            yield done
+        return
+    from joblib import delayed
+
+    from vitrail.experiments.engines import Failure, attempt, engine
+
+    failed = []
+    with engine(backend, jobs) as pool:
+        for done in pool(delayed(attempt)(task.done, name) for name in names):
+            if isinstance(done, Failure):
+                failed.append(done.reason)
+            else:
+                yield done
+    if failed:
+        raise ChildProcessError(
+            f"{len(failed)} of {len(names)} solvers failed twice, the first with: {failed[0]}"
+        )
 
 
 def _print(data: str, results: list[dict[str, Any]]) -> None:

@@ -6,13 +6,16 @@ their own variables name: DASK_SCHEDULER_ADDRESS, RAY_ADDRESS.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, get_args
 
 Backend = Literal["processes", "dask", "ray"]
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 def checked_backend(name: str) -> Backend:
@@ -22,6 +25,26 @@ def checked_backend(name: str) -> Backend:
     if name != "processes":
         _package("distributed" if name == "dask" else name, name)
     return name  # pyright: ignore[reportReturnType] (it is one of them)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that failed twice, and what it said."""
+
+    reason: str
+
+
+def attempt(task: Callable[..., Any], *given: Any) -> Any:
+    """`task(*given)`, at the second try if need be; a `Failure` where that fails, too."""
+    try:
+        return task(*given)
+    except Exception:
+        try:
+            return task(*given)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in NO_SPACE:
+                raise  # so will all others
+            return Failure(f"{type(error).__name__}: {error}")
 
 
 @contextmanager

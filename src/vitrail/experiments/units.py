@@ -7,7 +7,6 @@ sweep can be stopped at any time and goes on where it was.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -21,9 +20,7 @@ from typing import Any
 import torch
 
 from vitrail import __version__, interrupts
-from vitrail.experiments.engines import Backend, engine
-
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+from vitrail.experiments.engines import Backend, Failure, attempt, engine
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
@@ -71,14 +68,6 @@ class Done:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Failed:
-    """A unit that failed twice, and what it said."""
-
-    unit: Unit
-    reason: str
-
-
 class FailedUnitsError(ChildProcessError):
     """Some units failed twice; all the others are done and kept."""
 
@@ -112,9 +101,9 @@ def compute(
             progress(kept)
     # the longest first, so that no process is left with a long one at the end
     todo = sorted(missing.values(), key=lambda unit: -unit.cost)
-    failed: list[Failed] = []
+    failed: list[Failure] = []
     for done in _spread(todo, cache, jobs, backend):
-        if isinstance(done, Failed):
+        if isinstance(done, Failure):
             failed.append(done)
             continue
         finished[done.unit.key()] = done
@@ -129,15 +118,15 @@ def compute(
 
 def _spread(
     units: Sequence[Unit], cache: Path, jobs: int, backend: Backend
-) -> Iterator[Done | Failed]:
+) -> Iterator[Done | Failure]:
     if not units or (backend == "processes" and (jobs == 1 or len(units) == 1)):
-        yield from (_tried(unit, cache) for unit in units)
+        yield from (attempt(_work, unit, cache) for unit in units)
         return
     from joblib import delayed
 
     try:
         with engine(backend, jobs) as pool:
-            for done in pool(delayed(_tried)(unit, cache) for unit in units):
+            for done in pool(delayed(attempt)(_work, unit, cache) for unit in units):
                 if isinstance(done, Done) and not done.unit.place(cache).exists():
                     _write(done, cache)  # made on a machine with another disk
                 yield done
@@ -146,19 +135,6 @@ def _spread(
             "a working process was ended from outside, perhaps for want of memory; give the same "
             "command again, with fewer --jobs if that was it: what is finished is kept"
         ) from error
-
-
-def _tried(unit: Unit, cache: Path) -> Done | Failed:
-    """The unit done, at the second try if need be."""
-    try:
-        return _work(unit, cache)
-    except Exception:
-        try:
-            return _work(unit, cache)
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno in NO_SPACE:
-                raise  # so will all others
-            return Failed(unit, f"{type(error).__name__}: {error}")
 
 
 def _work(unit: Unit, cache: Path) -> Done:
