@@ -90,7 +90,7 @@ def _shuffled(key: Key, graph: FactorGraph, order: Order, epoch: Tensor) -> Orde
     graph = graph.everything
     ids = torch.cat([block.ids for block in graph.blocks])
     problem = torch.cat(graph.problem_of_factors)
-    # all ranks shuffle all factors, so it must be quick: what fits a cache is done ten times as fast
+    # all ranks shuffle all factors, so it must be quick: in parts that fit a cache it is
     parts = chunks(len(ids), 8, CACHE) if ids.device.type == "cpu" else [slice(None)]
     keys = [permutation_keys(key, ids[part], epoch[problem[part]]) for part in parts]
     by_draw = torch.cat(keys).argsort()
