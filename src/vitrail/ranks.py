@@ -28,6 +28,11 @@ from typing import Any, NoReturn
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import (  # documented there, but not in its list of names
+    PrefixStore,  # pyright: ignore[reportPrivateImportUsage]
+    Store,  # pyright: ignore[reportPrivateImportUsage]
+    rendezvous,  # pyright: ignore[reportPrivateImportUsage]
+)
 
 TIMEOUT = "VITRAIL_RANK_TIMEOUT"  # seconds that ranks wait for one another
 USUAL_TIMEOUT = 300.0
@@ -173,7 +178,7 @@ def started() -> bool:
 class _Membership:
     """The place of this process among the others, from joining to parting."""
 
-    def __init__(self, world: World, store: dist.Store) -> None:
+    def __init__(self, world: World, store: Store) -> None:
         self.world, self.store = world, store
         self.stopped = 0  # the number of the signal that has come
         self.leaving = False  # whether the roll is being called
@@ -246,9 +251,9 @@ def joined(timeout: float | None = None) -> Iterator[World]:
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    store, rank, size = next(iter(dist.rendezvous("env://", timeout=wait)))
+    store, rank, size = next(iter(rendezvous("env://", timeout=wait)))
     # notes of the ranks before a restart must not be taken for those of these
-    store = dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+    store = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
     member = _Membership(World(rank, size), store)
     main = threading.current_thread() is threading.main_thread()
     before = [signal.signal(number, member.stop) for number in STOPS] if main else []

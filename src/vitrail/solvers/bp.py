@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from vitrail.graph import FactorGraph
 from vitrail.numerics import on_lattice
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, MessagePassing, Tally
-from vitrail.solvers.checkpoint import per_factor
+from vitrail.solvers.checkpoint import PER_FACTOR
 from vitrail.solvers.damping import Damping, as_damping, held
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
@@ -27,7 +27,8 @@ class BPState:
     copy of all messages would cost more than the step.
     """
 
-    messages: tuple[Tensor, ...] = per_factor()  # (F, A) a block, float32, on the lattice
+    # (F, A) a block, float32 log-odds on the lattice
+    messages: tuple[Tensor, ...] = field(metadata=PER_FACTOR)
     belief: Tensor  # (V,) float64 log-odds: prior + all messages, exactly
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
     gamma: Tensor  # (P,) float64, weight of new messages: one minus the damping

@@ -22,13 +22,8 @@ from vitrail.ranks import World
 
 FORMAT = "vitrail-checkpoint-2"
 OLD_DAMPING = "vitrail-checkpoint-1"
-PER_FACTOR = "per factor"
+PER_FACTOR = {"per factor": True}  # marks fields of states: ranks hold shares of their rows
 StateT = TypeVar("StateT")
-
-
-def per_factor() -> Any:
-    """A field of a state that has a row for each factor: ranks hold shares of it."""
-    return dataclasses.field(metadata={PER_FACTOR: True})
 
 
 class CheckpointError(ValueError):
@@ -133,7 +128,9 @@ def rows_of_factors(value: Any, name: str = "state", inside: bool = False) -> se
     else:
         parts = [
             rows_of_factors(
-                getattr(value, f.name), f"{name}.{f.name}", inside or PER_FACTOR in f.metadata
+                getattr(value, f.name),
+                f"{name}.{f.name}",
+                inside or PER_FACTOR.keys() <= f.metadata.keys(),
             )
             for f in dataclasses.fields(value)
         ]

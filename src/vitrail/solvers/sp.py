@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -23,7 +23,7 @@ from vitrail.graph import FactorGraph, Scope
 from vitrail.numerics import chunks, on_lattice
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, MessagePassing, Tally
-from vitrail.solvers.checkpoint import per_factor
+from vitrail.solvers.checkpoint import PER_FACTOR
 from vitrail.solvers.damping import Damping, as_damping, held
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys import Grid, Split, VariableUpdate
@@ -54,8 +54,10 @@ class SPState:
     place: a copy of all surveys a step would cost more than the step, or not fit.
     """
 
-    surveys: tuple[Tensor, ...] = per_factor()  # (F, A, B) a block: float32, or int16 masses
-    updated: tuple[Tensor, ...] = per_factor()  # (F,) int64: the step whose address draws have
+    # (F, A, B) a block: float32, or int16 fixed-point masses
+    surveys: tuple[Tensor, ...] = field(metadata=PER_FACTOR)
+    # (F,) int64 a block: the step whose address their draws have
+    updated: tuple[Tensor, ...] = field(metadata=PER_FACTOR)
     draws: Tensor  # (C, R, V) float64, sums of the factors' contributions; exact
     means: Tensor  # (4, V) float64, sums of `log_means`; exact
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
