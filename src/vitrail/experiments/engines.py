@@ -49,7 +49,7 @@ def attempt(task: Callable[..., Any], *given: Any) -> Any:
 
 @contextmanager
 def engine(backend: Backend, jobs: int) -> Iterator[Any]:
-    """A joblib.Parallel that gives results as they come, on `jobs` workers."""
+    """A joblib.Parallel on `jobs` workers that gives results as they come, where it can."""
     from joblib import Parallel, parallel_config
 
     with ExitStack() as stack:
@@ -73,7 +73,9 @@ def engine(backend: Backend, jobs: int) -> Iterator[Any]:
             import_module("ray.util.joblib").register_ray()
         name = "loky" if backend == "processes" else backend
         stack.enter_context(parallel_config(name, n_jobs=jobs))
-        yield Parallel(return_as="generator_unordered", pre_dispatch="n_jobs")
+        # Ray's backend knows no generators: its results are heard of when all are there
+        way = "list" if backend == "ray" else "generator_unordered"
+        yield Parallel(return_as=way, pre_dispatch="n_jobs")
 
 
 def _package(name: str, extra: str) -> Any:
