@@ -3,7 +3,8 @@
     .venv/bin/vitrail reproduce all --out reproduction
     .venv/bin/python scripts/docs_results.py reproduction ["a sentence about this run"]
 
-Raw numbers stay where they are; the page and the drawings in docs/results/ are written anew.
+Raw numbers stay where they are. docs/results/records.json keeps the settings, claims and tables of
+every figure; those that the reproduction has are replaced, and the page is written anew.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
-FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5")
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig4-pinned", "fig5", "fig5-pinned")
 HEAD = """---
 hide:
   - toc
@@ -24,26 +25,51 @@ hide:
 
 
 def main(source: Path, docs: Path = DOCS, remark: str = "") -> None:
-    """Write the page from the files of a reproduction."""
-    absent = [name for name in FIGURES if not (source / f"{name}.json").is_file()]
-    if absent:
-        sys.exit(f"{source} lacks {', '.join(absent)}; run `vitrail reproduce all --out {source}`")
-    records = [json.loads((source / f"{name}.json").read_text("utf-8")) for name in FIGURES]
-    if any(record["quick"] for record in records):
-        sys.exit(f"{source} holds a quick run; run `vitrail reproduce all` in full first")
+    """Write the page from the files of a reproduction, and from what is kept of earlier ones."""
     folder = docs / "results"
     folder.mkdir(exist_ok=True)
+    kept = folder / "records.json"
+    known = json.loads(kept.read_text("utf-8")) if kept.is_file() else []
+    found = {record["figure"]: record for record in known}
     for name in FIGURES:
+        if not (source / f"{name}.json").is_file():
+            continue
+        record = json.loads((source / f"{name}.json").read_text("utf-8"))
+        if record["quick"]:
+            sys.exit(f"{source} holds a quick run; run `vitrail reproduce {name}` in full first")
+        found[name] = {**record, "remark": remark}
         for drawing in (f"{name}.svg", f"{name}-narrow.svg"):
             shutil.copyfile(source / drawing, folder / drawing)
-    (folder / "index.md").write_text(page(records, remark), encoding="utf-8")
+    absent = [name for name in FIGURES if name not in found]
+    if absent:
+        sys.exit(f"{source} lacks {', '.join(absent)}; run `vitrail reproduce all --out {source}`")
+    records = [found[name] for name in FIGURES]
+    kept.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "index.md").write_text(page(records), encoding="utf-8")
 
 
-def page(records: list[dict[str, Any]], remark: str = "") -> str:
+def runs(records: list[dict[str, Any]]) -> list[str]:
+    """A sentence for the figures that were made together: how long, where, with what."""
+    together: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        key = json.dumps([record["environment"], record["remark"]], sort_keys=True)
+        together.setdefault(key, []).append(record)
+    sentences = []
+    for group in together.values():
+        environment = group[0]["environment"]
+        versions = ", ".join(f"{k} {v}" for k, v in environment.items() if k != "machine")
+        names = ", ".join(record["figure"] for record in group)
+        minutes = sum(record.get("core_seconds", 0) for record in group) / 60
+        work = f"{minutes:.0f} minutes of one core, " if minutes else ""
+        sentences.append(
+            f"{names}: {work}on a machine ({environment['machine']}), with {versions}. "
+            f"{group[0]['remark']}".strip()
+        )
+    return sentences
+
+
+def page(records: list[dict[str, Any]]) -> str:
     """The page in Markdown."""
-    minutes = sum(record["core_seconds"] for record in records) / 60
-    environment = records[0]["environment"]
-    versions = ", ".join(f"{k} {v}" for k, v in environment.items() if k != "machine")
     claims = [(record, claim) for record in records for claim in record["claims"]]
     counts: dict[str, int] = {}
     for _, claim in claims:
@@ -56,8 +82,7 @@ def page(records: list[dict[str, Any]], remark: str = "") -> str:
         "says beside what came out here, also where it contradicts the paper.",
         "```bash\nvitrail reproduce all --out reproduction\n"
         "python scripts/docs_results.py reproduction\n```",
-        f"This run took {minutes:.0f} minutes of one core, spread over the cores of a machine "
-        f"({environment['machine']}), with {versions}." + f" {remark}" * bool(remark),
+        *runs(records),
         "The first command also writes all numbers as CSV, the settings and seeds as JSON, and one "
         "page of its own.",
         f"Of {len(claims)} claims: {verdicts}. Verdicts are computed from the numbers by rules in "
@@ -75,7 +100,7 @@ def page(records: list[dict[str, Any]], remark: str = "") -> str:
             record["about"],
             drawing(record["figure"], record["title"]),
             *(
-                f"**{c['paper']}** — *{c['verdict'].capitalize()}.* {c['measured']}"
+                f"**{c['paper']}** — *{c['verdict'].capitalize()}.* {c['measured']}{_remedy(c)}"
                 for c in record["claims"]
             ),
         ]
@@ -93,6 +118,12 @@ def drawing(name: str, title: str) -> str:
         f'<img src="{name}.svg" alt="{title}">\n'
         "</picture></a>"
     )
+
+
+def _remedy(claim: dict[str, Any]) -> str:
+    """What would make a claim hold that does not."""
+    advice = claim.get("remedy") if claim["verdict"] != "holds" else ""
+    return f" *What would make it hold:* {advice}" if advice else ""
 
 
 def _heading(record: dict[str, Any]) -> str:

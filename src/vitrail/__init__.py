@@ -4,7 +4,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Threads of torch that wait burn their core for milliseconds, and several processes side by side
 # then take each other's. A short wait is all that pays; this acts where torch is not loaded yet.

@@ -8,6 +8,7 @@ import re
 import runpy
 from dataclasses import replace
 from pathlib import Path
+from shutil import copy
 
 import pytest
 
@@ -49,8 +50,8 @@ TINY = {
     "fig3": fig3.Config(steps=2, survey_samples=(1, 3), repeats=2),
     "fig4": fig4.Config(
         curves=(
-            fig4.Curve("linear", SBP(batch=8), SURVEYS, (Rate(16, 0.03),)),
-            fig4.Curve("conv", SBP(batch=8), COUNTED, (Rate(16, 0.03),)),
+            fig4.Curve("linear", (SBP(batch=8), SURVEYS), (Rate(16, 0.03),)),
+            fig4.Curve("conv", (SBP(batch=8), COUNTED), (Rate(16, 0.03),)),
         ),
         sizes=(8, 16),
         repeats=2,
@@ -62,6 +63,17 @@ TINY = {
         size=40,
         batch=16,
         epochs=2,
+        repeats=2,
+    ),
+    "fig4-pinned": replace(
+        fig4.BY_HAND, curves=fig4.BY_HAND.curves[2:], sizes=(8, 16), repeats=2, epochs=1
+    ),
+    "fig5-pinned": fig5.Config(
+        betas=(1.0, 10.0, math.inf),
+        updates=(("pinned", 2),),
+        size=40,
+        batch=16,
+        epochs=1,
         repeats=2,
     ),
 }
@@ -207,6 +219,7 @@ def test_the_documentation_has_every_claim_and_picture(results, tmp_path):
     text = (tmp_path / "results" / "index.md").read_text("utf-8")
     for result in results.values():
         assert all(claim.paper in text and claim.measured in text for claim in result.claims)
+        assert all(claim.advice in text for claim in result.claims)
     pictures = re.findall(r'(?:src|srcset|href)="([^"]+)"', text)
     assert len(pictures) == 3 * len(FIGURES)
     assert all((tmp_path / "results" / picture).stat().st_size > 0 for picture in pictures)
@@ -215,4 +228,21 @@ def test_the_documentation_has_every_claim_and_picture(results, tmp_path):
 def test_a_figure_that_is_not_there_is_missed(tmp_path):
     script = runpy.run_path(str(ROOT / "scripts" / "docs_results.py"))
     with pytest.raises(SystemExit, match="lacks fig1, fig2"):
-        script["main"](tmp_path)
+        script["main"](tmp_path, tmp_path)
+
+
+def test_figures_made_before_stay_on_the_page(results, tmp_path):
+    script = runpy.run_path(str(ROOT / "scripts" / "docs_results.py"))
+    source = results["fig1"].wide.parent
+    for name in FIGURES:
+        place = source / f"{name}.json"
+        place.write_text(place.read_text("utf-8").replace('"quick": true', '"quick": false'))
+    script["main"](source, tmp_path, "The first run.")
+    (newer := tmp_path / "newer").mkdir()
+    for ending in (".json", ".svg", "-narrow.svg"):
+        copy(source / f"fig3{ending}", newer)
+    script["main"](newer, tmp_path, "The second run.")
+    text = (tmp_path / "results" / "index.md").read_text("utf-8")
+    assert "\nfig3: " in text
+    assert text.index("The first run.") < text.index("The second run.")
+    assert all(claim.measured in text for claim in results["fig1"].claims)

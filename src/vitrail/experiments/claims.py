@@ -23,11 +23,19 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper beside our measurement, in plain words."""
+    """One claim of the paper beside our measurement, in plain words.
+
+    remedy says what would make the claim hold; it is shown where it does not.
+    """
 
     paper: str
     measured: str
     verdict: Verdict
+    remedy: str = ""
+
+    @property
+    def advice(self) -> str:
+        return "" if self.verdict is Verdict.HOLDS else self.remedy
 
 
 @dataclass(frozen=True)

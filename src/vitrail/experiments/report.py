@@ -110,7 +110,9 @@ def _figure(result: Result) -> str:
 def _claim(claim: Claim) -> str:
     return (
         f'<article><p class="says">{escape(claim.paper)}</p>{_badge(claim.verdict)}'
-        f"<p>{escape(claim.measured)}</p></article>"
+        f"<p>{escape(claim.measured)}</p>"
+        + (f"<p>What would make it hold: {escape(claim.advice)}</p>" if claim.advice else "")
+        + "</article>"
     )
 
 

@@ -25,7 +25,16 @@ from vitrail.experiments.units import Done, Rows, Unit, compute, plain
 from vitrail.plots import save
 
 FIGURES: dict[str, AnyExperiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in (fig1, fig2, fig3, fig4, fig5)
+    one.name: one
+    for one in (
+        fig1.EXPERIMENT,
+        fig2.EXPERIMENT,
+        fig3.EXPERIMENT,
+        fig4.EXPERIMENT,
+        fig4.PINNED,
+        fig5.EXPERIMENT,
+        fig5.PINNED,
+    )
 }
 ALL = "all"
 KEPT = ".units"  # the folder of finished work, in that of the results
