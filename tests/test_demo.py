@@ -1,55 +1,75 @@
-"""The demo's race on a small share of its images; the whole of it is a long test."""
+"""The demo's three scenes at a small size; the whole of it, for several seeds, is a long test."""
 
-import subprocess
-import sys
-import time
+import io
 
+import numpy as np
 import pytest
+from rich.console import Console
+from sklearn.linear_model import LogisticRegression
 
-from vitrail.baselines import straight_through
-from vitrail.data import mnist
-from vitrail.demo import BATCH, figure, race, train
+from vitrail import demo
+from vitrail.cli.demo import table_of
 from vitrail.plots import save
-from vitrail.solvers import belief_propagation
-from vitrail.updates import flip
-
-PAIR = mnist(pair=(3, 5)).take(640, seed=0)
-SOLVERS = {
-    "belief propagation": belief_propagation(flip(5), damping=0.9, batch=BATCH),
-    "straight-through": straight_through(batch=BATCH),
-}
 
 
-def test_both_solvers_learn_and_the_figure_is_written(tmp_path):
-    results = [train(name, solver, PAIR, seed=0) for name, solver in SOLVERS.items()]
-    for result in results:
-        assert result.bits == 196
-        assert result.train_best >= result.train_last
-        assert result.train_best > 0.8
-        assert 0.5 < result.test_best <= 1.0
-    path = save(figure(results), tmp_path / "demo.png")
+@pytest.fixture(scope="module")
+def shown():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "SHOTS", 3)
+        patch.setattr(demo, "TESTED", 200)
+        patch.setattr(demo, "INPUTS", 101)
+        patch.setattr(demo, "ALPHA", 0.4)
+        patch.setattr(demo, "WARMING", 0.05)
+        few = {name: {**one, "networks": 16} for name, one in demo.LEARNERS.items()}
+        patch.setattr(demo, "LEARNERS", few)
+        yield demo.show(seed=3)
+
+
+def test_every_scene_has_its_numbers(shown):
+    assert [one.name for one in shown.digits] == [*demo.LEARNERS, "logistic regression"]
+    for one in shown.digits:
+        assert 0.1 < one.accuracy < 1
+        assert 0 <= one.calibration_error <= 1
+        np.testing.assert_allclose(one.chances.sum(1), 1)
+    assert shown.pair.bits == 197
+    assert shown.pair_accuracy > 0.9
+    assert shown.searches[0].solved
+    assert all(search.constraints == 40 for search in shown.searches)
+    assert shown.watch.work > 0
+
+
+def test_certainty_is_a_share_of_networks(shown):
+    panes = demo.certainty(shown.committee)
+    assert panes.shape == (10, 14, 14)
+    assert np.abs(panes).max() <= 1
+    share = (panes + 1) / 2 * len(shown.committee.networks)
+    assert (np.abs(2 * share - np.round(2 * share)) < 1e-9).all()
+
+
+def test_the_picture_is_written_and_the_table_fits_a_terminal(shown, tmp_path):
+    path = save(demo.figure(shown), tmp_path / "demo.png")
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert [file.name for file in tmp_path.iterdir()] == ["demo.png"]
+    console = Console(width=80, file=io.StringIO())
+    console.print(table_of(shown))
+    text = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert "…" not in text
+    assert all(one.name in text for one in (*shown.digits, *shown.searches))
 
 
-def test_the_same_seed_gives_the_same_network():
-    solver = SOLVERS["belief propagation"]
-    first, again = (train("bp", solver, PAIR, seed=3).solution for _ in range(2))
-    assert first.best.equal(again.best)
-    assert first.marginals.equal(again.marginals)
-
-
-@pytest.mark.long
-def test_the_demo_takes_less_than_a_minute(tmp_path):
-    begun = time.perf_counter()
-    command = [sys.executable, "-m", "vitrail", "demo", "--seed", "1"]
-    outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert outcome.returncode == 0, outcome.stderr
-    assert time.perf_counter() - begun < 60
-    assert "belief propagation" in outcome.stdout
-    assert (tmp_path / "vitrail-demo.png").exists()
+def test_logistic_regression_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.integers(0, 2, (60, 12)), np.arange(60) % 10
+    unseen = rng.integers(0, 2, (7, 12))
+    chances, size = demo.logistic_regression(rows, labels, unseen)
+    known = LogisticRegression(tol=1e-8, max_iter=5000).fit(rows, labels)
+    np.testing.assert_allclose(chances, known.predict_proba(unseen), atol=1e-4)
+    assert size == 130
 
 
 @pytest.mark.long
-def test_belief_propagation_reaches_what_the_docs_promise():
-    assert race(seed=0)[0].train_best >= 0.898
+@pytest.mark.parametrize("seed", range(4))
+def test_what_the_demo_promises(seed):
+    found = demo.show(seed)
+    votes, best, gradients, _ = (one.accuracy for one in found.digits)
+    assert votes > max(best, gradients)
+    assert [search.solved for search in found.searches] == [True, False, False]

@@ -50,33 +50,41 @@ def save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def training_figure(
-    curves: Mapping[str, np.ndarray],
-    steps_per_epoch: float,
-    images: Mapping[str, np.ndarray],
-    title: str,
+def demo_figure(
+    panes: np.ndarray,
+    reliability: Mapping[str, Sequence[tuple[float, float]]],
+    searches: Mapping[str, tuple[np.ndarray, float]],
 ) -> Figure:
-    """Accuracy by epoch of several solvers, with what they learned beside it.
+    """Ten panes of certain and uncertain weights over two charts.
 
-    curves: name → (steps,) training accuracy of the decoded network; the best so far is drawn
-    over it. images: name → (height, width), −1…1: weights, or 2·P(w = 1) − 1 for marginals.
+    panes: (10, height, width), −1…1: red for pixels that surely speak against their digit, blue
+    for it, pale where networks disagree. reliability: name → (confidence, share right) a bin.
+    searches: name → (constraints unsatisfied at best, a step each; seconds in all).
     """
     with rc_context(STYLE):
-        figure = Figure(figsize=(4.4 + 2.6 * len(images), 3.2), layout="constrained")
-        grid = figure.add_gridspec(1, 1 + len(images), width_ratios=[1.6, *[1] * len(images)])
-        axes = figure.add_subplot(grid[0])
-        for colour, (name, accuracy) in zip(PANES, curves.items(), strict=False):
-            epochs = np.arange(1, len(accuracy) + 1) / steps_per_epoch
-            axes.plot(epochs, accuracy, color=colour, lw=0.8, alpha=0.35)
-            best = np.maximum.accumulate(accuracy)
-            axes.plot(epochs, best, color=colour, lw=2, label=f"{name}: {best[-1]:.3f}")
-        axes.set(xlabel="epoch", ylabel="training accuracy", title=title)
-        low = min(float(np.quantile(curve, 0.05)) for curve in curves.values())
-        high = max(float(curve.max()) for curve in curves.values())
-        axes.set_ylim(low - 0.02, high + 0.02)
-        axes.legend(loc="lower right", title="best so far", alignment="left")
-        for place, (name, image) in enumerate(images.items(), 1):
-            draw_weights(figure.add_subplot(grid[place]), image, name)
+        figure = Figure(figsize=(9, 7.4), layout="constrained")
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.25, 1])
+        for digit, axes in enumerate(top.subplots(2, 5).flat):
+            draw_weights(axes, panes[digit], str(digit))
+        top.suptitle(
+            "What 128 networks of one-bit weights agree on, ten images a digit: blue for, red "
+            "against, pale not sure",
+            fontsize=10,
+        )
+        trust, search = bottom.subplots(1, 2)
+        names = list(dict.fromkeys([*reliability, *searches]))
+        for name, points in reliability.items():
+            _draw_line(trust, Line(name, *zip(*points, strict=True)), names)
+        trust.plot([0, 1], [0, 1], color=INK, ls="--", lw=1)
+        trust.set(xlabel="how sure the answer is", ylabel="how often it is right")
+        trust.set(title="ten digits, unseen images", xlim=(0, 1), ylim=(0, 1))
+        trust.legend(list(trust.lines[:-1]), list(reliability), fontsize=8, loc="lower right")
+        for name, (unsatisfied, seconds) in searches.items():
+            clock = np.linspace(0, seconds, len(unsatisfied) + 1)[1:]
+            _draw_line(search, Line(name, list(clock), list(unsatisfied)), names)
+        search.set(xlabel="seconds", ylabel="constraints not satisfied", ylim=(-1, None))
+        search.set(title="random perceptron", yscale="symlog")
+        search.legend(list(search.lines), list(searches), fontsize=8)
     return figure
 
 

@@ -46,7 +46,6 @@ app = typer.Typer(
     cls=_Commands,
     help="Train networks whose weights are bits, by message passing instead of gradients.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -51,10 +52,18 @@ class _Store:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self.seconds = 0.0  # spent on compiling, or on loading what was compiled
         self._kept = True  # whether there is a folder that numba can write to
 
     def compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
         options = {"nogil": True, "error_model": "numpy", **options}
+        begun = time.perf_counter()
+        try:
+            return self._compile(function, signature, options)
+        finally:
+            self.seconds += time.perf_counter() - begun
+
+    def _compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
         with _told_when_long():
             if self._kept:
                 try:
@@ -68,6 +77,11 @@ class _Store:
 
 
 _STORE = _Store()
+
+
+def compiling_seconds() -> float:
+    """Seconds that this process has spent on making kernels ready."""
+    return _STORE.seconds
 
 
 @contextmanager
