@@ -33,6 +33,7 @@ FLOW = (
     {"export"},
     {"estimator"},
     {"plots"},
+    {"report"},
     {"demo"},
     {"experiments"},
     {"bench"},

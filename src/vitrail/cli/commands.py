@@ -10,6 +10,7 @@ from vitrail.cli import (
     fit,
     inspect,
     predict,
+    report,
     reproduce,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "fit",
     "inspect",
     "predict",
+    "report",
     "reproduce",
 ]

@@ -23,6 +23,7 @@ from vitrail.cli.options import (
     shown,
 )
 from vitrail.cli.options import target_column as find_target
+from vitrail.cli.report import page_of
 
 if TYPE_CHECKING:
     from vitrail.data.tables import Table
@@ -54,6 +55,10 @@ def fit(
         Path | None,
         typer.Option(help="Where message passing is saved, for the same command to go on from."),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Write a page about the model too: how good, how sure, by what."),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Train a binary network on a table and save it.
@@ -74,8 +79,10 @@ def fit(
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
     canonical(solver)
-    check_apart(output, data)
-    check_writable(output)
+    for path in (output, report):
+        if path is not None:
+            check_apart(path, data)
+            check_writable(path)
     if str(data) == "-" and ranks.started():
         raise ValueError("ranks each read the table, which can come but once from `-`; give a file")
     with when_stopped("stopped; nothing is saved"), interrupts.best_counts():
@@ -106,14 +113,14 @@ def fit(
         model.record.update(target=column, data=shown(data.name))
         if table.image_shape is not None:
             model.record["image_shape"] = list(table.image_shape)
-        report = [
+        told = [
             f"{len(rows)} rows, {model.bits} bits",
             f"train {model.record['train_accuracy']:.4f}",
         ]
         if len(held_out):
             model = tested(model, features.take(held_out), labels[held_out])
             score = model.record["test_accuracy"]
-            report.append(f"test {score:.4f} on {len(held_out)} rows held out")
+            told.append(f"test {score:.4f} on {len(held_out)} rows held out")
         model.save(output)
         for file in () if checkpoint is None else checkpoint_files(checkpoint, net.plan_.stages):
             file.unlink(missing_ok=True)
@@ -123,7 +130,7 @@ def fit(
         console = plain_console()
         for account in getattr(model.encoder, "account", ()):
             console.print(str(account))
-        console.print(f"{', '.join(report)}, {model.record['seconds']:.1f} s")
+        console.print(f"{', '.join(told)}, {model.record['seconds']:.1f} s")
         mixed = model.record.get("mixing", {})
         if "effective_networks" in mixed:
             console.print(
@@ -134,6 +141,10 @@ def fit(
         console.print(f"model: {shown(output)}")
         if interrupts.heard() or Status.INTERRUPTED in net.status_:
             raise KeyboardInterrupt(f"stopped after {net.n_iter_} steps; {place}")
+        if report is not None:
+            seen = rows if not len(held_out) else held_out
+            rows_are = "held out from training" if len(held_out) else "it was trained on"
+            page_of(model, features.take(seen), labels[seen], report, rows_are)
 
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:

@@ -1,0 +1,61 @@
+"""`vitrail report`: one page about a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from vitrail.cli.app import app
+from vitrail.cli.options import (
+    DataFile,
+    ModelFile,
+    Target,
+    check_apart,
+    plain_console,
+    shown,
+    target_column,
+)
+
+if TYPE_CHECKING:
+    from vitrail.data.tables import Table
+    from vitrail.model import Model
+
+
+@app.command()
+def report(
+    model: ModelFile,
+    data: DataFile,
+    target: Target = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Write one page: how good, how sure, by which columns, how large.
+
+    Accuracy with its error, calibration, confusion, what matters, the hardest rows, and sizes on
+    devices. The page needs no script and nothing beside it.
+
+    Example: `vitrail report mushroom.safetensors mushroom.csv -o report.html`
+    """
+    from vitrail.data.output import check_writable
+    from vitrail.data.tables import read_table
+    from vitrail.model import load_model
+
+    check_apart(output, data, model)
+    check_writable(output)
+    net = load_model(model)
+    table = read_table(data)
+    column = target_column(table, target if target is not None else net.record.get("target"))
+    page_of(net, table, table.labels(column), output, f"of {shown(data.name)}")
+
+
+def page_of(model: Model, table: Table, labels: np.ndarray, output: Path, rows_are: str) -> None:
+    """Measure, write, and say where the page is."""
+    from vitrail.report import measure, write_page
+
+    found = measure(model, table, labels)
+    write_page(model, found, output, table, rows_are)
+    plain_console().print(f"report: {shown(output)}")

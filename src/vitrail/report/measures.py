@@ -1,0 +1,282 @@
+"""What a report says of a model, as numbers: measured on rows with labels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.draws import random_order
+from vitrail.model import Model, outputs_of
+from vitrail.model.voting import ONE, leads
+
+BINS = 10  # of confidence
+SHOWN_ROWS = 8  # hardest rows, and rows that networks disagree on
+SHOWN_CELLS = 6  # of each
+SHOWN_COLUMNS = 12
+SHOWN_BITS = 3  # of a column
+WORK = 3e7  # nets evaluated on a row, for one part of the report: a second or two
+LEAST_ROWS = 50
+ASKED = 32  # networks asked how sure they are of a bit
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row worth looking at."""
+
+    place: str  # in its file
+    label: str
+    answer: str
+    chance: float  # of the label
+    against: float  # share of votes against the answer
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bit:
+    """What one bit of a column says."""
+
+    name: str
+    speaks_for: str  # a class
+    agreement: float  # share of networks that take it so, from ½
+
+
+@dataclass(frozen=True)
+class Column:
+    """How much a column matters: the accuracy that is lost when its values are shuffled."""
+
+    name: str
+    loss: float
+    bits: tuple[Bit, ...]
+
+
+@dataclass(frozen=True)
+class Size:
+    """Accuracy of the first so many networks."""
+
+    networks: int
+    bits: int
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Measures:
+    """All numbers of a report."""
+
+    rows: int
+    accuracy: float
+    error: float  # standard error of the accuracy
+    classes: tuple[str, ...]
+    confusion: np.ndarray  # (C, C): label, answer
+    reliability: tuple[tuple[float, float, int], ...]  # confidence, share right, rows
+    calibration_error: float
+    coverage: tuple[tuple[float, float], ...]  # share answered, accuracy there
+    columns: tuple[Column, ...]
+    picture: np.ndarray | None  # (C, height, width) from −1 to 1, for images
+    cell_names: tuple[str, ...]
+    hardest: tuple[Row, ...]
+    disputed: tuple[Row, ...]
+    sizes: tuple[Size, ...]
+
+
+def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Measures:
+    """Measure a model on a table's rows, best ones that it was not trained on."""
+    if not len(labels):
+        raise ValueError("a report needs rows with labels, got none; give a table that has some")
+    truth = np.asarray(model.labels.encode(labels), np.int64)
+    inputs = model.inputs(table)
+    answers = model.answers_of(inputs)
+    numbers, chances = answers.numbers.numpy(), answers.chances.numpy() / ONE
+    right = numbers == truth
+    confusion = np.zeros((model.num_classes, model.num_classes), np.int64)
+    np.add.at(confusion, (truth, numbers), 1)
+    sure = chances[np.arange(len(truth)), numbers]
+    reliability = _reliability(sure, right)
+    order = np.argsort(-sure, kind="stable")
+    shares = [max(1, round(len(truth) * part / 20)) for part in range(1, 21)]
+    own = chances[np.arange(len(truth)), truth]
+    against = answers.against.numpy() / ONE
+    names = tuple(_cell_names(model))
+
+    def shown(places: np.ndarray) -> tuple[Row, ...]:
+        cells = table.take(places) if len(places) else table
+        written = [[_text(value) for value in cells[name]] for name in names]
+        return tuple(
+            Row(
+                table.place(int(place)),
+                str(labels[place]),
+                str(model.labels.classes[numbers[place]]),
+                float(own[place]),
+                float(against[place]),
+                tuple(column[i] for column in written),
+            )
+            for i, place in enumerate(places)
+        )
+
+    accuracy = float(right.mean())
+    disputed = np.argsort(-against, kind="stable")[:SHOWN_ROWS]
+    shape = model.record.get("image_shape")
+    image = isinstance(model.encoder, BitColumns) and _is_image(shape, len(model.encoder.names))
+    agreement = _agreement(model, inputs, seed)
+    return Measures(
+        rows=len(truth),
+        accuracy=accuracy,
+        error=_error(int(right.sum()), len(truth)),
+        classes=tuple(str(label) for label in model.labels.classes),
+        confusion=confusion,
+        reliability=reliability,
+        calibration_error=sum(abs(s - r) * n for s, r, n in reliability) / len(truth),
+        coverage=tuple((rows / len(truth), float(right[order[:rows]].mean())) for rows in shares),
+        columns=() if image else _columns(model, inputs, truth, agreement, seed),
+        picture=agreement.T.reshape(-1, *shape) if image else None,
+        cell_names=names,
+        hardest=shown(np.argsort(own, kind="stable")[:SHOWN_ROWS]),
+        disputed=shown(disputed[against[disputed] > 0]),
+        sizes=_sizes(model, inputs, truth, seed),
+    )
+
+
+def _error(right: int, rows: int) -> float:
+    """Standard error of an accuracy, of two more rows of each kind: none wrong is no proof."""
+    share = (right + 2) / (rows + 4)
+    return math.sqrt(share * (1 - share) / (rows + 4))
+
+
+def _reliability(sure: np.ndarray, right: np.ndarray) -> tuple[tuple[float, float, int], ...]:
+    place = np.minimum((sure * BINS).astype(int), BINS - 1)
+    return tuple(
+        (float(sure[place == one].mean()), float(right[place == one].mean()), int(count))
+        for one, count in enumerate(np.bincount(place, minlength=BINS))
+        if count
+    )
+
+
+def _cell_names(model: Model) -> list[str]:
+    """The columns whose cells are shown with a row."""
+    if isinstance(model.encoder, BitColumns):
+        return []
+    return [code.name for code in model.encoder.columns][:SHOWN_CELLS]
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:  # NaN
+        return ""
+    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _is_image(shape: Any, pixels: int) -> bool:
+    match shape:
+        case [int() as height, int() as width]:
+            return height * width == pixels
+    return False
+
+
+def _some(inputs: torch.Tensor, cost: float, seed: int) -> np.ndarray:
+    """As many rows as the work allows, drawn by the seed."""
+    most = int(min(len(inputs), max(LEAST_ROWS, WORK // max(1.0, cost))))
+    return np.sort(random_order(seed, len(inputs))[:most])
+
+
+def _sizes(model: Model, inputs: torch.Tensor, truth: np.ndarray, seed: int) -> tuple[Size, ...]:
+    """Accuracy of 1, 2, 4, … networks, on the same rows."""
+    total = len(model.networks)
+    counts = [2**power for power in range(total.bit_length()) if 2**power < total] + [total]
+    rows = _some(inputs, 2.0 * total * model.networks.shape[1], seed)
+    found = []
+    for count in counts:
+        fewer = replace(model, networks=model.networks[:count], votes=model.votes[:count])
+        numbers = fewer.answers_of(inputs[rows]).numbers.numpy()
+        right = float((numbers == truth[rows]).mean())
+        found.append(Size(count, fewer.networks.numel(), right))
+    return tuple(found)
+
+
+def _agreement(model: Model, inputs: torch.Tensor, seed: int) -> np.ndarray:
+    """How networks take each bit, (bits, C) from −1 to 1: all against the class … all for it.
+
+    A network takes a bit for a class where setting it, on rows as they are, raises what the
+    network says for the class, on average.
+    """
+    asked = model.networks[:ASKED]
+    bits = len(model.encoder.bit_names)
+    cost = 2.0 * bits * len(asked) * asked.shape[1]
+    rows = inputs[_some(inputs, cost * 4, seed)[:64]]
+    low = -1 if model.coding == "bipolar" else 0
+    found = np.zeros((bits, model.num_classes))
+    for bit in range(bits):
+        both = torch.cat([rows, rows])
+        both[: len(rows), bit], both[len(rows) :, bit] = 1, low
+        said = torch.cat([_for_classes(model, part) for part in outputs_of(
+            model.program, asked, both
+        )])  # fmt: skip
+        effect = (said[: len(rows)] - said[len(rows) :]).mean(0)  # (K, C)
+        found[bit] = effect.sign().mean(0).numpy()
+    return found
+
+
+def _for_classes(model: Model, outputs: torch.Tensor) -> torch.Tensor:
+    """What networks say for each class: outputs (rows, K, N, O) → (rows, K, C)."""
+    lead = leads(outputs).double()
+    if model.num_classes == 2:
+        said = lead[:, :, 0, 0]
+        return torch.stack([-said, said], -1)
+    if model.scheme == "one-vs-rest":
+        return lead[..., 0]
+    if model.scheme == "argmax":
+        return lead[:, :, 0]
+    first, second = torch.triu_indices(model.num_classes, model.num_classes, 1)
+    said = lead.new_zeros(*lead.shape[:2], model.num_classes)
+    said.index_add_(2, second, lead[..., 0])
+    return said.index_add_(2, first, -lead[..., 0])
+
+
+def _columns(
+    model: Model, inputs: torch.Tensor, truth: np.ndarray, agreement: np.ndarray, seed: int
+) -> tuple[Column, ...]:
+    """The columns that matter most, with their surest bits."""
+    spans = _spans(model)
+    rows = _some(inputs, 1.0 * len(spans) * model.networks.shape[0] * model.networks.shape[1], seed)
+    kept, right = inputs[rows], truth[rows]
+
+    def accuracy(changed: torch.Tensor) -> float:
+        return float((model.answers_of(changed).numbers.numpy() == right).mean())
+
+    whole, order = accuracy(kept), torch.from_numpy(random_order(seed + 1, len(rows)))
+    found = []
+    for name, span in spans:
+        changed = kept.clone()
+        changed[:, span] = kept[order][:, span]
+        loss = whole - accuracy(changed)
+        found.append(Column(name, loss, _bits(model, agreement, span)))
+    return tuple(sorted(found, key=lambda one: -one.loss)[:SHOWN_COLUMNS])
+
+
+def _spans(model: Model) -> list[tuple[str, slice]]:
+    """The bits of each column."""
+    if isinstance(model.encoder, BitColumns):
+        return [(name, slice(i, i + 1)) for i, name in enumerate(model.encoder.names)]
+    spans, first = [], 0
+    for code in model.encoder.columns:
+        last = first + len(code.bit_names)
+        spans.append((code.name, slice(first, last)))
+        first = last
+    return spans
+
+
+def _bits(model: Model, agreement: np.ndarray, span: slice) -> tuple[Bit, ...]:
+    """The bits of a column that networks agree on most."""
+    mine, names = agreement[span], model.encoder.bit_names[span]
+    surest = np.argsort(-mine.max(1), kind="stable")[:SHOWN_BITS]
+    return tuple(
+        Bit(
+            names[bit],
+            str(model.labels.classes[int(mine[bit].argmax())]),
+            float(1 + mine[bit].max()) / 2,
+        )
+        for bit in surest
+        if mine[bit].max() > 0
+    )

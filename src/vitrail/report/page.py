@@ -1,0 +1,254 @@
+"""The report as one page that needs nothing but itself: no script, no file, no network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from vitrail import __version__
+from vitrail.data.output import atomic_output
+from vitrail.export.devices import TARGETS, Cost
+from vitrail.export.errors import ExportError
+from vitrail.export.formats import golden_rows
+from vitrail.export.report import ENTRY_NAMES, measured, work_of
+from vitrail.model import Model
+from vitrail.report.charts import line_chart, panes
+from vitrail.report.measures import Column, Measures, Row
+
+FORM = Path(__file__).with_name("page.html")
+MOST_BITS = 2**21  # of networks that are compiled for devices; more would take minutes
+MOST_CLASSES = 30  # of a confusion that a page can hold
+
+
+def write_page(model: Model, found: Measures, path: Path, table: Any, rows_are: str) -> Path:
+    """Write the page; `rows_are` says in a few words which rows were measured on."""
+    with atomic_output(path) as stream:
+        stream.write(page(model, found, table, rows_are).encode())
+    return path
+
+
+def page(model: Model, found: Measures, table: Any, rows_are: str) -> str:
+    """The page as text."""
+    record = model.record
+    target, data = record.get("target"), record.get("data")
+    title = f"{target} from {data}" if target and data else "A model of one-bit weights"
+    settings = record.get("settings") or {}
+    trained = f"Trained on {record['rows']:,} rows. " if "rows" in record else ""
+    return Template(FORM.read_text(encoding="utf-8")).substitute(
+        title=escape(title),
+        lead=escape(f"{trained}Measured on {found.rows:,} rows {rows_are}."),
+        facts=_facts(model, found),
+        reliability=_reliability(found),
+        coverage=_coverage(found),
+        sizes=_sizes(found),
+        confusion=_confusion(found),
+        columns=_pictures(found) if found.picture is not None else _columns(found.columns),
+        hardest=_rows(found, found.hardest, "The label's chance is lowest here."),
+        disputed=_rows(found, found.disputed, "Most votes went against the answer here."),
+        device=_device(model, table),
+        foot=escape(
+            f"Made by vitrail {__version__}. "
+            + ", ".join(f"{name} {value}" for name, value in settings.items())
+        ),
+    )
+
+
+def _facts(model: Model, found: Measures) -> str:
+    bits = model.networks.numel()
+    facts = {
+        "right": f"{found.accuracy:.1%} ± {found.error:.1%}",
+        "off by, when it says how sure it is": f"{found.calibration_error:.1%}",
+        "networks that vote": f"{len(model.networks):,}",
+        "bytes of weights": f"{-(-bits // 8):,}",
+    }
+    return "".join(f"<li><b>{value}</b>{escape(name)}</li>" for name, value in facts.items())
+
+
+def _figure(chart: str, words: str) -> str:
+    return f"<figure>{chart}<figcaption>{escape(words)}</figcaption></figure>"
+
+
+def _reliability(found: Measures) -> str:
+    points = [(sure, right) for sure, right, _ in found.reliability]
+    chart = line_chart(points, "how sure it says it is", "how often it is right", diagonal=True)
+    words = "On the dashed line answers are right as often as they claim; above it, more often."
+    return _figure(chart, words)
+
+
+def _coverage(found: Measures) -> str:
+    low = min(accuracy for _, accuracy in found.coverage)
+    floor = math.floor(low * 10) / 10 if low < 1 else 0.9
+    chart = line_chart(
+        found.coverage, "share of rows answered", "accuracy there", y_range=(floor, 1.0)
+    )
+    half = next(accuracy for share, accuracy in found.coverage if share >= 0.5)
+    words = f"Answering only the surest half, it is right on {half:.1%}."
+    return _figure(chart, f"{words} vitrail predict --abstain RATE leaves the others empty.")
+
+
+def _sizes(found: Measures) -> str:
+    if len(found.sizes) < 2:
+        return f"<p>One network of {found.sizes[0].bits:,} bits answers.</p>"
+    points = [(math.log2(size.bits), size.accuracy) for size in found.sizes]
+    ends = (points[0][0], points[-1][0])
+    low = math.floor(min(accuracy for _, accuracy in points) * 20) / 20
+    high = min(1.0, math.ceil(max(accuracy for _, accuracy in points) * 20 + 0.2) / 20)
+    ticks = [(math.log2(size.bits), _short(size.bits)) for size in found.sizes[::2]]
+    chart = line_chart(
+        points,
+        "bits of weights",
+        "accuracy",
+        x_range=ends,
+        y_range=(low, high),
+        x_ticks=ticks,
+        marked=points[-1],
+    )
+    one, all_ = found.sizes[0], found.sizes[-1]
+    words = (
+        f"The first 1, 2, 4, … of {all_.networks} networks: {one.accuracy:.1%} with one, "
+        f"{all_.accuracy:.1%} with all, which is what this model uses (ringed)."
+    )
+    return _figure(chart, words)
+
+
+def _short(count: int) -> str:
+    for unit, name in ((10**6, "M"), (10**3, "k")):
+        if count >= unit:
+            return f"{count / unit:.3g}{name}"
+    return str(count)
+
+
+def _confusion(found: Measures) -> str:
+    names = found.classes
+    if len(names) > MOST_CLASSES:
+        return _most_confused(found)
+    head = "".join(f'<th class="number">{escape(name)}</th>' for name in names)
+    body = []
+    for i, name in enumerate(names):
+        cells = "".join(
+            f'<td class="number{_mark(i, j, int(count))}">{int(count):,}</td>'
+            for j, count in enumerate(found.confusion[i])
+        )
+        body.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
+    table = f"<tr><th>label \\ answer</th>{head}</tr>{''.join(body)}"
+    return f'<div class="scroll" tabindex="0"><table>{table}</table></div>'
+
+
+def _mark(label: int, answer: int, count: int) -> str:
+    if not count:
+        return ""
+    return " right" if label == answer else " wrong"
+
+
+def _most_confused(found: Measures) -> str:
+    wrong = [
+        (int(count), found.classes[i], found.classes[j])
+        for (i, j), count in _each(found.confusion)
+        if i != j and count
+    ]
+    lines = [
+        f"<li>{escape(label)} taken for {escape(answer)}: {count:,}</li>"
+        for count, label, answer in sorted(wrong, reverse=True)[:20]
+    ]
+    return f"<ol>{''.join(lines)}</ol>" if lines else "<p>Nothing is confused.</p>"
+
+
+def _each(array: Any) -> Any:
+    return (((i, j), array[i, j]) for i in range(len(array)) for j in range(len(array)))
+
+
+def _columns(columns: Sequence[Column]) -> str:
+    most = max((column.loss for column in columns), default=0.0)
+    lines = []
+    for column in columns:
+        width = 100 * max(0.0, column.loss) / most if most > 0 else 0.0
+        bits = "; ".join(
+            f"{escape(bit.name)} → {escape(bit.speaks_for)} ({bit.agreement:.0%})"
+            for bit in column.bits
+        )
+        lines.append(
+            f'<tr><td>{escape(column.name)}<span class="bar" style="width:{width:.0f}%"></span>'
+            f'</td><td class="number">{100 * column.loss:.1f}</td><td class="bits">{bits}</td></tr>'
+        )
+    head = '<tr><th>column</th><th class="number">points lost</th><th>its surest bits</th></tr>'
+    words = (
+        "Points of accuracy lost when a column's values are shuffled. Beside it the bits that "
+        "networks are surest of: the class each speaks for, and the share of networks that take "
+        "it so."
+    )
+    table = f'<div class="scroll" tabindex="0"><table>{head}{"".join(lines)}</table></div>'
+    return f'<p class="soft">{words}</p>{table}'
+
+
+def _pictures(found: Measures) -> str:
+    assert found.picture is not None
+    shown = "".join(
+        f"<figure>{panes(picture, f'pixels for and against {name}')}"
+        f"<figcaption>{escape(name)}</figcaption></figure>"
+        for name, picture in zip(found.classes, found.picture, strict=True)
+    )
+    words = "Pixels that speak for a class (blue) or against it (red), pale where networks differ."
+    return f'<p class="soft">{words}</p><div class="panes">{shown}</div>'
+
+
+def _rows(found: Measures, rows: Sequence[Row], words: str) -> str:
+    if not rows:
+        return "<p>There are none.</p>"
+    names = ("row", "label", "answer", "chance of the label", "votes against", *found.cell_names)
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{escape(cell)}</td>"
+            for cell in (
+                row.place,
+                row.label,
+                row.answer,
+                f"{row.chance:.1%}",
+                f"{row.against:.0%}",
+                *row.cells,
+            )
+        )
+        + "</tr>"
+        for row in rows
+    )
+    table = f'<div class="scroll" tabindex="0"><table><tr>{head}</tr>{body}</table></div>'
+    return f'<p class="soft">{escape(words)}</p>{table}'
+
+
+def _device(model: Model, table: Any) -> str:
+    """Flash and work where compilers for devices are here, bytes of weights in any case."""
+    bits = model.networks.numel()
+    words = [f"{-(-bits // 8):,} bytes of weights in {len(model.networks):,} networks."]
+    found: list[Cost] = []
+    if bits > MOST_BITS:
+        words.append(
+            "That is more than small devices hold; fit with --predictor best for one network."
+        )
+    elif not any(target.installed for target in TARGETS):
+        words.append("No compiler for devices is installed here, so nothing was measured.")
+    else:
+        try:
+            found = measured(model, "tiny", golden_rows(model, table))
+        except (ExportError, RuntimeError, OSError) as error:
+            words.append(f"It was not measured: {error}.")
+    lines = "".join(
+        f"<tr><td>{escape(cost.target.title)}</td><td>{escape(ENTRY_NAMES[entry])}</td>"
+        f'<td class="number">{size.flash:,}</td><td class="number">{size.data:,}</td>'
+        f'<td class="number">{size.stack:,}</td><td>{escape(work_of(cost))}</td></tr>'
+        for cost in found
+        for entry, size in cost.sizes.items()
+        if entry == "predict"
+    )
+    head = (
+        '<tr><th>device</th><th>function</th><th class="number">flash</th>'
+        '<th class="number">RAM</th><th class="number">stack, at most</th><th>work</th></tr>'
+    )
+    measured_there = (
+        f'<div class="scroll" tabindex="0"><table>{head}{lines}</table></div>' if lines else ""
+    )
+    return f"<p>{escape(' '.join(words))}</p>{measured_there}"

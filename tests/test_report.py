@@ -1,0 +1,113 @@
+"""The page about a model: its numbers are right, and Chromium shows it without help."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vitrail.cli import main
+from vitrail.data.tables import read_table
+from vitrail.model import load_model
+from vitrail.report import measure
+
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1280, "height": 900}
+KINDS = ["<b>", "plain & simple", "weiß"]
+
+
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A table of three kinds, a model of it, and the page that came with the fit."""
+    place = tmp_path_factory.mktemp("report")
+    rng = np.random.default_rng(0)
+    lines = ["size,colour,noise,kind"]
+    for _ in range(150):
+        size, colour = round(float(rng.normal()), 2), str(rng.choice(["red", "blue"]))
+        kind = KINDS[2] if colour == "red" else KINDS[int(size > 0)]
+        cell = "" if rng.random() < 0.05 else size
+        lines.append(f"{cell},{colour},{round(float(rng.normal()), 2)},{kind}")
+    (place / "data.csv").write_text("\n".join(lines), encoding="utf-8")
+    fit = ("fit", place / "data.csv", "--target", "kind", "--hidden", 3)
+    assert call(*fit, "-o", place / "m.safetensors", "--report", place / "fit.html") == 0
+    return place
+
+
+def test_the_numbers_are_those_of_the_model(folder):
+    model, table = load_model(folder / "m.safetensors"), read_table(folder / "data.csv")
+    found = measure(model, table, table["kind"])
+    said = model.predict(table)
+    assert found.accuracy == pytest.approx(float(np.mean(said == table["kind"])))
+    assert found.confusion.sum() == found.rows == len(table)
+    assert found.confusion.trace() == round(found.accuracy * found.rows)
+    assert sum(rows for _, _, rows in found.reliability) == found.rows
+    assert found.coverage[-1] == (1.0, pytest.approx(found.accuracy))
+    assert found.sizes[-1].networks == len(model.networks)
+    assert found.sizes[-1].accuracy == pytest.approx(found.accuracy)
+    chances = model.probabilities(table)
+    own = chances[np.arange(len(table)), model.labels.encode(table["kind"])]
+    assert found.hardest[0].chance == pytest.approx(own.min())
+    assert found.disputed[0].against == pytest.approx(model.uncertainty(table).max())
+
+
+def test_columns_that_matter_come_before_noise(folder):
+    model, table = load_model(folder / "m.safetensors"), read_table(folder / "data.csv")
+    columns = measure(model, table, table["kind"]).columns
+    assert {columns[0].name, columns[1].name} == {"size", "colour"}
+    colour = next(column for column in columns if column.name == "colour")
+    assert "weiß" in {bit.speaks_for for bit in colour.bits}
+
+
+def test_images_are_drawn(tmp_path):
+    images = np.zeros((40, 4, 4), np.uint8)
+    images[:20, :2], images[20:, 2:] = 255, 255
+    np.savez(tmp_path / "images.npz", X=images, y=np.repeat([0, 1], 20))
+    model, page = tmp_path / "m.safetensors", tmp_path / "page.html"
+    assert call("fit", tmp_path / "images.npz", "--hidden", 3, "-o", model) == 0
+    assert call("report", model, tmp_path / "images.npz", "-o", page) == 0
+    text = page.read_text("utf-8")
+    assert text.count('class="frame"') == 2
+    table = read_table(tmp_path / "images.npz")
+    picture = measure(load_model(model), table, table[str(table.label)]).picture
+    assert picture is not None
+    assert (picture[0, :2] >= picture[0, 2:]).mean() > 0.8
+
+
+@pytest.mark.parametrize("made_by", ["fit", "report"])
+def test_the_page_reads_anywhere_without_help(made_by, folder, browser):
+    page = folder / f"{made_by}.html"
+    if made_by == "report":
+        assert call("report", folder / "m.safetensors", folder / "data.csv", "-o", page) == 0
+    assert "<script" not in page.read_text("utf-8")
+    asked, faults, shades = [], [], {}
+    for scheme in ("light", "dark"):
+        context = browser.new_context(java_script_enabled=True, color_scheme=scheme)
+        tab = context.new_page()
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.on("console", lambda line: faults.append(line.text))
+        tab.on("pageerror", lambda error: faults.append(str(error)))
+        tab.goto(page.as_uri())
+        for viewport in (DESK, PHONE):
+            tab.set_viewport_size(viewport)
+            assert tab.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        colour = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        shades[scheme] = sum(int(part) for part in colour.strip("rgb()").split(","))
+        assert tab.locator("section").count() == 8
+        assert "plain & simple" in tab.inner_text("main")
+        context.close()
+    assert set(asked) == {page.as_uri()}
+    assert faults == []
+    assert shades["dark"] < 200 < 600 < shades["light"]
+
+
+def test_a_page_is_not_written_over_the_table(folder, capsys):
+    data = folder / "data.csv"
+    before = data.read_text("utf-8")
+    assert call("report", folder / "m.safetensors", data, "-o", data) == 2
+    assert "would replace it" in capsys.readouterr().err
+    assert data.read_text("utf-8") == before
