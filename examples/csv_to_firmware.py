@@ -43,9 +43,9 @@ print(f"{header.name}: {header.stat().st_size:,} bytes of source")
 if compiler := shutil.which("cc"):
     main = folder / "main.c"
     main.write_text(
-        '#define MOTOR_SELF_TEST\n#include <stdio.h>\n#include "motor.h"\n'
-        'int main(void) { int wrong = motor_self_test(); printf("%d answers differ\\n", wrong);'
-        " return wrong; }\n"
+        '#define MOTOR_CHECK\n#include <stdio.h>\n#include "motor.h"\n'
+        'int main(void) { unsigned wrong = motor_check(); printf("%u answers differ\\n", wrong);'
+        " return wrong != 0; }\n"
     )
     subprocess.run([compiler, "-Os", "-o", folder / "motor", main], check=True)
     subprocess.run([folder / "motor"], check=True)

@@ -1,8 +1,8 @@
-"""Your own factor and your own solver: a puzzle of parities, walked and passed.
+"""Your own factor and your own solver: one of three, walked and passed.
 
     python examples/own_factor.py
 
-A factor is any function of bits. Here each wants three of 60 variables to have an odd sum. A
+A factor is any function of bits. Here each wants exactly one of its three variables to be on. A
 solver is an `init` and a `step` under the same loop as all others: the walk below picks a violated
 factor and flips one of its variables.
 """
@@ -13,23 +13,25 @@ import torch
 from torch import Tensor
 
 from vitrail import FactorGraph, belief_propagation, blackbox, factor_graph, run
-from vitrail.graph import SparseScope
+from vitrail.graph import Indexed
 from vitrail.random import Key
-from vitrail.solvers import Solver
+from vitrail.solvers import Solver, linear, reinforced
 from vitrail.solvers.base import Feedback, Info
 from vitrail.updates import exact
 
-VARIABLES, FACTORS = 60, 36
+VARIABLES, FACTORS = 60, 30
 draw = torch.Generator().manual_seed(0)
 seen = torch.stack([torch.randperm(VARIABLES, generator=draw)[:3] for _ in range(FACTORS)])
 
 
-def odd(states: Tensor, which: Tensor) -> Tensor:
-    """Configurations (F, S, 3) → whether each has an odd sum, (F, S)."""
-    return states.sum(-1) % 2 == 1
+def one_of_three(states: Tensor, which: Tensor) -> Tensor:
+    """Configurations (F, S, 3) → whether exactly one is on, (F, S)."""
+    return states.sum(-1) == 1
 
 
-graph = factor_graph(blackbox(odd, FACTORS, 3, scope=SparseScope(seen)), num_variables=VARIABLES)
+graph = factor_graph(
+    blackbox(one_of_three, FACTORS, 3, scope=Indexed(seen)), num_variables=VARIABLES
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Walk(Solver[Tensor]):
     def step(
         self, key: Key, graph: FactorGraph, state: Tensor, feedback: Feedback
     ) -> tuple[Tensor, Info]:
-        violated = (state[seen].sum(-1) % 2 == 0).nonzero()[:, 0]
+        violated = (state[seen].sum(-1) != 1).nonzero()[:, 0]
         flipped = state.clone()
         if len(violated):
             lot = torch.Generator().manual_seed(1000 * key.seed + key.step)
@@ -58,8 +60,8 @@ class Walk(Solver[Tensor]):
 
 for name, solver in {
     "a walk": Walk(),
-    "belief propagation": belief_propagation(exact(), damping=0.3),
+    "reinforced belief propagation": reinforced(belief_propagation(exact()), linear(0.02)),
 }.items():
     solution = run(solver, graph, seed=1, max_steps=2000)
     satisfied = round(float(solution.best_accuracy) * FACTORS)
-    print(f"{name}: {satisfied} of {FACTORS} parities after {solution.steps} steps")
+    print(f"{name}: {satisfied} of {FACTORS} satisfied after {solution.steps} steps")

@@ -9,29 +9,28 @@ convolution looks for the knock wherever it is. Only signs of the signal are use
 import torch
 from torch import nn
 
-from vitrail import belief_propagation, factor_graph, network, run
+from vitrail import factor_graph, network
 from vitrail.nn import BinaryConv1d, BinaryLinear, Sign, num_weights, set_bits
-from vitrail.updates import counting
+from vitrail.solvers import portfolio, run_stages
 
 LENGTH, KNOCK = 48, torch.tensor([1.0, 1, -1, 1, -1, 1, -1, -1])
 
 
 def recordings(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Signs of noise, (count, 1, LENGTH); the worn ones (label 1) with three knocks inside."""
+    """Signs of noise, (count, 1, LENGTH); the worn ones (label 1) with four knocks inside."""
     draw = torch.Generator().manual_seed(seed)
     series = torch.randn(count, LENGTH, generator=draw).sign()
     labels = torch.arange(count) % 2
     for row in labels.nonzero()[:, 0]:
-        for start in torch.randperm(LENGTH // 8, generator=draw)[:3] * 8:
+        for start in torch.randperm(LENGTH // 8, generator=draw)[:4] * 8:
             series[row, start : start + 8] = KNOCK
     return series[:, None], labels
 
 
 net = nn.Sequential(BinaryConv1d(1, 2, 8, stride=8), Sign(), nn.Flatten(), BinaryLinear(12, 1))
-series, labels = recordings(300, seed=0)
+series, labels = recordings(200, seed=0)
 graph = factor_graph(network(net, series.to(torch.int8), labels, beta=2.0))
-solver = belief_propagation(counting(64), damping=0.8, batch=30)
-solution = run(solver, graph, seed=0, max_steps=150)
+solution = run_stages(portfolio(graph, flips=30_000), graph, seed=0)
 set_bits(net, solution.best)
 
 unseen, truth = recordings(1000, seed=1)

@@ -63,7 +63,8 @@ def demo_figure(
     """
     with rc_context(STYLE):
         figure = Figure(figsize=(9, 7.4), layout="constrained")
-        top, bottom = figure.subfigures(2, 1, height_ratios=[1.25, 1])
+        halves: Any = figure.subfigures(2, 1, height_ratios=[1.25, 1])
+        top, bottom = halves
         for digit, axes in enumerate(top.subplots(2, 5).flat):
             draw_weights(axes, panes[digit], str(digit))
         top.suptitle(
@@ -74,7 +75,8 @@ def demo_figure(
         trust, search = bottom.subplots(1, 2)
         names = list(dict.fromkeys([*reliability, *searches]))
         for name, points in reliability.items():
-            _draw_line(trust, Line(name, *zip(*points, strict=True)), names)
+            sure, right = zip(*points, strict=True)
+            _draw_line(trust, Line(name, sure, right), names)
         trust.plot([0, 1], [0, 1], color=INK, ls="--", lw=1)
         trust.set(xlabel="how sure the answer is", ylabel="how often it is right")
         trust.set(title="ten digits, unseen images", xlim=(0, 1), ylim=(0, 1))

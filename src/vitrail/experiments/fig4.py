@@ -289,7 +289,8 @@ def claims_by_hand(config: Config, rows: Rows) -> Sequence[Claim]:
     train, test = _gains(config, rows, "best"), _gains(config, rows, "test_best")
     draws = {
         TITLES[one.net]: difference(
-            *(pick(rows, net=one.net, method=name) for name in (FLIP_SBP, PINNED_SBP)),
+            pick(rows, net=one.net, method=FLIP_SBP),
+            pick(rows, net=one.net, method=PINNED_SBP),
             PROBLEM,
             "best",
         )

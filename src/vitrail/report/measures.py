@@ -119,8 +119,7 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
 
     accuracy = float(right.mean())
     disputed = np.argsort(-against, kind="stable")[:SHOWN_ROWS]
-    shape = model.record.get("image_shape")
-    image = isinstance(model.encoder, BitColumns) and _is_image(shape, len(model.encoder.names))
+    shape = _image_shape(model)
     agreement = _agreement(model, inputs, seed)
     return Measures(
         rows=len(truth),
@@ -131,8 +130,8 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
         reliability=reliability,
         calibration_error=sum(abs(s - r) * n for s, r, n in reliability) / len(truth),
         coverage=tuple((rows / len(truth), float(right[order[:rows]].mean())) for rows in shares),
-        columns=() if image else _columns(model, inputs, truth, agreement, seed),
-        picture=agreement.T.reshape(-1, *shape) if image else None,
+        columns=() if shape else _columns(model, inputs, truth, agreement, seed),
+        picture=agreement.T.reshape(-1, *shape) if shape else None,
         cell_names=names,
         hardest=shown(np.argsort(own, kind="stable")[:SHOWN_ROWS]),
         disputed=shown(disputed[against[disputed] > 0]),
@@ -168,11 +167,12 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _is_image(shape: Any, pixels: int) -> bool:
-    match shape:
-        case [int() as height, int() as width]:
-            return height * width == pixels
-    return False
+def _image_shape(model: Model) -> tuple[int, int] | None:
+    """Height and width, where the inputs are an image's pixels."""
+    match model.record.get("image_shape"):
+        case [int() as height, int() as width] if isinstance(model.encoder, BitColumns):
+            return (height, width) if height * width == len(model.encoder.names) else None
+    return None
 
 
 def _some(inputs: torch.Tensor, cost: float, seed: int) -> np.ndarray:

@@ -91,8 +91,9 @@ def _coverage(found: Measures) -> str:
 
 
 def _sizes(found: Measures) -> str:
-    if len(found.sizes) < 2:
-        return f"<p>One network of {found.sizes[0].bits:,} bits answers.</p>"
+    chosen = found.sizes[-1]
+    if chosen.networks == 1:
+        return f"<p>One network of {chosen.bits:,} bits answers.</p>"
     points = [(math.log2(size.bits), size.accuracy) for size in found.sizes]
     ends = (points[0][0], points[-1][0])
     low = math.floor(min(accuracy for _, accuracy in points) * 20) / 20
@@ -107,10 +108,10 @@ def _sizes(found: Measures) -> str:
         x_ticks=ticks,
         marked=points[-1],
     )
-    one, all_ = found.sizes[0], found.sizes[-1]
+    one = found.sizes[0]
     words = (
-        f"The first 1, 2, 4, … of {all_.networks} networks: {one.accuracy:.1%} with one, "
-        f"{all_.accuracy:.1%} with all, which is what this model uses (ringed)."
+        f"The first 1, 2, 4, … of {chosen.networks} networks: {one.accuracy:.1%} with one, "
+        f"{chosen.accuracy:.1%} with all, which is what this model uses (ringed)."
     )
     return _figure(chart, words)
 

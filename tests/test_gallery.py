@@ -1,0 +1,31 @@
+"""The examples of the gallery run as they stand, and the site shows every one."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_ends_with_a_number(example, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", example],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"\d", done.stdout), "an example shows a number"
+
+
+def test_the_site_shows_every_example():
+    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    shown = re.findall(r'--8<-- "examples/(\w+\.py)"', page)
+    assert sorted(shown) == [example.name for example in EXAMPLES]
