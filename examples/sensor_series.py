@@ -27,10 +27,10 @@ def recordings(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return series[:, None], labels
 
 
-net = nn.Sequential(BinaryConv1d(1, 2, 8, stride=8), Sign(), nn.Flatten(), BinaryLinear(12, 1))
-series, labels = recordings(200, seed=0)
+net = nn.Sequential(BinaryConv1d(1, 3, 8, stride=8), Sign(), nn.Flatten(), BinaryLinear(18, 1))
+series, labels = recordings(400, seed=0)
 graph = factor_graph(network(net, series.to(torch.int8), labels, beta=2.0))
-solution = run_stages(portfolio(graph, flips=30_000), graph, seed=0)
+solution = run_stages(portfolio(graph), graph, seed=0)
 set_bits(net, solution.best)
 
 unseen, truth = recordings(1000, seed=1)
