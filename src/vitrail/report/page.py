@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
+from subprocess import TimeoutExpired
 from typing import Any
 
 from vitrail import __version__
 from vitrail.data.output import atomic_output
-from vitrail.export.devices import TARGETS, Cost
+from vitrail.export.c import c_header
+from vitrail.export.devices import TARGETS, Cost, cost
 from vitrail.export.errors import ExportError
 from vitrail.export.formats import golden_rows
-from vitrail.export.report import ENTRY_NAMES, measured, work_of
+from vitrail.export.report import work_of
 from vitrail.model import Model
 from vitrail.report.charts import line_chart, panes
 from vitrail.report.measures import Column, Measures, Row
@@ -226,30 +228,32 @@ def _device(model: Model, table: Any) -> str:
     bits = model.networks.numel()
     words = [f"{-(-bits // 8):,} bytes of weights in {len(model.networks):,} networks."]
     found: list[Cost] = []
+    installed = [target for target in TARGETS if target.installed]
     if bits > MOST_BITS:
-        words.append(
-            "That is more than small devices hold; fit with --predictor best for one network."
-        )
-    elif not any(target.installed for target in TARGETS):
-        words.append("No compiler for devices is installed here, so nothing was measured.")
+        words.append("That is more than small devices hold; --predictor best gives one network.")
+    elif not installed:
+        words.append("No compiler is installed here, so nothing was measured.")
     else:
         try:
-            found = measured(model, "tiny", golden_rows(model, table))
-        except (ExportError, RuntimeError, OSError) as error:
-            words.append(f"It was not measured: {error}.")
+            header = c_header(model, "tiny", golden_rows(model, table))
+        except ExportError as error:
+            installed = []
+            words.append(f"It cannot be exported to C: {error}.")
+        for target in installed:
+            try:
+                found.append(cost(header, "tiny", target))
+            except (RuntimeError, OSError, TimeoutExpired):
+                words.append(f"It does not fit on {target.title}.")
     lines = "".join(
-        f"<tr><td>{escape(cost.target.title)}</td><td>{escape(ENTRY_NAMES[entry])}</td>"
+        f"<tr><td>{escape(one.target.title)}</td>"
         f'<td class="number">{size.flash:,}</td><td class="number">{size.data:,}</td>'
-        f'<td class="number">{size.stack:,}</td><td>{escape(work_of(cost))}</td></tr>'
-        for cost in found
-        for entry, size in cost.sizes.items()
-        if entry == "predict"
+        f'<td class="number">{size.stack:,}</td><td>{escape(work_of(one))}</td></tr>'
+        for one in found
+        for size in (one.sizes["predict"],)
     )
     head = (
-        '<tr><th>device</th><th>function</th><th class="number">flash</th>'
-        '<th class="number">RAM</th><th class="number">stack, at most</th><th>work</th></tr>'
+        '<tr><th>device</th><th class="number">flash</th><th class="number">RAM</th>'
+        '<th class="number">stack, at most</th><th>work</th></tr>'
     )
-    measured_there = (
-        f'<div class="scroll" tabindex="0"><table>{head}{lines}</table></div>' if lines else ""
-    )
-    return f"<p>{escape(' '.join(words))}</p>{measured_there}"
+    table_of = f'<div class="scroll" tabindex="0"><table>{head}{lines}</table></div>'
+    return f"<p>{escape(' '.join(words))}</p>{table_of if lines else ''}"
