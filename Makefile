@@ -14,7 +14,7 @@ DEV := .venv/.dev-installed
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(RUNTIME)  ## train on MNIST 3-vs-5 next to straight-through; table and figure
+demo: $(RUNTIME)  ## what one-bit weights can do: a table, a picture, the next command
 	$(BIN)/vitrail demo
 
 test: $(DEV)  ## the fast tests
