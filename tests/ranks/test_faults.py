@@ -58,6 +58,7 @@ def test_a_killed_rank_is_named_and_the_job_restarts_to_the_same_end(tmp_path: P
     assert json.loads((tmp_path / "found.json").read_text()) == whole
 
 
+@pytest.mark.long
 def test_a_killed_rank_ends_the_job(tmp_path: Path, whole):
     (kept, said), (killed, _) = ended(start(tmp_path, "kill", 10))
     assert killed == -signal.SIGKILL
