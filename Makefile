@@ -20,9 +20,11 @@ demo: $(RUNTIME)  ## what one-bit weights can do: a table, a picture, the next c
 test: $(DEV)  ## the fast tests
 	$(PYTEST)
 
-# Exports are tested with real parts. Debian has them: apt install clang nodejs gcc-arm-none-eabi
-# libnewlib-arm-none-eabi qemu-system-arm gcc-avr avr-libc simavr
+PARTS := clang nodejs gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm gcc-avr avr-libc simavr time
+
 test-all: $(DEV)  ## the long tests too; what was skipped, and why, comes last
+	@echo "exports are tested with real parts where they are installed; Debian has them all:"
+	@echo "apt install $(PARTS)"
 	$(PYTEST) -m "" -rs
 
 lint: $(DEV)  ## ruff: rules and format

@@ -1,27 +1,20 @@
 """Exported C gives the answers and chances of Python, for every kind of net and encoder."""
 
-import csv
-import io
-import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
-from export_cases import committee, many_models, plain
+import torch
+from export_cases import against_the_rest, committee, many_models, plain
+from export_runs import COMPILERS, STRICT, as_csv, expected_lines, header_of, run_all
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from parts import need
 
 from vitrail.data.encoders import ColumnCode
-from vitrail.export.c import c_header
 from vitrail.export.errors import ExportError
 from vitrail.export.golden import sample_rows
 from vitrail.nn import mlp, paper_conv, paper_linear
 
-STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-COMPILERS = {
-    "gcc": ["gcc", "-std=c99"],
-    "clang": ["clang", "-std=c99"],
-    "g++": ["g++", "-std=c++17"],
-}
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
@@ -32,62 +25,15 @@ SLOW = settings(
 )
 
 
-def header_of(model, name, golden=8):
-    rows = sample_rows(model.encoder, golden)
-    return c_header(model, name, rows)
-
-
-def as_csv(model, rows) -> str:
-    """A table as text, with the columns in another order and one more."""
-    names = list(rows)[::-1]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*names, "more"])
-    for i in range(len(rows[names[0]])):
-        cells = ["" if rows[name][i] is None else rows[name][i] for name in names]
-        writer.writerow([*(repr(x) if isinstance(x, float) else x for x in cells), "?"])
-    return stream.getvalue()
-
-
-def run_all(models, folder, compiler, *options, word_bits=32):
-    """Compile headers into one program and answer each one's rows: a list of lines a model."""
-    parts = []
-    for i, (model, rows) in enumerate(models):
-        (folder / f"m{i}.h").write_text(header_of(model, f"m{i}"))
-        (folder / f"m{i}.csv").write_text(as_csv(model, rows))
-        parts.append(
-            f"#define M{i}_CHECK\n#define M{i}_CSV\n#define M{i}_WORD_BITS {word_bits}\n"
-            f'#include "m{i}.h"\n'
-        )
-    parts.append("int main(void)\n{\n    FILE *in;\n    long rows;\n    int wrong = 0;\n")
-    for i in range(len(models)):
-        parts.append(
-            f'    if (m{i}_check()) {{\n        wrong++;\n        fputs("m{i} ", stderr);\n    }}\n'
-            f'    in = fopen("m{i}.csv", "r");\n'
-            f'    wrong += m{i}_csv(in, stdout, &rows) < 0;\n    fclose(in);\n    puts("-");\n'
-        )
-    parts.append("    return wrong;\n}\n")
-    (folder / "all.c").write_text("".join(parts))
-    language = ["-x", "c++"] if "++" in compiler[0] else []
-    command = [*compiler, *STRICT, *options, *language, "all.c", "-o", "all"]
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr[:3000]
-    done = subprocess.run([str(folder / "all")], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-200:]
-    return [part.splitlines() for part in done.stdout.split("-\n")[:-1]]
-
-
-def expected_lines(model, rows):
-    numbers, chances, _ = model.answers(rows)
-    return [
-        ",".join(map(str, [a, *q])) for a, q in zip(numbers.tolist(), chances.tolist(), strict=True)
-    ]
-
-
 EVERY = pytest.mark.parametrize(
     ("compiler", "options", "word_bits"),
-    [("gcc", SANITIZERS, 32), ("clang", ["-O2"], 32), ("g++", ["-Os"], 8)],
-    ids=["gcc", "clang", "c++"],
+    [
+        ("gcc", SANITIZERS, 32),
+        ("clang", ["-O1"], 8),
+        ("g++", ["-Os"], 8),
+        ("clang++", ["-O1"], 32),
+    ],
+    ids=["gcc", "clang", "g++", "clang++"],
 )
 
 
@@ -113,6 +59,20 @@ def check_all(drawn, count, compiler, options, word_bits, tmp_path_factory):
     found = run_all(models, folder, COMPILERS[compiler], *options, word_bits=word_bits)
     for lines, (model, rows) in zip(found, models, strict=True):
         assert lines == expected_lines(model, rows)
+
+
+@pytest.mark.parametrize("networks", [1, 9])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_committees_of_single_units_answer_as_python_does(classes, networks, tmp_path):
+    need("gcc")
+    model = replace(plain(mlp(40, (1,)), (40,), networks), clip=1)
+    model = model if classes == 2 else against_the_rest(model, classes)
+    votes = torch.arange(model.votes.numel()).reshape(model.votes.shape) % 5 + 1
+    model = replace(model, votes=votes)
+    rows = sample_rows(model.encoder, 300)
+    (lines,) = run_all([(model, rows)], tmp_path, COMPILERS["gcc"], *SANITIZERS)
+    assert lines == expected_lines(model, rows)
+    assert "weights_1" not in header_of(model)  # a sign of the vote
 
 
 def test_the_same_model_gives_the_same_header():
@@ -218,11 +178,6 @@ def test_predict_fits_its_bytes_of_flash(case, coding, tmp_path):
     )
     text, data = map(int, listed.stdout.splitlines()[1].split()[:2])
     assert text + data <= limit
-
-
-def need(tool):
-    if not shutil.which(tool):
-        pytest.skip(f"{tool} is not installed")
 
 
 def output_of(folder, program, *options):

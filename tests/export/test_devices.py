@@ -1,31 +1,20 @@
 """Exported C on devices: compilers for them, emulators of them, and the report on what it costs."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from export_cases import against_the_rest, committee, many_models, plain
+from export_runs import STRICT, header_of
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from parts import need
 
 from vitrail.export import export_model
-from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, cost, emulated
-from vitrail.export.golden import sample_rows
 from vitrail.export.report import report_page
 from vitrail.nn import mlp, paper_conv
 
 BY_NAME = {target.name: target for target in TARGETS}
-
-
-def need(*tools):
-    for tool in tools:
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
-
-
-def header_of(model, name="tiny"):
-    return c_header(model, name, sample_rows(model.encoder, 8))
 
 
 def test_firmware_runs_on_an_emulated_cortex_m3(tmp_path):
@@ -77,6 +66,13 @@ SLOW = settings(
 )
 
 
+def check_warnings(folder, target):
+    (folder / "strict.c").write_text('#define TINY_CHECK\n#include "tiny.h"\n')
+    command = [target.compiler, *target.flags, "-std=c99", "-Os", *STRICT, "-c", "strict.c"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["m0plus", "m4", "avr"])
 @settings(SLOW, max_examples=4)
@@ -86,6 +82,7 @@ def test_emulated_devices_answer_as_python_does(target, drawn, tmp_path_factory)
     for model in drawn:
         folder = Path(tmp_path_factory.mktemp("device"))
         (folder / "tiny.h").write_text(header_of(model))
+        check_warnings(folder, BY_NAME[target])
         said = emulated(folder, "tiny", BY_NAME[target])
         assert "8 of 8 known answers agree" in said, said
 

@@ -1,52 +1,21 @@
 """Exported JavaScript gives the answers and chances of Python."""
 
 import json
-import math
-import shutil
-import subprocess
 
 import pytest
 from export_cases import committee, many_models
+from export_runs import DRIVER, by_row, run_node
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 
 from vitrail.data.errors import DataWarning
 from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
 
-DRIVER = """
-import { readFileSync } from "node:fs";
-const rows = JSON.parse(readFileSync("rows.json", "utf8"));
-const found = [];
-for (const [i, table] of rows.entries()) {
-  const model = await import(`./m${i}.mjs`);
-  found.push({ wrong: model.check(), answers: table.map((row) => model.predict(row)) });
-}
-console.log(JSON.stringify(found));
-"""
 SLOW = settings(
     phases=[Phase.generate],
     verbosity=Verbosity.quiet,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-
-
-def by_row(rows) -> list[dict]:
-    """Rows as JSON has them; infinities as text."""
-    count = len(next(iter(rows.values())))
-
-    def cell(value):
-        return repr(value) if isinstance(value, float) and math.isinf(value) else value
-
-    return [{name: cell(cells[i]) for name, cells in rows.items()} for i in range(count)]
-
-
-def run_node(folder, program):
-    if not shutil.which("node"):
-        pytest.skip("node is not installed")
-    (folder / "main.mjs").write_text(program)
-    done = subprocess.run(["node", "main.mjs"], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
 
 
 def check_all(drawn, count, folder):

@@ -80,12 +80,12 @@ def costs(header: str, name: str, targets: Sequence[Target] = TARGETS) -> list[C
     return [cost(header, name, target) for target in targets if target.installed]
 
 
-def cost(header: str, name: str, target: Target) -> Cost:
+def cost(header: str, name: str, target: Target, entries: Sequence[str] = tuple(ENTRIES)) -> Cost:
     """Compile the header for a target, and run it where an emulator is installed."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / f"{name}.h").write_text(header, encoding="utf-8")
-        sizes = {entry: _sizes(folder, name, target, text) for entry, text in ENTRIES.items()}
+        sizes = {entry: _sizes(folder, name, target, ENTRIES[entry]) for entry in entries}
         said = emulated(folder, name, target) if target.emulator else ""
     work = re.search(r"(\d+) (instructions|cycles) a prediction", said)
     known = re.search(r"(\d+) of (\d+) known answers agree", said)

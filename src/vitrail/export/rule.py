@@ -9,14 +9,14 @@ replaces the division.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import gcd
 
 import numpy as np
 
-from vitrail.export.plan import Plan
+from vitrail.export.plan import Layer, Plan
 from vitrail.model import Model
 from vitrail.model.voting import HALF, LEVELS
 
@@ -34,7 +34,7 @@ class Scores:
 class Rule:
     """How the outputs of K networks become chances, for each of N nets."""
 
-    votes: np.ndarray  # (N, K) int64, without common factors
+    votes: np.ndarray  # (N, K) int64, without common factors; negative where outputs are turned
     clip: int
     tables: np.ndarray  # (N, 257)
     margins: np.ndarray  # the values that 2·h − 1 can have, ascending, not clipped
@@ -47,7 +47,7 @@ class Rule:
     @cached_property
     def most(self) -> list[int]:
         """c·V of each net: no score is larger."""
-        return [self.clip * sum(row) for row in self.votes.tolist()]
+        return [self.clip * sum(map(abs, row)) for row in self.votes.tolist()]
 
     def chances(self, scores: list[int], net: int) -> list[int]:
         """q of scores of a net."""
@@ -60,9 +60,9 @@ class Rule:
         margins = np.clip(self.margins, -self.clip, self.clip).tolist()
         apart = gcd(*(m - margins[0] for m in margins)) or 1
         found = set()
-        for votes in self.votes.tolist():
-            count = (margins[-1] - margins[0]) * sum(votes) // apart + 1
-            found.add(Scores(margins[0] * sum(votes), apart, count))
+        for votes in np.abs(self.votes).sum(1).tolist():
+            count = (margins[-1] - margins[0]) * votes // apart + 1
+            found.add(Scores(margins[0] * votes, apart, count))
         one = found.pop()
         return None if found or one.count > LEVELS + 1 else one
 
@@ -91,6 +91,24 @@ def sides(model: Model) -> list[tuple[int | None, int]]:
     return [(0, 1)]
 
 
+def folded(model: Model, plan: Plan, rule: Rule) -> tuple[Plan, Rule]:
+    """A last weight of one hidden unit, +1 or −1, as the sign of its network's vote.
+
+    It says what the unit says or the opposite; where votes have no size, so do their signs.
+    """
+    *before, last = plan.stages
+    alone = last.outputs == 1 and isinstance(last, Layer) and last.fan_in == 1 and not last.windows
+    signs = isinstance(last, Layer) and last.kind == "sign_sign"
+    if not (alone and signs and before and isinstance(before[-1], Layer) and rule.clip == 1):
+        return plan, rule
+    sign = np.where(model.networks[..., plan.last.first].numpy().T, 1, -1)
+    margins = np.array([-1, 1])  # of outputs 0 and 1
+    return (
+        replace(plan, stages=tuple(before), last_low=0),
+        replace(rule, votes=rule.votes * sign, margins=margins),
+    )
+
+
 def rule_of(model: Model, plan: Plan) -> Rule:
     """The rule of a model whose net runs as planned."""
     size, apart = plan.last.lattice
@@ -100,5 +118,7 @@ def rule_of(model: Model, plan: Plan) -> Rule:
     if plan.num_outputs > 1:
         outputs = np.arange(-2 * size, 2 * size + 2)  # the lead over the strongest rival
     votes = model.votes.numpy().T.astype(np.int64)
-    votes = votes // np.gcd.reduce(votes, axis=1, keepdims=True)
+    votes = votes // np.gcd.reduce(votes, axis=None)
+    if len(set(votes.sum(1).tolist())) > 1:  # else all nets have the same scores as it is
+        votes = votes // np.gcd.reduce(votes, axis=1, keepdims=True)
     return Rule(votes, model.clip, model.calibration.numpy(), 2 * outputs - 1)

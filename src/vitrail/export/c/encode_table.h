@@ -219,12 +219,16 @@ static inline void tiny_put_word(tiny_cursor *c, @code@ value)
 /* The bits of a row; 0, or a negative code. */
 static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 {
-    tiny_cursor c = {0, 0, 0, 0, 0};
+    tiny_cursor c;
     if (!row || !bits) {
         return TINY_NULL;
     }
-    c.x = bits->word;
-    tiny_clear(c.x, TINY_INPUTS);
+    tiny_clear(bits->word, TINY_INPUTS);
+    c.x = bits->word; /* one by one, so that no call of memset is made of it */
+    c.bit = 0;
+    c.column = 0;
+    c.cut = 0;
+    c.fault = 0;
 @puts@
 //: if bias
     for (; c.bit < TINY_INPUTS; c.bit++) {

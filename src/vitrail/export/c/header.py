@@ -13,6 +13,7 @@ from vitrail.export.c.text import (
     filled,
     joined,
     renamed,
+    signed,
     string,
     table,
     unsigned,
@@ -21,7 +22,7 @@ from vitrail.export.c.text import (
 from vitrail.export.errors import ExportError
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Plan, Pool, planned
-from vitrail.export.rule import Rule, rule_of
+from vitrail.export.rule import Rule, folded, rule_of
 from vitrail.model import Model
 
 MOST_SCORE = 2**30  # twice a score fits 32 bits
@@ -46,7 +47,7 @@ def c_header(model: Model, name: str, rows: Rows) -> str:
     """The header `name`.h; the rows become its golden vectors."""
     checked_name(name)
     plan = planned(model)
-    rule = rule_of(model, plan)
+    plan, rule = folded(model, plan, rule_of(model, plan))
     if max(rule.most) >= MOST_SCORE:
         raise ExportError(
             f"the votes of this model add up to {max(rule.most)}, more than 32 bits hold; "
@@ -238,12 +239,15 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
     number = f"net * {networks}u + k" if nets > 1 else "k"
     number = ("net" if nets > 1 else "0") if one else number
     kind = unsigned(int(rule.votes.max()))
+    if rule.votes.min() < 0:
+        kind = signed(int(rule.votes.min()), int(rule.votes.max()))
+    load = f"({kind})TINY_LOAD{kind.strip('uint_')}"
     blocks = []
     if not plain:
         votes = map(str, rule.votes.ravel().tolist())
         blocks.append("/* Votes of networks. */\n" + table(kind, "tiny_votes", votes))
     clip = "tiny_clip(2 * {} - 1)" if rule.clips else "(2 * {} - 1)"
-    output = f"(tiny_score)tiny_output({number}, x)"
+    margin = clip.format(f"(tiny_score)tiny_output({number}, x)")
     direct = rule.scores is not None
     tables = rule.score_tables if rule.scores else rule.tables.tolist()
     own = len(set(map(tuple, tables))) > 1  # nets may share one table
@@ -272,9 +276,9 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
         clip=rule.clip,
         networks=networks,
         far=2 * plan.last.fan_in + 2,
-        vote="" if plain else f"(tiny_score)TINY_LOAD{kind[4:-2]}(tiny_votes + {number}) * ",
+        vote="" if plain else f"(tiny_score){load}(tiny_votes + {number}) * ",
         margin_lead=clip.format("lead"),
-        margin_h=clip.format(output).strip("()") if one and not rule.clips else clip.format(output),
+        margin_h=margin.strip("()") if one and plain and not rule.clips else margin,
         by_net=" for each net" if own else "",
         tables=table("uint16_t", "tiny_chances", chances),
         net_parameter=", tiny_index net" if own or by_most else "",

@@ -57,7 +57,7 @@ static inline tiny_score tiny_score_of(const tiny_word *x)
 //: end
 {
 //: if one
-    return @margin_h@;
+    return @vote@@margin_h@;
 //: else
     tiny_score score = 0;
     tiny_index k;
