@@ -59,6 +59,13 @@ def test_costs_are_measured_by_real_tools(target):
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_what_does_not_fit_is_said():
+    need("avr-gcc")
+    found = cost(header_of(plain(mlp(300, (100,)), (300,), 20)), "tiny", BY_NAME["avr"])
+    assert not found.sizes
+    assert "does not fit" in report_page("tiny", ["A lead."], [found])
+
+
 SLOW = settings(
     phases=[Phase.generate],
     verbosity=Verbosity.quiet,

@@ -64,12 +64,16 @@ class Bytes:
         return self.code + self.constants + self.data
 
 
+class TooLargeError(RuntimeError):
+    """Compiler or linker say that a program does not fit into the memory of its device."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """What a header costs on a target: bytes by entry, and work in the emulator's unit."""
 
     target: Target
-    sizes: dict[str, Bytes]
+    sizes: dict[str, Bytes]  # none where it does not fit
     work: int | None  # a prediction, encoder included
     unit: str  # instructions or cycles
     agree: bool | None  # whether the emulator gave the known answers
@@ -85,8 +89,11 @@ def cost(header: str, name: str, target: Target, entries: Sequence[str] = tuple(
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / f"{name}.h").write_text(header, encoding="utf-8")
-        sizes = {entry: _sizes(folder, name, target, ENTRIES[entry]) for entry in entries}
-        said = emulated(folder, name, target) if target.emulator else ""
+        try:
+            sizes = {entry: _sizes(folder, name, target, ENTRIES[entry]) for entry in entries}
+            said = emulated(folder, name, target) if target.emulator else ""
+        except TooLargeError:
+            sizes, said = {}, ""
     work = re.search(r"(\d+) (instructions|cycles) a prediction", said)
     known = re.search(r"(\d+) of (\d+) known answers agree", said)
     unit = "cycles" if target.name == "avr" else "instructions"
@@ -140,6 +147,8 @@ def _run(command: list[str], folder: Path) -> str:
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, errors="replace"
     )
+    if done.returncode and re.search(r"overflowed by|will not fit|array is too large", done.stderr):
+        raise TooLargeError(f"{command[0]}: the program does not fit into the device")
     if done.returncode and "simavr" not in command[0]:
         raise RuntimeError(f"{command[0]} failed on exported code: {done.stderr[-500:]}")
     return done.stdout + done.stderr

@@ -36,6 +36,8 @@ def table_of(found: Cost) -> list[tuple[str, ...]]:
 
 def work_of(found: Cost) -> str:
     """What the emulator counted, in words."""
+    if not found.sizes:
+        return "it does not fit into the flash of this device; `vitrail compress` makes it smaller"
     if found.work is None:
         return f"no emulator ran it ({found.target.emulator or 'none is used'})"
     agreed = "known answers agree" if found.agree else "KNOWN ANSWERS DIFFER"
