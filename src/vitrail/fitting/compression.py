@@ -41,6 +41,10 @@ ROUNDS = 3  # of flips, over all units
 FLIPS = 8  # of a unit in a round
 WORTH = 1e-5  # part by which a flip must bring the sum nearer
 SAFE = 1e-9
+OF_THE_WHOLE = {  # notes that are not true of the small model
+    "train_accuracy", "test_accuracy", "test_rows", "seconds", "steps", "evaluations", "status",
+    "found_by", "mixing",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,8 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
         "chosen": size.members,
         "curve": [vars(point) for point, _ in curve],
     }
-    return replace(small, record={**model.record, "compressed": notes})
+    record = {name: value for name, value in model.record.items() if name not in OF_THE_WHOLE}
+    return replace(small, record={**record, "compressed": notes})
 
 
 def _counts(most: int | None, pool: int) -> list[int]:
@@ -275,15 +280,15 @@ def polished(
 ) -> np.ndarray:
     """Units (K, I + 1) with weights flipped, one by one, while the sum of votes comes nearer.
 
-    wanted (R,), weight (R,) adding up to one. Cost ROUNDS·K·FLIPS products of rows (R, I) with
-    six vectors.
+    wanted (R,), weight (R,) adding up to one. Cost: ROUNDS·K·FLIPS times, three products of the
+    rows at the edge, a few of (R, I), with a vector.
     """
     bits, sign = units.copy(), np.where(units[:, -1], 1, -1)
     edge = rows.astype(np.int64) @ units[:, :-1].T.astype(np.int64)
     edge -= rows.sum(1, dtype=np.int64)[:, None] // 2  # active where above 0
     total = (np.where(edge > 0, 1, -1) * sign) @ votes.astype(np.float64)
     target = wanted - weight @ wanted
-    x = np.ascontiguousarray(rows.T.astype(np.float32))
+    x = rows.astype(np.float32)
     for _ in range(ROUNDS):
         for unit, each in enumerate(sign * votes):
             for _ in range(FLIPS):
@@ -308,20 +313,20 @@ def _best_flip(
 ) -> int | None:
     """The weight of a unit whose flip brings the sum nearest to its target; None where none does.
 
-    Flipping the weight of input i switches the unit in rows that have the input (x, (I, R)) and
+    Flipping the weight of input i switches the unit in rows that have the input (x, (R, I)) and
     whose count stands at the edge: from below if the weight is off, from above if it is on. Where
     it does, the sum s changes by d = ±2·each, so all products that correlation needs are sums of
     t, s and 1 over those rows.
     """
-    sums = np.stack([weight * target, weight * total, weight], 1).astype(np.float32)
-    rise, fall = (x @ np.where((edge == at)[:, None], sums, np.float32(0)) for at in (0, 1))
+    sums = np.stack([weight * target, weight * total, weight]).astype(np.float32)
+    rise, fall = (sums[:, at] @ x[at] for at in (np.flatnonzero(edge == k) for k in (0, 1)))
     step = np.where(on, -2.0, 2.0) * each
-    moved = np.where(on[:, None], fall, rise).astype(np.float64)  # (I, 3): t, s and 1
+    moved = np.where(on, fall, rise).astype(np.float64)  # (3, I): t, s and 1
     mean, towards, square = weight @ total, weight @ (target * total), weight @ total**2
     now = np.sign(towards) * towards**2 / max(square - mean**2, SAFE)
-    towards = towards + step * moved[:, 0]
-    square = square + 2 * step * moved[:, 1] + step**2 * moved[:, 2]
-    square = square - (mean + step * moved[:, 2]) ** 2
+    towards = towards + step * moved[0]
+    square = square + 2 * step * moved[1] + step**2 * moved[2]
+    square = square - (mean + step * moved[2]) ** 2
     quality = np.sign(towards) * towards**2 / np.maximum(square, SAFE)
     best = int(quality.argmax())
     return best if quality[best] > now + WORTH * abs(now) else None
