@@ -18,15 +18,16 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from vitrail.baselines import straight_through
-from vitrail.data.idx import load_idx
+from vitrail.data.idx import FULL_INTENSITY, max_pool, read_idx
 from vitrail.decode import samples
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
-from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, Program, Sign, mlp
+from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, Program, Sign, mlp, numbers
 from vitrail.nn.moments import chances
 from vitrail.random import Key
 from vitrail.solvers import Solution, Solver, geometric, run, streaming
@@ -64,10 +65,24 @@ def calibration_error(found: Tensor, labels: Tensor) -> float:
     return float(gap.abs().sum() / len(labels))
 
 
+def read(args: argparse.Namespace, part: str) -> tuple[Tensor, Tensor]:
+    """Images (F, 1, H, W) in the coding asked for, and their labels (F,)."""
+
+    def array(kind: str, axes: int) -> np.ndarray:
+        return read_idx(next(args.folder.glob(f"{part}-{kind}-idx{axes}-ubyte*")), axes)
+
+    levels = torch.from_numpy(max_pool(array("images", 3), args.pool).copy())[:, None]
+    labels = torch.from_numpy(array("labels", 1).astype(np.int64))
+    if args.coding == "levels":
+        return levels, labels
+    bits = (levels > FULL_INTENSITY / 2).to(torch.int8)
+    return (bits if args.coding == "binary" else 2 * bits - 1), labels
+
+
 def predictions(program: Program, bits: Tensor, images: Tensor) -> Tensor:
     """The class that one network (A,) bool gives to each image, (F,) int64."""
     found = [
-        program.evaluate(bits[None, None], part[:, None].float()).flatten(1).argmax(1)
+        program.evaluate(bits[None, None], numbers(part)[:, None]).flatten(1).argmax(1)
         for part in images.split(1000)
     ]
     return torch.cat(found)
@@ -144,8 +159,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rows", type=int, default=60_000, help="training images")
     parser.add_argument("--pool", type=int, default=1, help="2 makes images 14×14")
-    parser.add_argument("--coding", choices=("binary", "bipolar"), default="binary")
-    parser.add_argument("--betas", nargs="*", type=float, default=[5.0], help="last beta")
+    parser.add_argument(
+        "--coding",
+        choices=("levels", "binary", "bipolar"),
+        default="levels",
+        help="gray levels as numbers, or bits above half intensity as 0/1 or -1/+1",
+    )
+    parser.add_argument("--betas", nargs="*", type=float, default=[10.0], help="last beta")
     parser.add_argument("--rates", nargs="*", type=float, default=[0.003, 0.01])
     parser.add_argument("--step", type=float, default=1.0)
     parser.add_argument("--forget", type=float, default=0.0)
@@ -156,22 +176,10 @@ def main() -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
 
-    def place(kind: str, axes: int) -> Path:
-        return next(args.folder.glob(f"{kind}-idx{axes}-ubyte*"))
-
-    data = load_idx(
-        place("train-images", 3),
-        place("train-labels", 1),
-        place("t10k-images", 3),
-        place("t10k-labels", 1),
-        pool=args.pool,
-        coding=args.coding,
-    ).shaped()
-    chosen = torch.randperm(len(data.labels), generator=torch.Generator().manual_seed(0))
-    chosen = chosen[: args.rows]
-    inputs, labels = data.inputs[chosen], data.labels[chosen]
-    test_inputs = data.test_inputs.to(args.device)
-    test_labels = data.test_labels.to(args.device)
+    inputs, labels = read(args, "train")
+    test_inputs, test_labels = (part.to(args.device) for part in read(args, "t10k"))
+    chosen = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
+    inputs, labels = inputs[chosen[: args.rows]], labels[chosen[: args.rows]]
     side = inputs.shape[-1]
     rows = []
     print(f"{'':34}{'one net':>9}{'posterior':>11}{'committee':>11}{'ECE':>8}{'train':>8}{'s':>8}")

@@ -18,7 +18,15 @@ from vitrail.factors.base import (
 )
 from vitrail.factors.flips import shallow_flips
 from vitrail.graph import Scope
-from vitrail.nn import Coding, Program, checked_inputs, linear_program, low_value, program_of
+from vitrail.nn import (
+    Coding,
+    Program,
+    checked_inputs,
+    linear_program,
+    low_value,
+    numbers,
+    program_of,
+)
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]
 MAX_KEPT = 2**24  # inputs whose float32 form is kept: 64 MiB
@@ -58,7 +66,7 @@ class Network(Classifiers):
 
 
 def _as_floats(factors: Network) -> Tensor:
-    return factors.inputs[:, None].to(torch.float32)
+    return numbers(factors.inputs)[:, None]
 
 
 def network(
@@ -78,7 +86,8 @@ def network(
 
     Args:
         module: The net: one output for two classes (positive is label 1), or an output a class.
-        inputs: Examples (F, …) in {−1, 0, 1}.
+        inputs: Examples (F, …) in {−1, 0, 1}; of images also gray levels, uint8, which the first
+            layer of a net with two or more hidden layers adds up as numbers from 0 to below 1.
         labels: Classes (F,), from 0.
         beta: Inverse temperature, one number or one a factor; infinite insists on every example.
         scope: Which variables a factor sees; None is all weights of the net.
@@ -93,8 +102,9 @@ def network(
         >>> network(mlp(3, hidden=(3,)), inputs, labels).arity
         12
     """
-    inputs = checked_inputs(inputs)
-    program = program_of(module, inputs.shape[1:])
+    program = program_of(module, torch.as_tensor(inputs).shape[1:])
+    # nets with fewer layers have kernels of their own, which read bits
+    inputs = checked_inputs(inputs, levels=program.shallow is None)
     return Network(
         **common_parts(inputs.shape[0], program.num_bits, scope, beta, weight),
         program=program,

@@ -3,7 +3,7 @@
 from torch.nn import Flatten, MaxPool2d, Sequential
 
 from vitrail.data.dataset import Coding
-from vitrail.nn.coding import checked_inputs, low_value, values
+from vitrail.nn.coding import checked_inputs, low_value, numbers, values
 from vitrail.nn.layers import (
     BinaryConv1d,
     BinaryConv2d,
@@ -35,6 +35,7 @@ __all__ = [
     "low_value",
     "mlp",
     "num_weights",
+    "numbers",
     "paper_conv",
     "paper_linear",
     "paper_mlp",

@@ -43,14 +43,35 @@ def values(bits: Tensor, low: int) -> Tensor:
     return bits.to(torch.float32) * (1 - low) + low
 
 
-def checked_inputs(inputs: Tensor) -> Tensor:
+LEVELS = 256  # of gray, 0 to 255; a power of two, so that sums of levels are exact
+
+
+def numbers(inputs: Tensor) -> Tensor:
+    """Inputs as the numbers a net adds up, float32: gray levels (uint8) from 0 to below 1.
+
+    Args:
+        inputs: Bits (int8), gray levels (uint8), or numbers.
+
+    Returns:
+        The same shape.
+
+    Examples:
+        >>> numbers(torch.tensor([0, 128], dtype=torch.uint8))
+        tensor([0.0000, 0.5000])
+    """
+    found = inputs.to(torch.float32)
+    return found / LEVELS if inputs.dtype == torch.uint8 else found
+
+
+def checked_inputs(inputs: Tensor, levels: bool = False) -> Tensor:
     """Inputs as int8, or an error that names the first value that is not −1, 0 or 1.
 
     Args:
         inputs: Any shape and type of number.
+        levels: Whether gray levels will do: a uint8 tensor that holds more than bits stays.
 
     Returns:
-        The same numbers, int8.
+        The same numbers, int8, or gray levels, uint8.
 
     Examples:
         >>> checked_inputs(torch.tensor([1.0, -1.0])).dtype
@@ -61,6 +82,8 @@ def checked_inputs(inputs: Tensor) -> Tensor:
         raise ValueError("there are no examples; pass at least one row of inputs")
     known = (inputs == -1) | (inputs == 0) | (inputs == 1)  # NaN equals nothing
     if not bool(known.all()):
+        if levels and inputs.dtype == torch.uint8:
+            return inputs.contiguous()
         wrong = inputs[~known][0].item()
         raise ValueError(
             f"inputs must be bits (-1/+1 or 0/1), got {wrong:g}; threshold images, "

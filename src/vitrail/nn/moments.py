@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vitrail.nn.coding import numbers
 from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Shape, Step, Weighted
 from vitrail.nn.program import Program
 from vitrail.numerics import DEFAULT_MEMORY, chunks
@@ -62,7 +63,8 @@ class Moments:
 def moments(program: Program, probability: Tensor, inputs: Tensor) -> Moments:
     """Moments of the outputs, (F, …), of nets whose bits are one with `probability` (A,) float32.
 
-    inputs (F, …) are certain: whole numbers in an integer tensor, real numbers in a floating one.
+    inputs (F, …) are certain: whole numbers in an integer tensor, real numbers in a floating one,
+    gray levels in a uint8 one.
     A last step of a single output is left out, because it keeps the sign that is asked for.
     Cost: about two evaluations of one net.
     """
@@ -162,8 +164,8 @@ def _(node: MaxPool, probability: Tensor, x: Moments) -> Moments:
 
 def _certain(inputs: Tensor, low: int | None = None) -> Moments:
     """Values without spread; those of an integer tensor, and bits, lie on the lattice."""
-    values = inputs.to(torch.float32)
-    if inputs.is_floating_point() and low is None:
+    values = numbers(inputs)
+    if low is None and (inputs.is_floating_point() or inputs.dtype == torch.uint8):
         return Moments(values, None, None)
     whole = values.detach()
     if bool((whole.abs() == 1).all()):

@@ -12,6 +12,7 @@ weight of a net of any depth. Nets of one layer may take the messages of an `Upd
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -26,10 +27,7 @@ from vitrail.solvers.damping import Schedule
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
-FIRST_PACE = 0.3  # of the most: a narrow net may overshoot before the first two batches compare
-SLACK = 0.2  # of a cosine: batches are small samples, and turn back a little at the best pace too
-RESPONSE = 0.2  # how fast the pace follows: five batches that agree wholly make it e times as large
-LARGEST_MOVE = 1.0  # log-odds that one batch may move a weight: no batch is a proof
+REACH = 0.5  # log-odds that the likelihood is looked ahead for its curvature, at most
 
 
 @dataclass(frozen=True)
@@ -38,25 +36,25 @@ class StreamState:
 
     field: Tensor  # (V,) float32 log-odds: the start's noise and the messages of all batches
     prior: Tensor  # (V,) float32 log-odds
-    messages: Tensor  # (V,) float32: the sum of the last batch's
-    pace: Tensor  # (P,) float32: the share of a batch's messages that is taken
+    beta: Tensor  # (P,) float32: the inverse temperature of the last step
+    pace: Tensor  # (P,) float32: the share of the last batch's messages that was taken
     order: Order  # the shuffle of the factors in force
 
 
 @dataclass(frozen=True)
 class Streaming(MessagePassing[StreamState]):
-    """Batch after batch, at P(w = 1) = σ(prior + field),
+    """Batch after batch, at P(w = 1) = σ(prior + beta·field),
 
         field ← (1 − forget·batch/M)·field + pace·Σ messages,     M the number of examples.
 
-    Before each step the field is multiplied by the growth of beta since the last: what earlier
-    batches said polarises, new messages count as before.
-
     The messages of a batch do not know of each other, so that their plain sum overshoots where
-    examples are alike or a net is narrow. Each batch shows whether the one before it did: `pace`
-    grows while they agree and falls when they turn back,
+    examples are alike or a net is narrow. The batch itself says how far its move is right: with
+    L(t) the log-likelihood of its examples when a share t of the move is made,
 
-        pace ← min(most, pace·exp(RESPONSE·(SLACK + cos(Σ messages, Σ messages before)))).
+        L(t) ≈ L(0) + L'(0)·t − c·t²,      pace = step·min(1, L'(0)/(2c)).
+
+    L'(0) follows from the messages; c takes one forward pass at a small t. The messages of an
+    `Update` come without a likelihood, and are taken as they are: pace = step.
 
     A step takes `batches` of them, so that what the loop does after a step costs little beside it.
     """
@@ -69,10 +67,6 @@ class Streaming(MessagePassing[StreamState]):
     forget: float
     first: float
 
-    @property
-    def over_ranks(self) -> bool:
-        return True
-
     def init(self, key: Key, graph: FactorGraph) -> StreamState:
         if self.update is None:
             _check(graph)
@@ -81,8 +75,8 @@ class Streaming(MessagePassing[StreamState]):
         return StreamState(
             field,
             graph.log_prior.to(torch.float32),
-            torch.zeros_like(field),
-            field.new_full((graph.num_problems,), FIRST_PACE * self.most),
+            field.new_full((graph.num_problems,), self._beta(0)),
+            field.new_full((graph.num_problems,), self.most),
             self._schedule.start(graph),
         )
 
@@ -91,36 +85,33 @@ class Streaming(MessagePassing[StreamState]):
     ) -> tuple[StreamState, Info]:
         share = self.forget * (self.batch / graph.factors_per_problem).clamp(max=1.0)
         kept = torch.where(feedback.active, 1 - share, 1.0).to(torch.float32)
-        grown = torch.where(feedback.active, self._growth(key.step), 1.0).to(torch.float32)
-        field, order = _spread(grown, graph) * state.field, state.order
-        last, pace, evaluations = state.messages, state.pace, 0
+        now = replace(state, beta=torch.where(feedback.active, self._beta(key.step), state.beta))
+        evaluations = 0
         for number in range(key.step * self.batches, (key.step + 1) * self.batches):
-            now = key.at(number)
-            selected, order = self._schedule.select(now, graph, order, feedback)
-            log_odds = state.prior + field
-            total = torch.zeros_like(field, dtype=torch.float64)
-            seen = 0
-            for block, index in zip(graph.blocks, selected, strict=True):
-                if index is not None and len(index):
-                    total += self._messages(now, block.select(index), log_odds)
-                    seen += len(index)
-            total, count = graph.world.sum(total, torch.tensor(seen))
-            messages = total.to(torch.float32)
-            evaluations += int(count)
-            agreement = _cosine(graph, messages, last, torch.sigmoid(log_odds))
-            pace = (pace * torch.exp(RESPONSE * (agreement + SLACK))).clamp(max=self.most)
-            moved = (_spread(pace, graph) * messages).clamp(-LARGEST_MOVE, LARGEST_MOVE)
-            field = (_spread(kept, graph) * field if self.forget else field) + moved
-            last = messages
-        after = replace(state, field=field, messages=last, pace=pace, order=order)
-        change = (self.marginals(graph, after) - self.marginals(graph, state)).abs()
+            selected, order = self._schedule.select(key.at(number), graph, now.order, feedback)
+            factors = [
+                block if index is None else block.select(index)
+                for block, index in zip(graph.blocks, selected, strict=True)
+                if index is None or len(index)
+            ]
+            if not factors:  # every problem is done
+                break
+            if self.update is None:
+                messages, pace = self._by_moments(graph, factors, now)
+            else:
+                messages, pace = self._by_update(key.at(number), graph, factors, now), state.pace
+            field = _spread(kept, graph) * now.field if self.forget else now.field
+            field = field + _spread(pace, graph) * messages
+            now = replace(now, field=field, pace=pace, order=order)
+            evaluations += sum(part.num_factors for part in factors)
+        change = (self.marginals(graph, now) - self.marginals(graph, state)).abs()
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         residual.scatter_reduce_(0, graph.problem, change, "amax")
         none = torch.zeros_like(residual, dtype=torch.bool)
-        return after, Info(residual, evaluations, none, records={"pace": pace})
+        return now, Info(residual, evaluations, none, records={"pace": now.pace})
 
     def log_odds(self, graph: FactorGraph, state: StreamState) -> Tensor:
-        return (state.prior + state.field).double()
+        return (state.prior + _spread(state.beta, graph) * state.field).double()
 
     def shifted(self, state: StreamState, by: Tensor) -> StreamState:
         return replace(state, prior=state.prior + by.to(torch.float32))
@@ -133,7 +124,7 @@ class Streaming(MessagePassing[StreamState]):
             state,
             field=torch.where(here, fresh.field, state.field),
             prior=torch.where(here, fresh.prior, state.prior),
-            messages=torch.where(here, fresh.messages, state.messages),
+            beta=torch.where(problems, fresh.beta, state.beta),
             pace=torch.where(problems, fresh.pace, state.pace),
         )
 
@@ -153,52 +144,73 @@ class Streaming(MessagePassing[StreamState]):
     def _schedule(self) -> Batches:
         return Batches(self.batch)
 
-    def _growth(self, step: int) -> float:
-        """By how much beta has grown since the step before."""
-        return self.beta(step) / self.beta(step - 1) if self.beta is not None and step else 1.0
+    def _beta(self, step: int) -> float:
+        return 1.0 if self.beta is None else self.beta(step)
 
-    def _messages(self, key: Key, factors: Factors, log_odds: Tensor) -> Tensor:
-        """The sum of all messages to each variable, (V,)."""
-        if self.update is None:
-            return _by_moments(factors, log_odds)
-        none = log_odds.new_zeros(factors.num_factors, factors.arity)
-        undamped = none.new_ones(factors.num_factors, dtype=torch.float64)
-        swept = self.update.sweep(key, factors, log_odds.double(), none, undamped, False)
-        return swept.moved
-
-
-def _by_moments(factors: Factors, log_odds: Tensor) -> Tensor:
-    """Σ ∂ log Z/∂p over the factors, (V,)."""
-    assert isinstance(factors, Network)
-    total = torch.zeros_like(log_odds)
-    starts = factors.scope.first()
-    for start in starts[:1].tolist() if factors.scope.shared else starts.unique().tolist():
-        mine = (
-            factors if factors.scope.shared else factors.select((starts == start).nonzero()[:, 0])
-        )
-        here = slice(start, start + factors.arity)
+    def _by_moments(
+        self, graph: FactorGraph, factors: Sequence[Factors], now: StreamState
+    ) -> tuple[Tensor, Tensor]:
+        """Σ ∂ log Z/∂p over the batch, (V,), and the share of it that is right, (P,)."""
+        beta = _spread(now.beta, graph)
+        log_odds = now.prior + beta * now.field
         with torch.enable_grad():
-            probability = torch.sigmoid(log_odds[here]).requires_grad_()
-            outputs = moments(mine.program, probability, mine.inputs)
+            probability = torch.sigmoid(log_odds).requires_grad_()
+            here = _log_likelihood(graph, factors, probability)
+            (messages,) = torch.autograd.grad(here.sum(), probability)
+        with torch.no_grad():
+            probability = probability.detach()
+            change = beta * self.most * messages
+            reach = REACH / _largest(graph, change.abs()).clamp(min=REACH)
+            towards = probability * (1 - probability) * change
+            slope = reach * _per_problem(graph, messages * towards)
+            there = probability + _spread(reach, graph) * towards
+            fall = here.detach() + slope - _log_likelihood(graph, factors, there)
+            share = reach * slope / (2 * fall).clamp(min=torch.finfo(torch.float32).tiny)
+            pace = self.most * torch.where(fall > 0, share, 1.0).clamp(max=1.0)
+        return messages, pace.to(torch.float32)
+
+    def _by_update(
+        self, key: Key, graph: FactorGraph, factors: Sequence[Factors], now: StreamState
+    ) -> Tensor:
+        """The sum of an update's messages to each variable, (V,) float32."""
+        assert self.update is not None
+        log_odds = self.log_odds(graph, now)
+        total = torch.zeros_like(now.field)
+        for part in factors:
+            none = now.field.new_zeros(part.num_factors, part.arity)
+            undamped = none.new_ones(part.num_factors, dtype=torch.float64)
+            total += self.update.sweep(key, part, log_odds, none, undamped, False).moved
+        return total
+
+
+def _log_likelihood(graph: FactorGraph, factors: Sequence[Factors], probability: Tensor) -> Tensor:
+    """Σ log Z over the factors of each problem, (P,) float64."""
+    total = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
+    for part in factors:
+        assert isinstance(part, Network)
+        starts = part.scope.first()
+        for start in starts[:1].tolist() if part.scope.shared else starts.unique().tolist():
+            mine = part if part.scope.shared else part.select((starts == start).nonzero()[:, 0])
+            outputs = moments(mine.program, probability[start : start + part.arity], mine.inputs)
             log_z = mine.log_potential_mean(log_chance(outputs, mine.labels).double())
-            (gradient,) = torch.autograd.grad((mine.weight * log_z).sum(), probability)
-        total[here] = gradient
+            total = total.index_add(
+                0, graph.problem[start : start + 1], (mine.weight * log_z).sum()[None]
+            )
     return total
 
 
-def _cosine(graph: FactorGraph, one: Tensor, other: Tensor, probability: Tensor) -> Tensor:
-    """Cosine in each problem, (P,) float32, each weight counting by its variance; 0 for nothing."""
-    variance = probability * (1 - probability)
-    dots = [
-        _per_problem(graph, a * b * variance) for a, b in ((one, other), (one, one), (other, other))
-    ]
-    return dots[0] / (dots[1].sqrt() * dots[2].sqrt()).clamp(min=torch.finfo(torch.float32).tiny)
-
-
 def _per_problem(graph: FactorGraph, values: Tensor) -> Tensor:
+    """Sums over the variables of each problem, (P,) float64."""
     if graph.num_problems == 1:  # a sum is an order faster than adding by index
-        return values.sum()[None]
-    return graph.over_variables(values).to(torch.float32)
+        return values.sum(dtype=torch.float64)[None]
+    return graph.over_variables(values.double())
+
+
+def _largest(graph: FactorGraph, values: Tensor) -> Tensor:
+    """The largest value of each problem's variables, (P,) float32."""
+    if graph.num_problems == 1:
+        return values.amax()[None]
+    return values.new_zeros(graph.num_problems).scatter_reduce(0, graph.problem, values, "amax")
 
 
 def _spread(values: Tensor, graph: FactorGraph) -> Tensor:
@@ -232,8 +244,8 @@ def streaming(
             is moments, for nets of any depth.
         batch: Examples whose messages are added at once.
         batches: How many batches make a step.
-        beta: Inverse temperature that beliefs are annealed by, a function of the step: as it grows,
-            so do they. `geometric(1, 5, steps)` serves the posterior and one net alike.
+        beta: Inverse temperature, a function of the step; P(w = 1) = σ(prior + beta·field).
+            `geometric(1, 10, steps)` serves the posterior and one net alike.
         step: The most of a batch's messages that is taken; 1 is the sum of belief propagation.
         forget: 1 makes beliefs fade so that every example counts about once; 0 adds up all epochs.
         first: Spread of the random start, log-odds; more for few examples.
@@ -243,7 +255,7 @@ def streaming(
 
     Examples:
         >>> from vitrail.solvers import geometric
-        >>> streaming(beta=geometric(1.0, 5.0, steps=600)).batch
+        >>> streaming(beta=geometric(1.0, 10.0, steps=600)).batch
         128
     """
     for name, value in (("batch", batch), ("batches", batches)):
