@@ -26,8 +26,13 @@ from vitrail.cli.options import target_column as find_target
 from vitrail.cli.report import page_of
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from vitrail.data.tables import Table
     from vitrail.model import Model
+
+
+NETS = ("mlp", "conv")
 
 
 @app.command()
@@ -45,6 +50,9 @@ def fit(
     predictor: Annotated[
         str, typer.Option(help="`best` network, average over the `posterior`, or `auto`.")
     ] = "auto",
+    net: Annotated[
+        str, typer.Option(help="`mlp`, or `conv` for images: two convolutions and a linear layer.")
+    ] = "mlp",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="How often every row is used; chosen if left out.")
     ] = None,
@@ -79,6 +87,8 @@ def fit(
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
     canonical(solver)
+    if net not in NETS:
+        raise ValueError(f"unknown net {net!r}; choose one of: {', '.join(NETS)}")
     for path in (output, report):
         if path is not None:
             check_apart(path, data)
@@ -91,8 +101,9 @@ def fit(
         labels = table.labels(column)
         rows, held_out = split_rows(labels, test_size, seed)
         features = table.without(column)
-        net = BinaryNetClassifier(
+        classifier = BinaryNetClassifier(
             hidden=units,
+            module=convolutions(table, labels) if net == "conv" else None,
             solver=solver,
             beta=strength,
             predictor=predictor,  # pyright: ignore[reportArgumentType] (the classifier checks it)
@@ -102,14 +113,14 @@ def fit(
             checkpoint=checkpoint,
         )
         try:
-            net.fit(features.take(rows), labels[rows])
+            classifier.fit(features.take(rows), labels[rows])
         except KeyboardInterrupt:
-            if not hasattr(net, "model_"):
+            if not hasattr(classifier, "model_"):
                 raise
     if not ranks.here().first:
         return  # rank 0 tests, writes and prints
     with when_stopped("stopped; nothing is saved"), interrupts.held():
-        model = net.model_
+        model = classifier.model_
         model.record.update(target=column, data=shown(data.name))
         if table.image_shape is not None:
             model.record["image_shape"] = list(table.image_shape)
@@ -139,12 +150,25 @@ def fit(
                 f"as independent (spread {mixed['spread']:.2f}, 1 is well mixed)"
             )
         console.print(f"model: {shown(output)}")
-        if interrupts.heard() or Status.INTERRUPTED in net.status_:
-            raise KeyboardInterrupt(f"stopped after {net.n_iter_} steps; {place}")
+        if interrupts.heard() or Status.INTERRUPTED in classifier.status_:
+            raise KeyboardInterrupt(f"stopped after {classifier.n_iter_} steps; {place}")
         if report is not None:
             seen = rows if not len(held_out) else held_out
             rows_are = "held out from training" if len(held_out) else "it was trained on"
             page_of(model, features.take(seen), labels[seen], report, rows_are)
+
+
+def convolutions(table: Table, labels: np.ndarray) -> nn.Module:
+    """A net of convolutions for the images of a table."""
+    from vitrail.nn import conv
+
+    if table.image_shape is None:
+        raise ValueError(
+            "--net conv reads images, and the rows of this file are none; give an NPZ file with X "
+            "of shape (rows, height, width), or MNIST's idx files"
+        )
+    classes = len(np.unique(labels))
+    return conv((1, *table.image_shape), num_outputs=classes if classes > 2 else 1)
 
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:

@@ -21,7 +21,14 @@ from vitrail.data.errors import DataError
 from vitrail.data.frames import from_arrow, is_arrow
 from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
-from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, fitted_encoder
+from vitrail.estimator.rows import (
+    check_cells,
+    checked_labels,
+    checked_weights,
+    fitted_encoder,
+    flat_images,
+    image_encoder,
+)
 from vitrail.fitting.front import Front, auto_bias, seed_of, unless_auto
 from vitrail.fitting.learn import Learned, Wanted, learn
 from vitrail.fitting.plan import Plan
@@ -30,11 +37,14 @@ from vitrail.fitting.problem import AUTO
 from vitrail.fitting.recipe import by_chains
 from vitrail.model import Model
 from vitrail.model.voting import Scheme
+from vitrail.nn import BinaryConv2d
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 
 Auto = Literal["auto"]
 SIGNS = (-1.0, 1.0)
+IMAGE_AXES = 4  # (rows, channels, height, width)
+CONVOLUTIONS = (BinaryConv2d, nn.Conv2d)
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 # settings of a plan, and the parameters that give them
 PLANNED = {
@@ -62,7 +72,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         hidden: Units of each hidden layer; () is a linear net, "auto" chooses a size: by rows and
             bits for long chains, on rows held out for messages.
         solver: "auto" is the portfolio of `vitrail.solvers`: messages, then local search, and with
-            beta=inf and few examples the stages between; "bp", "sbp", "ste", … as in
+            beta=inf and few examples the stages between; of nets with two or more hidden layers or
+            convolutions, and where messages would not fit, "streaming" or "ste", whichever is right
+            on more of some rows held out; "bp", "sbp", "ste", … as in
             `vitrail.fitting.SOLVERS`; or a solver, or stages, of `vitrail.solvers`.
         predictor: "posterior" is votes of networks drawn from the posterior: with one hidden layer
             and all else open by long chains from random starts, without any message, else by short
@@ -117,6 +129,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     n_iter_: int
     found_by_: tuple[str, ...]
     status_: tuple[Status, ...]
+    image_shape_: tuple[int, ...] | None
     _learned: Learned
     _asked: dict[str, Any]
 
@@ -180,7 +193,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         """Train on a table.
 
         Args:
-            X: Rows (rows, columns): an array, a data frame, or a list of lists.
+            X: Rows (rows, columns): an array, a data frame, or a list of lists; or images (rows,
+                channels, height, width), of which a net reads one bit a pixel: above half
+                intensity or not.
             y: Labels (rows,).
             sample_weight: A row of weight k counts as k equal rows, (rows,).
 
@@ -233,6 +248,11 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X as the encoders take it, with what scikit-learn wants checked and remembered."""
         X = from_arrow(X) if is_arrow(X) else X
+        images = not isinstance(X, Table) and len(getattr(X, "shape", ())) == IMAGE_AXES
+        if reset:
+            self.image_shape_ = tuple(X.shape[1:]) if images else None
+        if images:
+            X = flat_images(X, self.image_shape_)
         if isinstance(X, Table):
             if reset:
                 self.feature_names_in_ = np.array(X.columns, object)
@@ -292,20 +312,30 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             )
         coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
         chained = self._chained()
-        encoder, range_ = fitted_encoder(table, weight)
+        image = self._image(table)
+        encoder, range_ = fitted_encoder(table, weight) if image is None else image_encoder(table)
         signs = range_ == SIGNS and not chained
         coding = unless_auto(self.inputs, "bipolar" if signs else "binary")
-        usual = 0 if self.module is not None else auto_bias(coding)
+        usual = 0 if self.module is not None or image is not None else auto_bias(coding)
         bias = checked_count("bias", unless_auto(self.bias, usual), 0)
         num_classes = len(coder.classes)
-        few = self.module is None and num_classes <= MAX_PAIR_CLASSES
+        deep = not isinstance(self.hidden, str) and len(tuple(self.hidden)) > 1
+        few = self.module is None and not deep and num_classes <= MAX_PAIR_CLASSES
         scheme: Scheme = "argmax"
         if num_classes > 2 and self.multiclass != "argmax":
             if self.multiclass == AUTO and chained:
                 scheme = "one-vs-rest"
             elif self.multiclass == "ovo" or few:
                 scheme = "pairs"
-        return Front(encoder, coder, coding, bias, scheme)
+        return Front(encoder, coder, coding, bias, scheme, image)
+
+    def _image(self, table: Any) -> tuple[int, ...] | None:
+        """The shape of one example, where rows are images and the net reads them as such."""
+        drawn = getattr(table, "image_shape", None)
+        if drawn is None or self.module is None:
+            return self.image_shape_
+        convolves = any(isinstance(part, CONVOLUTIONS) for part in self.module.modules())
+        return (1, *drawn) if convolves else None
 
     def _chained(self) -> bool:
         """Whether the settings leave the way to the recipe of long chains."""

@@ -119,7 +119,15 @@ def graph_of(
 ) -> FactorGraph:
     """R·N problems as one graph; an example of weight k counts as k of them: its beta is k·beta."""
     graphs = [
-        factor_graph(network(program, one.inputs, one.labels, beta * one.weight, weight=one.weight))
+        factor_graph(
+            network(
+                program,
+                one.inputs.unflatten(1, program.input_shape),
+                one.labels,
+                beta * one.weight,
+                weight=one.weight,
+            )
+        )
         for one in nets
     ] * restarts
     return join(graphs) if len(graphs) > 1 else graphs[0]

@@ -35,6 +35,7 @@ class Front:
     coding: Coding
     bias: int
     scheme: Scheme
+    image: tuple[int, ...] | None = None  # (channels, height, width) where rows are images
 
     @property
     def num_classes(self) -> int:
@@ -43,6 +44,11 @@ class Front:
     @property
     def num_inputs(self) -> int:
         return len(self.encoder.bit_names) + self.bias
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one example, as a net reads it."""
+        return (self.num_inputs,) if self.image is None else self.image
 
     @property
     def num_outputs(self) -> int:

@@ -22,6 +22,7 @@ from torch import nn
 from vitrail import __version__, interrupts
 from vitrail.data.checks import checked_count
 from vitrail.fitting.choice import HIDDEN_SIZES, Choice, Choosing, choose, stand_in
+from vitrail.fitting.deep import chosen_trainer, suits
 from vitrail.fitting.examples import Examples, nets_of
 from vitrail.fitting.front import Front, device_for
 from vitrail.fitting.plan import Plan, plan
@@ -31,7 +32,7 @@ from vitrail.fitting.recipe import BETAS, Drawn, answering, draw, effort, neighb
 from vitrail.fitting.training import Trained, problem_of, train
 from vitrail.model import Model
 from vitrail.model.voting import ONE
-from vitrail.nn import Program, mlp, program_of
+from vitrail.nn import Flatten, Program, mlp, program_of
 from vitrail.nn.nodes import MAX_SIZE
 from vitrail.random import MAX_SEED
 from vitrail.solvers import Status
@@ -195,12 +196,12 @@ def _by_messages(
     calls: int,
 ) -> _Found:
     """Message passing and local search, then the best network or short chains from it."""
-    choice, stopped = None, False
+    choice, stopped, notes = None, False, {}
     if earlier is not None:
         program = earlier.plan.problem.program
         made = plan(problem_of(program, nets), wanted.settings)
     else:
-        made, choice, stopped = _settled(front, examples, nets, wanted)
+        made, choice, stopped, notes = _settled(front, examples, nets, wanted)
     trained, stopped = _trained(nets, made, wanted, earlier, choice, stopped, calls)
     program = made.problem.program
     question = Question(
@@ -209,7 +210,8 @@ def _by_messages(
     evidence = None if choice is None else choice.evidence
     predictor = _predictor(wanted, made)
     voting = committee(question, trained, predictor, wanted.networks, evidence)
-    return _Found(made, trained, voting, {**made.settings, "predictor": predictor}, stopped)
+    settings = {**made.settings, "predictor": predictor}
+    return _Found(made, trained, voting, settings, stopped, notes)
 
 
 def _predictor(wanted: Wanted, made: Plan) -> Predictor:
@@ -218,8 +220,12 @@ def _predictor(wanted: Wanted, made: Plan) -> Predictor:
     Who names a solver asks for the network that it finds; hard rows have no temperature; chains
     of nets whose flips are not compiled would take longer than the training.
     """
+    if made.solver == "ste" and made.problem.program.shallow is None:
+        return "best"  # of a deep net it knows no posterior
     if wanted.predictor != AUTO:
         return wanted.predictor
+    if made.solver == "streaming":
+        return "posterior"
     named = made.solver != AUTO
     drawable = made.problem.cheap_flips and math.isfinite(made.beta)
     return "posterior" if drawable and not named else "best"
@@ -262,36 +268,44 @@ def _trained(
 
 def _settled(
     front: Front, examples: Examples, nets: Sequence[Examples], wanted: Wanted
-) -> tuple[Plan, Choice | None, bool]:
-    """The plan: as asked for, or what does best on rows held out; and whether Ctrl-C came."""
+) -> tuple[Plan, Choice | None, bool, Mapping[str, Any]]:
+    """The plan: as asked for, or what does best on rows held out; whether Ctrl-C came; notes."""
 
     def plan_of(problem: Problem) -> Plan:
         return plan(problem, wanted.settings)
 
     programs = _programs(front, wanted)
+    problem = problem_of(programs[-1], nets)
+    one_net = len(nets) == 1 and len(programs) == 1
+    if one_net and wanted.settings.get("solver", AUTO) == AUTO and suits(problem):
+        choosing = _choosing(front, examples, wanted, problem)
+        found = chosen_trainer(choosing, problem, wanted.settings, wanted.networks)
+        return found.plan, found.choice, found.stopped, {"held_out_accuracy": found.accuracy}
     plans = [plan_of(problem_of(program, nets)) for program in programs]
     open_search = wanted.settings.get("polish") == AUTO and any(made.polish for made in plans)
     given = wanted.module is not None or (
         len(programs) == 1 and (_predictor(wanted, plans[0]) == "posterior" or not open_search)
     )
     if given:
-        return plans[0], None, False
-    device = _device(wanted, plans[-1].problem)
-    choosing = Choosing(
-        examples, front.num_classes, front.scheme, wanted.seed, device, wanted.progress
-    )
+        return plans[0], None, False, {}
+    choosing = _choosing(front, examples, wanted, problem)
     choice, stopped = choose(choosing, programs, plan_of)
     if choice is None:
-        return plans[-1], None, stopped
+        return plans[-1], None, stopped, {}
     made = plans[programs.index(choice.program)]
     if made.polish != choice.polish:
         made = made.changed(polish=choice.polish)
-    return made, choice, stopped
+    return made, choice, stopped, {}
+
+
+def _choosing(front: Front, examples: Examples, wanted: Wanted, problem: Problem) -> Choosing:
+    device = _device(wanted, problem)
+    return Choosing(examples, front.num_classes, front.scheme, wanted.seed, device, wanted.progress)
 
 
 def _programs(front: Front, wanted: Wanted) -> list[Program]:
     """The nets that come into question, from simple to large."""
-    shape = (front.num_inputs,)
+    shape = front.shape
     if wanted.module is not None:
         program = program_of(wanted.module, shape)
         if program.num_outputs != front.num_outputs:
@@ -303,7 +317,12 @@ def _programs(front: Front, wanted: Wanted) -> list[Program]:
     sizes = HIDDEN_SIZES if isinstance(wanted.hidden, str) else (tuple(wanted.hidden),)
     for hidden in sizes:
         _checked(hidden, front.num_inputs)
-    return [program_of(mlp(*shape, hidden, front.num_outputs), shape) for hidden in sizes]
+    return [_perceptron(shape, hidden, front.num_outputs) for hidden in sizes]
+
+
+def _perceptron(shape: tuple[int, ...], hidden: Any, outputs: int) -> Program:
+    module = mlp(math.prod(shape), hidden, outputs)
+    return program_of(module if len(shape) == 1 else nn.Sequential(Flatten(), *module), shape)
 
 
 def _checked(hidden: Any, num_inputs: int) -> Any:

@@ -20,13 +20,25 @@ from vitrail.fitting.problem import (
     Settings,
     usual,
 )
-from vitrail.solvers import Stage, belief_propagation, portfolio, s3p, s4p, snmp
+from vitrail.solvers import (
+    Stage,
+    belief_propagation,
+    geometric,
+    portfolio,
+    s3p,
+    s4p,
+    snmp,
+    streaming,
+)
 from vitrail.solvers.portfolio import NAMES, reinforced_stage
 from vitrail.updates import flip
 
 SURVEY_SAMPLES = 100  # as in the paper
 SURVEY_DAMPING = 0.2  # of the old message, as in the paper
 GRADIENT_EPOCHS = 40
+STREAM_BATCH, STREAM_BATCHES = 128, 16  # examples added up at once, and batches of a step
+STREAM_EPOCHS, LEAST_BATCHES = 20, 500  # few examples are seen more often
+LAST_BETA = 10.0  # serves the posterior and one network alike
 SAMPLED_DRAWS = 32  # a message, where beliefs that commit are sampled
 ALIASES = {"straight_through": "ste", "portfolio": AUTO}
 IN_FIGURES = {"sbp": "SBP", "ste": "GD", "s3p": "S3P", "s4p": "S4P", "snmp": "SNMP"}  # the paper's
@@ -118,6 +130,23 @@ def _gradient(settings: Settings, problem: Problem) -> Stages:
     return _paced(baseline(settings.solver, batch=settings.batch), settings, problem)
 
 
+def _streamed(problem: Problem) -> Settings:
+    epochs = max(STREAM_EPOCHS, -(-LEAST_BATCHES // -(-problem.factors // STREAM_BATCH)))
+    return replace(
+        usual(problem), solver="streaming", beta=math.inf, batch=STREAM_BATCH, epochs=epochs
+    )
+
+
+def _streaming(settings: Settings, problem: Problem) -> Stages:
+    batch = settings.batch or problem.factors
+    in_all = settings.epochs * -(-problem.factors // batch)
+    batches = min(STREAM_BATCHES, in_all)
+    steps = -(-in_all // batches)
+    beta = geometric(1.0, LAST_BETA, max(2, steps))
+    solver = streaming(batch=batch, batches=batches, beta=beta)
+    return (Stage("streaming", solver, steps, score_every=steps),)
+
+
 def _search(settings: Settings, problem: Problem) -> Stages:
     solver = baseline(settings.solver)
     return (Stage(settings.solver, solver, getattr(solver, "steps", 1)),)
@@ -168,6 +197,7 @@ SOLVERS: dict[str, Entry] = {
     "snmp": Entry("sbp, then s4p on what is left", _surveys("snmp"), _snmp),
     "reinforced": Entry("belief propagation that commits", _hard("reinforced"), _reinforced),
     "sampled": Entry("the same by sampled flips", _hard("sampled"), _sampled),
+    "streaming": Entry("messages that no batch outlives; any depth", _streamed, _streaming),
     "ste": Entry("straight-through gradients", _epochs("ste", GRADIENT_EPOCHS), _gradient),
     "bop": Entry("binary optimiser", _epochs("bop", GRADIENT_EPOCHS), _gradient),
     "bayesbinn": Entry("Bayesian rule", _epochs("bayesbinn", GRADIENT_EPOCHS), _gradient),

@@ -24,6 +24,7 @@ NEAR = 4.0  # log-odds: a chain near a network begins with two percent of its bi
 CALIBRATION_ROWS = 4096  # enough to place two numbers
 CALIBRATION_SIZE = 4_000_000  # margins looked at: fewer rows where networks and nets are many
 LEAST_ROWS = 64
+DRAWN_BITS = 2**23  # a megabyte of networks, where they are drawn from marginals alone
 LEAVING_OUT = 5.0  # beta at most, where a row is left out by counting networks anew
 
 
@@ -70,7 +71,9 @@ def committee(
     if predictor == "posterior":
         networks, interrupted = _drawn(question, trained, count)
     alone = len(networks) == 1
-    evidence = held_out if alone and held_out is not None else _evidence(question, networks, alone)
+    known = held_out is not None and held_out.leads.shape[1] == len(networks)
+    evidence = held_out if known else _evidence(question, networks, alone)
+    assert evidence is not None
     clip, slope = fitted(evidence, question.num_classes, question.scheme)
     table = logistic_table(slope).expand(networks.shape[1], -1).clone()
     thresholds: tuple[int, ...] = ()
@@ -89,6 +92,8 @@ def _drawn(question: Question, trained: Trained, count: int) -> tuple[Tensor, bo
     without examples is drawn from its marginals alone. After Ctrl-C what was drawn remains, or
     the best network.
     """
+    if question.program.shallow is None:  # a step of a chain would cost a look at the whole net
+        return drawn_from_marginals(question.program, trained, count, question.seed), False
     best = trained.best
     log_odds = trained.log_odds[trained.chosen, torch.arange(len(best))]
     done = torch.zeros(count, dtype=torch.bool)
@@ -110,6 +115,14 @@ def _drawn(question: Question, trained: Trained, count: int) -> tuple[Tensor, bo
     except KeyboardInterrupt:
         return (networks[done] if bool(done.any()) else best[None]), True
     return networks, False
+
+
+def drawn_from_marginals(program: Program, trained: Trained, count: int, seed: int) -> Tensor:
+    """At most `count` networks, (K, N, A) bool, each bit by its marginal; fewer of large nets."""
+    nets = len(trained.best)
+    log_odds = trained.log_odds[trained.chosen, torch.arange(nets)]
+    few = min(count, max(1, DRAWN_BITS // (nets * program.num_bits)))
+    return samples(Key(seed), log_odds.flatten(), few).reshape(few, nets, -1)
 
 
 def _evidence(question: Question, networks: Tensor, alone: bool) -> Evidence:

@@ -17,7 +17,7 @@ from vitrail.fitting.examples import Examples, graph_of
 from vitrail.fitting.plan import Plan
 from vitrail.fitting.problem import Problem
 from vitrail.nn import Program
-from vitrail.solvers import Solution, Stage, Status, run_stages
+from vitrail.solvers import MessagePassing, Solution, Stage, Status, Streaming, run_stages
 
 Progress = Callable[[int, Tensor, Tensor], None]
 NAN = float("nan")
@@ -157,14 +157,27 @@ class _Kept:
     before: Tensor | None = None  # (V,) bool, the best network before any local search
 
 
+def messages_fit(problem: Problem, restarts: int = 1) -> bool:
+    """Whether memory has room for a message from every example to every weight."""
+    available = available_memory()
+    return available is None or _needed(problem, restarts) <= available
+
+
+def _needed(problem: Problem, restarts: int) -> int:
+    in_all = MESSAGE_BYTES * problem.examples * problem.program.num_bits * restarts
+    return in_all // ranks.here().machines
+
+
 def _check_memory(plan: Plan) -> None:
     """Raise, before anything is allocated, where the messages will not fit."""
+    solvers = [stage.solver for stage in plan.stages]
+    if not any(isinstance(s, MessagePassing) and not isinstance(s, Streaming) for s in solvers):
+        return  # these keep one number a weight
     num_examples, weights = plan.problem.examples, plan.problem.program.num_bits
-    needed = MESSAGE_BYTES * num_examples * weights * plan.restarts // ranks.here().machines
-    available = available_memory()
+    needed, available = _needed(plan.problem, plan.restarts), available_memory()
     if available is not None and needed > available:
         raise TableTooLargeError(
             f"training {weights} weights on {num_examples:,} different rows needs "
             f"{in_gigabytes(needed)} of memory for messages, {in_gigabytes(available)} is "
-            "available; use a sample of the rows, fewer hidden units or more machines"
+            "available; use solver='streaming', fewer rows or hidden units, or more machines"
         )

@@ -12,7 +12,7 @@ from vitrail.nn.layers import (
     Sign,
     Threshold,
 )
-from vitrail.nn.nets import mlp, paper_conv, paper_linear, paper_mlp
+from vitrail.nn.nets import conv, mlp, paper_conv, paper_linear, paper_mlp
 from vitrail.nn.parameters import get_bits, num_weights, set_bits
 from vitrail.nn.program import Program, Shallow, linear_program, program_of
 
@@ -30,6 +30,7 @@ __all__ = [
     "Sign",
     "Threshold",
     "checked_inputs",
+    "conv",
     "get_bits",
     "linear_program",
     "low_value",

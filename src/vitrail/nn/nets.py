@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import sqrt
+from math import prod, sqrt
 
 from torch import nn
 
@@ -38,6 +38,33 @@ def mlp(
     for before, after in pairwise(sizes):
         layers += [BinaryLinear(before, after, coding), Sign(window=sqrt(before))]
     return nn.Sequential(*layers[:-1])
+
+
+def conv(
+    shape: Sequence[int], channels: Sequence[int] = (16, 32), num_outputs: int = 1
+) -> nn.Sequential:
+    """Convolutions 5×5 of stride 2 with sign between them, then one linear layer.
+
+    Args:
+        shape: Of one example: (channels, height, width).
+        channels: Of each convolution.
+        num_outputs: 1 for two classes, else an output a class.
+
+    Returns:
+        The net, an ordinary torch module.
+
+    Examples:
+        >>> from vitrail.nn import num_weights
+        >>> num_weights(conv((1, 14, 14), num_outputs=10))
+        18320
+    """
+    before, *sides = shape
+    layers: list[nn.Module] = []
+    for after in channels:
+        layers.append(BinaryConv2d(before, after, 5, stride=2, padding=2))
+        layers.append(Sign(window=sqrt(25 * before)))
+        before, sides = after, [(side + 1) // 2 for side in sides]
+    return nn.Sequential(*layers, nn.Flatten(), BinaryLinear(before * prod(sides), num_outputs))
 
 
 def paper_linear() -> nn.Sequential:
