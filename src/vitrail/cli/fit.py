@@ -16,10 +16,12 @@ from vitrail.cli.options import (
     Hidden,
     Seed,
     Target,
+    byte_count,
     check_apart,
     hidden_units,
     number_or_auto,
     plain_console,
+    rows_a_second,
     shown,
 )
 from vitrail.cli.options import target_column as find_target
@@ -55,6 +57,10 @@ def fit(
     ] = "mlp",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="How often every row is used; chosen if left out.")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Stream the rows within this ceiling, such as `4GiB`, epoch by epoch."),
     ] = None,
     test_size: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of rows held out to test; 0 for none.")
@@ -95,6 +101,12 @@ def fit(
             check_writable(path)
     if str(data) == "-" and ranks.started():
         raise ValueError("ranks each read the table, which can come but once from `-`; give a file")
+    if memory is not None:
+        if str(data) == "-":
+            raise ValueError("--memory reads the rows more than once, and `-` comes but once; give a file")
+        with when_stopped("stopped; nothing is saved"):
+            _stream(data, target, output, units, epochs or 1, byte_count(memory), seed)
+        return
     with when_stopped("stopped; nothing is saved"), interrupts.best_counts():
         table = read_table(data)
         column = find_target(table, target)
@@ -156,6 +168,35 @@ def fit(
             seen = rows if not len(held_out) else held_out
             rows_are = "held out from training" if len(held_out) else "it was trained on"
             page_of(model, features.take(seen), labels[seen], report, rows_are)
+
+
+def _stream(
+    data: Path,
+    target: str | None,
+    output: Path,
+    hidden: tuple[int, ...] | str,
+    epochs: int,
+    memory: int,
+    seed: int,
+) -> None:
+    """Train on rows that are read as they come, and save the model."""
+    from vitrail.fitting.streams import fit_stream
+
+    units = () if isinstance(hidden, str) else hidden
+    console = plain_console()
+    with rows_a_second("training") as progress:
+        model = fit_stream(
+            data, target, hidden=units, epochs=epochs, memory=memory, seed=seed, progress=progress
+        )
+    model.record.update(data=shown(data.name))
+    model.save(output)
+    note = model.record
+    console.print(
+        f"{note['rows']} rows, {model.bits} bits, encoder fitted to {note['encoder_rows']} rows, "
+        f"test {note['test_accuracy']:.4f} on {note['test_rows']} rows held out, "
+        f"{note['rows_per_second']:,} rows a second, {note['seconds']:.1f} s"
+    )
+    console.print(f"model: {shown(output)}")
 
 
 def convolutions(table: Table, labels: np.ndarray) -> nn.Module:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
+import re
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -79,6 +81,15 @@ def number_or_auto(name: str, text: str) -> float | Literal["auto"]:
     return value
 
 
+def byte_count(text: str) -> int:
+    """`4GiB`, `500 MB` or a plain number of bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())
+    if found is None:
+        raise ValueError(f"memory is a number of bytes such as 4GiB or 500MB, got {text!r}")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix or " "))
+
+
 def target_column(table: Any, target: str | None) -> str:
     """The column of labels: the one asked for, or the one the file names."""
     chosen = target if target is not None else table.label
@@ -91,6 +102,25 @@ def target_column(table: Any, target: str | None) -> str:
             f"target column {chosen!r} not found; columns are: {', '.join(table.columns[:20])}"
         )
     return chosen
+
+
+@contextmanager
+def rows_a_second(what: str) -> Iterator[Callable[[int, int, float], None]]:
+    """A bar on standard error, while a terminal is watching: rows so far, in all, a second."""
+    console = Console(stderr=True)
+    words = TextColumn("{task.description} {task.completed:,} of {task.total:,} rows")
+    speed = TextColumn("{task.fields[speed]:,.0f} a second")
+    with Progress(
+        SpinnerColumn(),
+        words,
+        speed,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(what, total=0, speed=0.0)
+        yield lambda done, total, speed: bar.update(task, completed=done, total=total, speed=speed)
 
 
 def counted_rows(batches: Iterable[BatchT], what: str) -> Iterator[BatchT]:

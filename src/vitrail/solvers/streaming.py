@@ -96,19 +96,36 @@ class Streaming(MessagePassing[StreamState]):
             ]
             if not factors:  # every problem is done
                 break
-            if self.update is None:
-                messages, pace = self._by_moments(graph, factors, now)
-            else:
-                messages, pace = self._by_update(key.at(number), graph, factors, now), state.pace
-            field = _spread(kept, graph) * now.field if self.forget else now.field
-            field = field + _spread(pace, graph) * messages
-            now = replace(now, field=field, pace=pace, order=order)
+            if self.forget:
+                now = replace(now, field=_spread(kept, graph) * now.field)
+            now = replace(self._moved(key.at(number), graph, factors, now), order=order)
             evaluations += sum(part.num_factors for part in factors)
         change = (self.marginals(graph, now) - self.marginals(graph, state)).abs()
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         residual.scatter_reduce_(0, graph.problem, change, "amax")
         none = torch.zeros_like(residual, dtype=torch.bool)
         return now, Info(residual, evaluations, none, records={"pace": now.pace})
+
+    def absorb(
+        self, key: Key, graph: FactorGraph, factors: Sequence[Factors], state: StreamState
+    ) -> StreamState:
+        """The state after one batch of factors that need not be of a larger graph.
+
+        For rows that are read as they come: `key.step` numbers the batches, and beta follows it.
+        `graph` says which variables there are.
+        """
+        now = replace(state, beta=torch.full_like(state.beta, self._beta(key.step)))
+        return self._moved(key, graph, factors, now)
+
+    def _moved(
+        self, key: Key, graph: FactorGraph, factors: Sequence[Factors], now: StreamState
+    ) -> StreamState:
+        if self.update is None:
+            messages, pace = self._by_moments(graph, factors, now)
+        else:
+            pace = torch.full_like(now.pace, self.most)
+            messages = self._by_update(key, graph, factors, now)
+        return replace(now, field=now.field + _spread(pace, graph) * messages, pace=pace)
 
     def log_odds(self, graph: FactorGraph, state: StreamState) -> Tensor:
         return (state.prior + _spread(state.beta, graph) * state.field).double()

@@ -1,0 +1,201 @@
+"""Training on more rows than fit into memory: beliefs are kept, rows are read again each epoch.
+
+One look at all rows finds the labels and an even sample; the encoder is fitted to the sample, and
+some of its rows are held out to say how sure answers are. Then batch after batch goes through
+`streaming`, and nothing but one window of rows and one number a weight is held.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitrail import __version__
+from vitrail.data.bits import SIGNS, BitColumns
+from vitrail.data.dataset import Coding
+from vitrail.data.encoders import fit_encoder
+from vitrail.data.memory import in_gigabytes
+from vitrail.data.streams import ROWS, Sample, blocks, sample, target_of, windows
+from vitrail.decode import samples, threshold
+from vitrail.factors import network
+from vitrail.fitting.front import Front, auto_bias
+from vitrail.fitting.names import LAST_BETA, STREAM_BATCH
+from vitrail.fitting.posterior import DRAWN_BITS
+from vitrail.graph import FactorGraph, factor_graph
+from vitrail.model import Model, as_inputs, outputs_of, thresholds_of
+from vitrail.model.calibration import Evidence, fitted, logistic_table
+from vitrail.model.voting import ONE, leads
+from vitrail.nn import Program, mlp, program_of
+from vitrail.random import Key
+from vitrail.solvers import geometric, streaming
+
+DEFAULT_MEMORY = 2**31
+BASE = 3 * 2**28  # bytes that the program itself takes, with torch and the blocks it reads
+COPIES = 3  # of a window's bits: as read, put together, shuffled
+SAMPLE, HELD_OUT = 20_000, 4_000  # rows that the encoder is fitted to; of these, held out
+LARGEST_WINDOW = 2**20
+
+Progress = Callable[[int, int, float], None]
+
+
+def fit_stream(
+    rows: ROWS,
+    target: str | None = None,
+    *,
+    hidden: tuple[int, ...] = (),
+    epochs: int = 1,
+    memory: int = DEFAULT_MEMORY,
+    networks: int = 128,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Model:
+    """Train a net on rows of any number, within a ceiling of memory.
+
+    Args:
+        rows: A CSV, TSV, Parquet or NPZ file, or a function that gives batches of inputs (rows,
+            columns) and labels (rows,), anew at each call.
+        target: The column of labels; None is the one that the file names.
+        hidden: Units of each hidden layer.
+        epochs: How often every row is used.
+        memory: Bytes that the process may take.
+        networks: How many networks of the posterior are kept, at most.
+        seed: Same number, same model.
+        progress: Called with rows so far, rows in all epochs, and rows a second.
+
+    Returns:
+        The model; its record says how many rows the encoder was fitted to.
+
+    Examples:
+        >>> model = fit_stream("long.parquet", "kind", memory=4 * 2**30)  # doctest: +SKIP
+    """
+    begun = time.perf_counter()
+    target = target_of(rows, target)
+    found = sample(rows, target, SAMPLE, seed)
+    encoder = fit_encoder(found.table)
+    signs = isinstance(encoder, BitColumns) and (encoder.low, encoder.high) == SIGNS
+    coding: Coding = "bipolar" if signs else "binary"
+    front = Front(encoder, found.coder, coding, auto_bias(coding), "argmax")
+    program = program_of(mlp(front.num_inputs, hidden, front.num_outputs), (front.num_inputs,))
+    held = np.arange(min(HELD_OUT, len(found.labels) // 5))
+    apart = found.numbers[held]
+    size = window_rows(len(encoder.bit_names), memory)
+    per_epoch = -(-(found.total - len(apart)) // STREAM_BATCH)
+    solver = streaming(
+        batch=STREAM_BATCH, batches=1, beta=geometric(1.0, LAST_BETA, max(2, epochs * per_epoch))
+    )
+    state, graph, number, done = None, None, 0, 0
+    fitting = time.perf_counter()
+    for epoch in range(epochs):
+        encoded = _encoded(rows, target, front)
+        for bits, labels, places in windows(encoded, size, seed, epoch):
+            mine = ~np.isin(places, apart)
+            bits, labels = bits[mine], labels[mine]
+            for first in range(0, len(labels), STREAM_BATCH):
+                part = slice(first, first + STREAM_BATCH)
+                graph = _graph(program, front, bits[part], labels[part])
+                if state is None:
+                    state = solver.init(Key(seed), graph)
+                state = solver.absorb(Key(seed, number), graph, graph.blocks, state)
+                number += 1
+            done += len(labels)
+            if progress is not None:
+                spent = time.perf_counter() - fitting
+                progress(done, epochs * (found.total - len(apart)), done / spent)
+    assert state is not None
+    assert graph is not None
+    log_odds = solver.log_odds(graph, state)
+    seconds = time.perf_counter() - fitting
+    record = {
+        "vitrail": __version__,
+        "torch": torch.__version__,
+        "rows": found.total,
+        "settings": {
+            "solver": "streaming",
+            "hidden": list(hidden),
+            "epochs": epochs,
+            "seed": seed,
+            "predictor": "posterior",
+            "window_rows": size,
+        },
+        "encoder_rows": len(found.labels),
+        "rows_per_second": round(done / seconds),
+        "seconds": round(time.perf_counter() - begun, 3),
+        "target": target,
+    }
+    return _model(front, program, log_odds, found, held, networks, seed, record)
+
+
+def window_rows(bits: int, memory: int) -> int:
+    """How many rows a window may have under a ceiling of memory, in bytes."""
+    room = memory - BASE
+    if room < COPIES * bits * STREAM_BATCH:
+        raise ValueError(
+            f"a ceiling of {in_gigabytes(memory)} leaves no room beside the program's own "
+            f"{in_gigabytes(BASE)}; allow more"
+        )
+    return max(STREAM_BATCH, min(LARGEST_WINDOW, room // (COPIES * (bits + 16))))
+
+
+def _encoded(rows: ROWS, target: str, front: Front) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for block in blocks(rows):
+        if len(block):
+            yield (
+                front.encoder.transform(block.without(target)),
+                front.coder.encode(block.labels(target)),
+            )
+
+
+def _graph(program: Program, front: Front, bits: np.ndarray, labels: np.ndarray) -> FactorGraph:
+    inputs = as_inputs(bits, front.coding, front.bias)
+    return factor_graph(network(program, inputs, torch.from_numpy(labels)))
+
+
+def _model(
+    front: Front,
+    program: Program,
+    log_odds: Tensor,
+    found: Sample,
+    held: np.ndarray,
+    networks: int,
+    seed: int,
+    record: dict[str, Any],
+) -> Model:
+    """The posterior's networks, and how sure they make us by the rows held out."""
+    few = min(networks, max(1, DRAWN_BITS // program.num_bits))
+    drawn = samples(Key(seed), log_odds, few)[:, None]
+    table, labels = found.table.take(held), torch.from_numpy(front.coder.encode(found.labels[held]))
+    inputs = front.inputs(table)
+    said = torch.cat([leads(part) for part in outputs_of(program, drawn, inputs)])
+    evidence = Evidence(said, labels, torch.ones(len(labels), dtype=torch.float64))
+    clip, slope = fitted(evidence, front.num_classes, front.scheme)
+    curve = logistic_table(slope)[None].clone()
+    sureness = evidence.sureness(clip, curve, front.num_classes, front.scheme)
+    model = Model(
+        encoder=front.encoder,
+        labels=front.coder,
+        coding=front.coding,
+        bias=front.bias,
+        program=program,
+        scheme=front.scheme,
+        best=threshold(Key(seed), log_odds)[None],
+        marginals=(torch.sigmoid(log_odds) * ONE).round().to(torch.int64)[None],
+        networks=drawn,
+        votes=torch.ones(few, 1, dtype=torch.int64),
+        clip=clip,
+        calibration=curve,
+        thresholds=thresholds_of(sureness, evidence.weight),
+        record=record,
+    )
+    right = model.answers_of(inputs).numbers == labels
+    record = {
+        **record,
+        "test_rows": len(held),
+        "test_accuracy": round(float(right.double().mean()), 6),
+    }
+    return replace(model, record=record)

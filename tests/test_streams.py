@@ -1,0 +1,109 @@
+"""Rows that are read as they come: windows, samples, and models within a ceiling of memory."""
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from vitrail.data.errors import DataError
+from vitrail.data.streams import sample, windows
+from vitrail.fitting.streams import BASE, fit_stream, window_rows
+from vitrail.model import load_model
+
+INPUTS = 15
+TEACHER = np.where(np.arange(INPUTS) % 3 > 0, 1, -1)
+
+
+def rows_of(seed, count):
+    """Signs and what a linear teacher says of them."""
+    signs = 2 * np.random.default_rng(seed).integers(0, 2, (count, INPUTS), dtype=np.int8) - 1
+    return signs, (signs @ TEACHER > 0).astype(np.int64)
+
+
+def batches_of(seed, count, size):
+    bits, labels = rows_of(seed, count)
+    return lambda: ((bits[i : i + size], labels[i : i + size]) for i in range(0, count, size))
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=8),
+    size=st.integers(1, 40),
+    seed=st.integers(0, 99),
+)
+def test_windows_do_not_depend_on_blocks(sizes, size, seed):
+    total = sum(sizes)
+    bits = np.arange(total, dtype=np.int64)[:, None]
+    cuts = np.cumsum([0, *sizes])
+    pieces = [(bits[a:b], bits[a:b, 0]) for a, b in pairwise(cuts)]
+    split = list(windows(pieces, size, seed, 0))
+    whole = list(windows([(bits, bits[:, 0])], size, seed, 0))
+    assert [len(labels) for _, labels, _ in split] == [
+        min(size, total - first) for first in range(0, total, size)
+    ]
+    for (some, labels, places), (others, *_) in zip(split, whole, strict=True):
+        assert np.array_equal(some, others)
+        assert np.array_equal(labels, places)
+        assert np.array_equal(some[:, 0], places)
+    assert sorted(place for *_, places in split for place in places) == list(range(total))
+
+
+def test_every_epoch_has_an_order_of_its_own():
+    bits = np.arange(100)[:, None]
+    first, second = (next(windows([(bits, bits[:, 0])], 100, 1, epoch))[2] for epoch in (0, 1))
+    assert not np.array_equal(first, second)
+
+
+def test_a_sample_is_even_and_does_not_depend_on_blocks():
+    count, wanted = 5000, 500
+    found, again = (
+        sample(batches_of(0, count, size), "label", wanted, seed=3) for size in (5000, 700)
+    )
+    assert np.array_equal(found.numbers, again.numbers)
+    assert np.array_equal(found.labels, again.labels)
+    assert (found.total, len(found.labels)) == (count, wanted)
+    bits, labels = rows_of(0, count)
+    assert np.array_equal(found.labels, labels[found.numbers])
+    columns = np.stack([found.table[name] for name in found.table.columns], 1)
+    assert np.array_equal(columns, bits[found.numbers])
+    # the mean of 500 even draws without replacement: six standard errors
+    assert abs(found.numbers.mean() - count / 2) < 6 * count / np.sqrt(12 * wanted)
+
+
+def test_rows_that_come_in_batches_teach_a_net(tmp_path):
+    seen = []
+    model = fit_stream(
+        batches_of(0, 3000, 512), epochs=2, networks=9, progress=lambda *told: seen.append(told)
+    )
+    bits, labels = rows_of(1, 1000)
+    assert (model.predict(bits) == labels).mean() > 0.97
+    assert model.record["encoder_rows"] == 3000
+    assert model.record["test_accuracy"] > 0.97
+    assert seen[-1][0] == seen[-1][1] == 2 * (3000 - model.record["test_rows"])
+    model.save(tmp_path / "stream.safetensors")
+    again = load_model(tmp_path / "stream.safetensors")
+    assert np.array_equal(again.probabilities(bits), model.probabilities(bits))
+
+
+def test_a_file_teaches_what_its_rows_teach(tmp_path):
+    bits, labels = rows_of(0, 1500)
+    columns = {f"c{i}": bits[:, i] for i in range(INPUTS)}
+    table = pa.table({**columns, "kind": np.where(labels, "yes", "no")})
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=400)
+    model = fit_stream(tmp_path / "rows.parquet", "kind", hidden=(7,), epochs=3, networks=9)
+    assert model.record["test_accuracy"] > 0.85
+    assert set(model.predict({name: column[:20] for name, column in columns.items()})) <= {
+        "yes",
+        "no",
+    }
+    with pytest.raises(DataError, match="target column 'colour' not found"):
+        fit_stream(tmp_path / "rows.parquet", "colour")
+
+
+def test_a_ceiling_sets_the_window():
+    assert window_rows(196, BASE + 2**28) < window_rows(196, BASE + 2**29)
+    with pytest.raises(ValueError, match="leaves no room"):
+        window_rows(196, BASE)
