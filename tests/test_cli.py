@@ -444,3 +444,41 @@ def test_a_table_beyond_memory_is_still_predicted_on(model, data, monkeypatch):
 def test_a_prediction_column_in_the_input_is_refused(model, tmp_path):
     bad = write(tmp_path / "bad.csv", [*HEADER, "prediction"], [[*row, "x"] for row in ROWS])
     assert "already has a column 'prediction'" in one_line(call("predict", model, bad))
+
+
+def test_rows_are_streamed_within_a_ceiling(tmp_path):
+    source = write(
+        tmp_path / "long.csv", HEADER[:2] + HEADER[3:], [r[:2] + r[3:] for r in ROWS] * 5
+    )
+    path = tmp_path / "streamed.safetensors"
+    asked = ("fit", source, "--target", "class", "--memory", "2GiB", "--epochs", 3, "-o", path)
+    code, out, _ = call(*asked)
+    assert code == 0
+    assert "encoder fitted to 400 rows" in out
+    assert "rows a second" in out
+    model = load_model(path)
+    assert model.record["settings"]["solver"] == "streaming"
+    assert call("predict", path, source, "-o", tmp_path / "answers.csv")[0] == 0
+    code, _, err = call("fit", source, "--target", "class", "--memory", "much", "-o", path)
+    assert code != 0
+    assert "such as 4GiB" in err
+
+
+def test_images_are_fitted_by_convolutions(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    images = (rng.random((90, 9, 9)) < 0.2).astype(np.uint8) * 255
+    for number, label in enumerate(labels):
+        images[number, 3 * label : 3 * label + 3] = 255
+    np.savez(tmp_path / "digits.npz", X=images, y=labels)
+    path = tmp_path / "conv.safetensors"
+    asked = ("fit", tmp_path / "digits.npz", "--net", "conv", "--solver", "streaming", "-o", path)
+    code, out, _ = call(*asked, "--epochs", 20)
+    assert code == 0, out
+    model = load_model(path)
+    assert model.program.input_shape == (1, 9, 9)
+    assert model.record["test_accuracy"] > 0.8
+    table = write(tmp_path / "flat.csv", ["a", "class"], [["1", "x"], ["2", "y"]] * 5)
+    code, _, err = call("fit", table, "--target", "class", "--net", "conv", "-o", path)
+    assert code != 0
+    assert "--net conv reads images" in err
