@@ -103,7 +103,9 @@ def fit(
         raise ValueError("ranks each read the table, which can come but once from `-`; give a file")
     if memory is not None:
         if str(data) == "-":
-            raise ValueError("--memory reads the rows more than once, and `-` comes but once; give a file")
+            raise ValueError(
+                "--memory reads the rows more than once, and `-` comes but once; give a file"
+            )
         with when_stopped("stopped; nothing is saved"):
             _stream(data, target, output, units, epochs or 1, byte_count(memory), seed)
         return

@@ -67,6 +67,10 @@ class Streaming(MessagePassing[StreamState]):
     forget: float
     first: float
 
+    @property
+    def over_ranks(self) -> bool:
+        return True
+
     def init(self, key: Key, graph: FactorGraph) -> StreamState:
         if self.update is None:
             _check(graph)
@@ -94,12 +98,15 @@ class Streaming(MessagePassing[StreamState]):
                 for block, index in zip(graph.blocks, selected, strict=True)
                 if index is None or len(index)
             ]
-            if not factors:  # every problem is done
+            (seen,) = graph.world.sum(torch.tensor(sum(part.num_factors for part in factors)))
+            if not int(seen):  # every problem is done
                 break
+            after = self._moved(key.at(number), graph, factors, now)
             if self.forget:
-                now = replace(now, field=_spread(kept, graph) * now.field)
-            now = replace(self._moved(key.at(number), graph, factors, now), order=order)
-            evaluations += sum(part.num_factors for part in factors)
+                faded = after.field - (1 - _spread(kept, graph)) * now.field
+                after = replace(after, field=faded)
+            now = replace(after, order=order)
+            evaluations += int(seen)
         change = (self.marginals(graph, now) - self.marginals(graph, state)).abs()
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         residual.scatter_reduce_(0, graph.problem, change, "amax")
@@ -112,7 +119,7 @@ class Streaming(MessagePassing[StreamState]):
         """The state after one batch of factors that need not be of a larger graph.
 
         For rows that are read as they come: `key.step` numbers the batches, and beta follows it.
-        `graph` says which variables there are.
+        `graph` says which variables there are. Nothing is forgotten.
         """
         now = replace(state, beta=torch.full_like(state.beta, self._beta(key.step)))
         return self._moved(key, graph, factors, now)
@@ -173,15 +180,20 @@ class Streaming(MessagePassing[StreamState]):
         with torch.enable_grad():
             probability = torch.sigmoid(log_odds).requires_grad_()
             here = _log_likelihood(graph, factors, probability)
-            (messages,) = torch.autograd.grad(here.sum(), probability)
+            gradient = torch.zeros_like(probability)
+            if factors:  # a rank may have none of the batch
+                (gradient,) = torch.autograd.grad(here.sum(), probability)
         with torch.no_grad():
             probability = probability.detach()
+            summed, here = graph.world.sum(gradient.double(), here.detach())
+            messages = summed.to(torch.float32)
             change = beta * self.most * messages
             reach = REACH / _largest(graph, change.abs()).clamp(min=REACH)
             towards = probability * (1 - probability) * change
             slope = reach * _per_problem(graph, messages * towards)
             there = probability + _spread(reach, graph) * towards
-            fall = here.detach() + slope - _log_likelihood(graph, factors, there)
+            (ahead,) = graph.world.sum(_log_likelihood(graph, factors, there))
+            fall = here + slope - ahead
             share = reach * slope / (2 * fall).clamp(min=torch.finfo(torch.float32).tiny)
             pace = self.most * torch.where(fall > 0, share, 1.0).clamp(max=1.0)
         return messages, pace.to(torch.float32)
@@ -192,12 +204,13 @@ class Streaming(MessagePassing[StreamState]):
         """The sum of an update's messages to each variable, (V,) float32."""
         assert self.update is not None
         log_odds = self.log_odds(graph, now)
-        total = torch.zeros_like(now.field)
+        total = torch.zeros_like(now.field, dtype=torch.float64)
         for part in factors:
             none = now.field.new_zeros(part.num_factors, part.arity)
             undamped = none.new_ones(part.num_factors, dtype=torch.float64)
             total += self.update.sweep(key, part, log_odds, none, undamped, False).moved
-        return total
+        (total,) = graph.world.sum(total)
+        return total.to(torch.float32)
 
 
 def _log_likelihood(graph: FactorGraph, factors: Sequence[Factors], probability: Tensor) -> Tensor:
