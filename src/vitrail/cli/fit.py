@@ -147,7 +147,9 @@ def fit(
             score = model.record["test_accuracy"]
             told.append(f"test {score:.4f} on {len(held_out)} rows held out")
         model.save(output)
-        for file in () if checkpoint is None else checkpoint_files(checkpoint, net.plan_.stages):
+        for file in (
+            () if checkpoint is None else checkpoint_files(checkpoint, classifier.plan_.stages)
+        ):
             file.unlink(missing_ok=True)
         interrupts.taken()  # a stop that came too late is told all the same, below
     place = f"the best network so far is in {shown(output)}"
