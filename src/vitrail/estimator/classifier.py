@@ -248,9 +248,10 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X as the encoders take it, with what scikit-learn wants checked and remembered."""
         X = from_arrow(X) if is_arrow(X) else X
-        images = not isinstance(X, Table) and len(getattr(X, "shape", ())) == IMAGE_AXES
+        shape = () if isinstance(X, Table) else getattr(X, "shape", ())
+        images = len(shape) == IMAGE_AXES
         if reset:
-            self.image_shape_ = tuple(X.shape[1:]) if images else None
+            self.image_shape_ = tuple(shape[1:]) if images else None
         if images:
             X = flat_images(X, self.image_shape_)
         if isinstance(X, Table):
