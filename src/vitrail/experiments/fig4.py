@@ -136,7 +136,7 @@ BY_HAND = Config(
         _by_hand("mlp", 0.5, HARD),
         _by_hand("conv", "adaptive", 10.0),
     ),
-    sizes=(20, 50, 100),
+    sizes=(20, 50),
     repeats=3,
 )
 BY_HAND_QUICK = replace(BY_HAND, sizes=(20,), repeats=2, epochs=2)

@@ -51,7 +51,7 @@ class Config:
 
 FULL = Config()
 QUICK = Config(updates=(("counting", 64),), size=4000, epochs=3, repeats=2)
-BY_HAND = Config(updates=(("pinned", 5), ("flip", 5)), size=800, repeats=5)
+BY_HAND = Config(updates=(("pinned", 5), ("flip", 5)), size=800, repeats=3)
 BY_HAND_QUICK = Config(updates=(("pinned", 5),), size=300, epochs=2, repeats=2)
 SECONDS = {"pinned": 51.0, "flip": 11.5}  # an epoch of all images on one core; others take 0.6
 
