@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from subprocess import TimeoutExpired
 from typing import Any
 
 from vitrail import __version__
@@ -23,6 +22,7 @@ from vitrail.report.measures import Column, Measures, Row
 
 FORM = Path(__file__).with_name("page.html")
 MOST_BITS = 2**21  # of networks that are compiled for devices; more would take minutes
+ENTRY = "predict"  # the function whose bytes are told: rows in, an answer out
 MOST_CLASSES = 30  # of a confusion that a page can hold
 
 
@@ -240,16 +240,17 @@ def _device(model: Model, table: Any) -> str:
             installed = []
             words.append(f"It cannot be exported to C: {error}.")
         for target in installed:
-            try:
-                found.append(cost(header, "tiny", target))
-            except (RuntimeError, OSError, TimeoutExpired):
+            one = cost(header, "tiny", target, (ENTRY,))
+            if one.sizes:
+                found.append(one)
+            else:
                 words.append(f"It does not fit on {target.title}.")
     lines = "".join(
         f"<tr><td>{escape(one.target.title)}</td>"
         f'<td class="number">{size.flash:,}</td><td class="number">{size.data:,}</td>'
         f'<td class="number">{size.stack:,}</td><td>{escape(work_of(one))}</td></tr>'
         for one in found
-        for size in (one.sizes["predict"],)
+        for size in (one.sizes[ENTRY],)
     )
     head = (
         '<tr><th>device</th><th class="number">flash</th><th class="number">RAM</th>'
