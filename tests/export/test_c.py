@@ -162,7 +162,8 @@ LIMITS = {  # bytes on a Cortex-M0+, without the encoder
 def test_predict_fits_its_bytes_of_flash(case, coding, tmp_path):
     need("arm-none-eabi-gcc")
     module, shape, networks, limit = LIMITS[case]
-    model = replace(plain(module(), shape, networks), coding=coding)
+    clip = 127 if networks == 1 else 1  # within reach of the sums, or all answers are one
+    model = replace(plain(module(), shape, networks), coding=coding, clip=clip)
     (tmp_path / "tiny.h").write_text(header_of(model, "tiny"))
     (tmp_path / "predict.c").write_text(
         '#include "tiny.h"\nint predict(const tiny_bits *x) { return tiny_predict_bits(x); }\n'
@@ -177,7 +178,7 @@ def test_predict_fits_its_bytes_of_flash(case, coding, tmp_path):
         ["arm-none-eabi-size", "a.elf"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     text, data = map(int, listed.stdout.splitlines()[1].split()[:2])
-    assert text + data <= limit
+    assert 100 < text + data <= limit
 
 
 def output_of(folder, program, *options):
