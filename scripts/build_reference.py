@@ -26,7 +26,10 @@ def cli_page() -> str:
 
     group: Any = typer.main.get_command(app)
     lines = ["# Command line", "", "Made from the code by `scripts/build_reference.py`.", ""]
-    lines += ["Exit codes: 0 done, 1 something failed on the way, 2 wrong input, told in one line."]
+    lines += [
+        "Exit codes: 0 done, 1 nobody reads the output any more, 2 wrong input, told in one line, "
+        "130 and 143 stopped by Ctrl-C and by SIGTERM ([what is kept](reliability.md))."
+    ]
     for name in sorted(group.commands):
         command = group.commands[name]
         lines += ["", f"## `vitrail {name}`", "", *_paragraphs(command.help or ""), ""]

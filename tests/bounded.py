@@ -59,7 +59,9 @@ def work() -> None:
     """The child: read the task, call, print a line for each outcome."""
     task = json.loads(sys.stdin.read())
     module, name = task["function"].split(":")
-    function = getattr(importlib.import_module(module), name)
+    loaded = importlib.import_module(module)
+    function = getattr(loaded, name)
+    getattr(loaded, "warm", lambda: None)()  # what all calls share is made outside their limits
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (held + task["memory"],) * 2)
     for alarm in (signal.SIGALRM, signal.SIGPROF):

@@ -379,7 +379,7 @@ FAULTS = {
     "beta must be positive": {"beta": -1.0},
     "damping is the share": {"damping": 3.0},
     "epochs must be a whole number": {"epochs": 0},
-    "bias must be at least 0": {"bias": -1},
+    "bias must be from 0 to": {"bias": -1},
     "a hidden layer must be at least 1": {"hidden": (0,)},
     "hidden layers or a module": {"hidden": (2,), "module": BinaryLinear(12, 1)},
     "device 'tpu' is not here": {"device": "tpu"},

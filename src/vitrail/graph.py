@@ -159,7 +159,19 @@ def indexed(variables: Tensor | Sequence[Sequence[int]]) -> Indexed:
         >>> indexed([[0, 4], [2, 1]]).arity
         2
     """
-    table = torch.as_tensor(variables, dtype=torch.int64)
+    try:
+        given = torch.as_tensor(variables)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise TypeError(
+            f"a scope is a table (factors, arity) of variable numbers, got {variables!r}"
+        ) from None
+    table = given.to(torch.int64)
+    if not bool((table == given).all()) or bool((table < 0).any()):
+        wrong = given[(table != given) | (table < 0)][0].item()
+        raise ValueError(
+            f"variables are numbered by whole numbers from 0 on, got {wrong:g} in a scope; "
+            "correct it"
+        )
     if table.ndim != 2:
         raise ValueError(
             f"a scope is a table (factors, arity) of variable numbers, got shape "

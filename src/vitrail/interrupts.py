@@ -4,7 +4,8 @@ A stop is raised as KeyboardInterrupt, which a loop may catch to give its best s
 more:
 
     held()               a stop waits until the block is done, or until `check` finds all whole
-    whole()              a part of a result is none: a stop passes by every loop that keeps its best
+    whole()              a part of a result is none: a stop waits for nothing, and passes by every
+                         loop that keeps its best
     best_counts()        the other way round, within `whole`
     sigterm_stops_too()  SIGTERM is a stop as Ctrl-C is; for programs, not for parts of them
 
@@ -46,9 +47,12 @@ class _Stops:
             return
         self.first = self.first or time.monotonic()
         self.number = number
-        self.waiting = not again and self.holding > 0
+        if again or self.only_whole:
+            self.waiting = False
+            raise PassingBy
+        self.waiting = self.holding > 0
         if not self.waiting:
-            raise PassingBy if again or self.only_whole else KeyboardInterrupt
+            raise KeyboardInterrupt
 
     def forget(self) -> None:
         self.waiting, self.number, self.first = False, 0, 0.0
@@ -108,22 +112,22 @@ def held() -> Iterator[None]:
 
 
 def waiting() -> bool:
-    """Whether a stop is held back."""
-    return _stops.waiting and _in_main_thread()
+    """Whether a stop is held back, for work that may be cut anywhere; any thread may ask."""
+    return _stops.waiting
 
 
 def check() -> None:
     """Raise a stop that is held back: a place where everything is whole."""
     if taken():
-        raise PassingBy if _stops.only_whole else KeyboardInterrupt
+        raise KeyboardInterrupt
 
 
 def taken() -> bool:
     """Whether a stop was held back; by that it is taken, and raised no more."""
-    stop = waiting()
-    if stop:
-        _stops.waiting = False
-    return stop
+    if not (_stops.waiting and _in_main_thread()):
+        return False
+    _stops.waiting = False
+    return True
 
 
 def heard() -> bool:

@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -54,7 +55,7 @@ class Key:
     stream: Stream = Stream.CONFIGURATION
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < MAX_SEED:
+        if not isinstance(self.seed, int | Integral) or not 0 <= self.seed < MAX_SEED:
             raise ValueError(
                 f"seed must be an integer from 0 to 2**56 - 1, got {self.seed}; pass a smaller one"
             )

@@ -305,7 +305,7 @@ def test_a_run_after_another_keeps_what_it_found():
 BAD = {
     "damping one": (lambda: constant(1.0), "below 1"),
     "damping on something else": (lambda: constant(0.5, on="messages"), "'probability' or"),
-    "empty batches": (lambda: Batches(0), "at least one factor"),
+    "empty batches": (lambda: Batches(0), "batch must be from 1 to"),
     "negative prior": (lambda: belief_propagation(flip(2), prior_scale=-1.0), "at least 0"),
     "negative steps": (
         lambda: run(belief_propagation(flip(2)), glass_graph(1, [3]), max_steps=-1),

@@ -240,10 +240,10 @@ def test_a_tiny_exponent_step_from_one_hardly_moves_the_marginals():
     ("settings", "message"),
     [
         ({"bins": 200}, "bins must be odd"),
-        ({"survey_samples": 0}, "survey_samples must be at least 1"),
+        ({"survey_samples": 0}, "survey_samples must be from 1 to"),
         ({"feed": "direct"}, "unknown feed 'direct'"),
         ({"store": "float16"}, "unknown store 'float16'"),
-        ({"prior_scale": -1.0}, "prior_scale must be at least 0"),
+        ({"prior_scale": -1.0}, "prior_scale must be a number of at least 0"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):

@@ -271,7 +271,7 @@ def test_one_sided_draws_are_clipped_not_believed():
 
 
 BAD = {
-    "zero samples": (lambda: flip(0), "samples must be at least 1"),
+    "zero samples": (lambda: flip(0), "samples must be from 1 to"),
     "unknown fallback": (lambda: counting(5, fallback="guess"), "unknown fallback"),  # pyright: ignore
     "unknown method": (lambda: closed_form("fourier"), "unknown method"),  # pyright: ignore
     "arity above the exact limit": (

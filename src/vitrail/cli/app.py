@@ -23,13 +23,12 @@ class _Commands(TyperGroup):
     """Every command is stopped in the same way; a sentence says what is kept of its work."""
 
     def invoke(self, ctx: Any) -> Any:
-        with interrupts.sigterm_stops_too():
-            try:
-                with interrupts.whole():
-                    return super().invoke(ctx)
-            except KeyboardInterrupt as stop:
-                sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped before the end'}\n")
-                raise typer.Exit(interrupts.exit_code()) from None
+        try:
+            with interrupts.whole():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped; nothing new is kept'}\n")
+            raise typer.Exit(interrupts.exit_code()) from None
 
 
 @contextmanager
@@ -115,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     assert commands
     _open_streams()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), interrupts.sigterm_stops_too():
             warnings.filterwarnings("always", "column ", UserWarning)  # of data, as it was read
             warnings.showwarning = _show_warning
             with _ranks(sys.argv[1:] if arguments is None else arguments):
@@ -123,7 +122,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is buffered must go somewhere)
         sys.exit(1)
-    except (ValueError, TypeError, OSError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, MemoryError, RuntimeError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, RuntimeError):
+            if "allocate memory" not in sentence and "out of memory" not in sentence:
+                raise
+            sentence = "there is not enough memory; take fewer rows, units or draws"
         sys.stderr.write(f"error: {sentence}\n")
         sys.exit(2)

@@ -14,10 +14,12 @@ from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import Json, Workers
 from vitrail.cli.reproduce import KEPT
 
+MOST_WEIGHTS = 10**9  # of a perceptron that any memory holds
+
 
 @app.command()
 def capacity(
-    n: Annotated[int, typer.Option("--n", help="Weights; odd.", min=1)] = 1001,
+    n: Annotated[int, typer.Option("--n", help="Weights; odd.", min=1, max=MOST_WEIGHTS)] = 1001,
     alpha: Annotated[str, typer.Option(help="low:high:step, or values with commas.")] = (
         "0.5:0.8:0.02"
     ),

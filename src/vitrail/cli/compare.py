@@ -70,9 +70,10 @@ def compare(
     results, curves = [], {}
     stopped: BaseException | None = None
     try:
-        for result, curve in _compared(task, names, jobs, checked_backend(backend)):
-            results.append(result)
-            curves[result["solver"]] = curve
+        with interrupts.whole():
+            for result, curve in _compared(task, names, jobs, checked_backend(backend)):
+                results.append(result)
+                curves[result["solver"]] = curve
     except (KeyboardInterrupt, ChildProcessError) as error:
         stopped = error
     results.sort(key=lambda result: names.index(result["solver"]))

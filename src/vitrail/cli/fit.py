@@ -84,6 +84,7 @@ def fit(
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """
     from vitrail import ranks
+    from vitrail.data.account import column_lines
     from vitrail.data.output import check_writable
     from vitrail.data.tables import read_table
     from vitrail.estimator import BinaryNetClassifier
@@ -155,8 +156,8 @@ def fit(
     place = f"the best network so far is in {shown(output)}"
     with when_stopped(f"stopped; {place}"):
         console = plain_console()
-        for account in getattr(model.encoder, "account", ()):
-            console.print(str(account))
+        for line in column_lines(getattr(model.encoder, "account", ())):
+            console.print(line)
         console.print(f"{', '.join(told)}, {model.record['seconds']:.1f} s")
         mixed = model.record.get("mixing", {})
         if "effective_networks" in mixed:

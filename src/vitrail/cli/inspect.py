@@ -33,6 +33,7 @@ def info(
 
     Example: `vitrail info mushroom.safetensors`
     """
+    from vitrail.data.account import column_lines
     from vitrail.model import load_model
 
     if model is None:
@@ -54,15 +55,17 @@ def info(
         "constant_inputs": net.bias,
         "classes": [str(label) for label in net.labels.classes],
     }
+    accounts = getattr(net.encoder, "account", ())
     if as_json:
-        _print({**facts, "record": net.record}, as_json)
+        columns = [account.to_dict() for account in accounts]
+        _print({**facts, "columns": columns, "record": net.record}, as_json)
         return
     known = ("train_accuracy", "test_accuracy", "rows", "seconds", "settings", "mixing", "data")
     facts |= {name: net.record[name] for name in known if name in net.record}
     _print(facts, as_json)
     console = plain_console()
-    for account in getattr(net.encoder, "account", ()):
-        console.print(str(account))
+    for line in column_lines(accounts):
+        console.print(line)
     shape = image_shape(net.record.get("image_shape"))
     if shape and len(net.encoder.bit_names) == shape[0] * shape[1] and hidden is not None:
         units = net.best[:, : sizes[0] * sizes[1]].reshape(-1, sizes[0])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from vitrail.data.errors import counted
 from vitrail.data.plain import PlainReader
 
+MOST_LINES = 20  # about what a reader looks at
+MOST_NAMES = 3
 Kept = Literal["numbers", "words", "bits", "dropped"]
 
 
@@ -29,10 +32,15 @@ class ColumnAccount:
 
     def __str__(self) -> str:
         """`age: numbers, 7 bits, 3 missing; decimal commas`."""
+        return f"{self.name}: {self.lot}"
+
+    @property
+    def lot(self) -> str:
+        """What became of it, without its name."""
         parts = [self.kept_as]
         parts += [counted(self.bits, "bit")] * bool(self.bits)
         parts += [f"{self.missing:,} missing"] * bool(self.missing)
-        return f"{self.name}: {', '.join(parts)}" + f"; {self.note}" * bool(self.note)
+        return ", ".join(parts) + f"; {self.note}" * bool(self.note)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain text and numbers."""
@@ -60,3 +68,25 @@ class ColumnAccount:
         )
         read.done()
         return account
+
+
+def column_lines(accounts: Sequence[ColumnAccount]) -> Iterator[str]:
+    """A line for each column; of many columns a line for all with the same lot, at most 20."""
+    if len(accounts) <= MOST_LINES:
+        yield from map(str, accounts)
+        return
+    alike: dict[str, list[str]] = {}
+    for account in accounts:
+        alike.setdefault(account.lot, []).append(account.name)
+    groups = sorted(alike.items(), key=lambda group: group[0].startswith("dropped"), reverse=True)
+    for lot, names in groups[:MOST_LINES]:
+        yield f"{_some(names)}: {lot}" + " each" * (len(names) > 1)
+    left = sum(len(names) for _, names in groups[MOST_LINES:])
+    if left:
+        yield f"and {counted(left, 'column')} more; `vitrail info --json` has them all"
+
+
+def _some(names: Sequence[str]) -> str:
+    """The names, or the first of them and how many more there are."""
+    first = ", ".join(names[:MOST_NAMES])
+    return first + f" and {len(names) - MOST_NAMES:,} more" * (len(names) > MOST_NAMES)

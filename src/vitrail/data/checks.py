@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
 
@@ -13,3 +15,10 @@ def checked_count(name: str, value: int, least: int, most: int | None = None) ->
         bounds = f"at least {least}" if most is None else f"from {least} to {most}"
         raise ValueError(f"{name} must be {bounds}, got {value}; choose another")
     return int(value)
+
+
+def checked_number(name: str, value: float, least: float = 0.0) -> float:
+    """`value` if it is a number of at least `least`, else an error that names the argument."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= least:
+        raise ValueError(f"{name} must be a number of at least {least:g}, got {value!r}")
+    return float(value)

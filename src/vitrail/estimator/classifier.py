@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -23,8 +24,10 @@ from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
 from vitrail.estimator.rows import (
     check_cells,
+    check_names,
     checked_labels,
     checked_weights,
+    even_rows,
     fitted_encoder,
     flat_images,
     image_encoder,
@@ -37,7 +40,7 @@ from vitrail.fitting.problem import AUTO
 from vitrail.fitting.recipe import by_chains
 from vitrail.model import Model
 from vitrail.model.voting import Scheme
-from vitrail.nn import BinaryConv2d
+from vitrail.nn import BinaryConv2d, Program
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 
@@ -45,6 +48,7 @@ Auto = Literal["auto"]
 SIGNS = (-1.0, 1.0)
 IMAGE_AXES = 4  # (rows, channels, height, width)
 CONVOLUTIONS = (BinaryConv2d, nn.Conv2d)
+MOST_BIAS, MOST_NETWORKS = 2**12, 2**16  # beyond is a slip of the pen, and takes all memory
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 # settings of a plan, and the parameters that give them
 PLANNED = {
@@ -202,7 +206,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         Returns:
             The classifier itself.
         """
-        again = self.warm_start and hasattr(self, "model_")
+        again = hasattr(self, "model_") and self.warm_start
         return self._learn(X, y, sample_weight, None, fresh=not again)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -260,6 +264,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 self.n_features_in_ = len(X.columns)
             return X
         if hasattr(X, "columns"):
+            check_names(X.columns)
             validate_data(self, X, reset=reset, skip_check_array=True)
             if reset and len(X) < 1:
                 raise DataError("found 0 sample(s); a minimum of 1 is required")
@@ -269,7 +274,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             "ensure_all_finite": "allow-nan",
             "accept_sparse": "csc",
         }
-        array: Any = check_array(X, estimator=self, **anything)
+        with even_rows("rows must have as many cells as each other"):
+            array: Any = check_array(X, estimator=self, **anything)
         if array.dtype.kind == "O":
             check_cells(array)
         validate_data(self, array, reset=reset, skip_check_array=True)
@@ -318,7 +324,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         signs = range_ == SIGNS and not chained
         coding = unless_auto(self.inputs, "bipolar" if signs else "binary")
         usual = 0 if self.module is not None or image is not None else auto_bias(coding)
-        bias = checked_count("bias", unless_auto(self.bias, usual), 0)
+        bias = checked_count("bias", unless_auto(self.bias, usual), 0, MOST_BIAS)
         num_classes = len(coder.classes)
         deep = not isinstance(self.hidden, str) and len(tuple(self.hidden)) > 1
         few = self.module is None and not deep and num_classes <= MAX_PAIR_CLASSES
@@ -376,7 +382,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             settings=settings,
             predictor=self.predictor,
             chained=self._chained() and (earlier is None or earlier.drawn is not None),
-            networks=checked_count("networks", self.networks, 1),
+            networks=checked_count("networks", self.networks, 1, MOST_NETWORKS),
             seed=seed,
             device=self.device,
             progress=bool(self.verbose),
@@ -394,14 +400,21 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             "inputs": ("auto", "binary", "bipolar"),
         }
         for name, known in choices.items():
-            if getattr(self, name) not in known:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in known:
                 raise ValueError(
                     f"unknown {name} {getattr(self, name)!r}; choose one of: {', '.join(known)}"
                 )
+        for name in ("warm_start", "verbose"):
+            if not isinstance(getattr(self, name), bool | np.bool_ | Integral):
+                raise TypeError(f"{name} is on or off, got {getattr(self, name)!r}; give a boolean")
+        if not isinstance(self.beta, str | Real):
+            raise TypeError(f"beta is 'auto' or a positive number, got {self.beta!r}")
         words = isinstance(self.hidden, str)
         if (words and self.hidden != AUTO) or not (words or isinstance(self.hidden, Iterable)):
             raise ValueError(
                 f"hidden is 'auto' or the units of each layer, such as (8,), got {self.hidden!r}"
             )
+        if self.module is not None and not isinstance(self.module, nn.Module | Program):
+            raise TypeError(f"module is a torch module, made already, got {self.module!r}")
         if self.module is not None and not words and tuple(self.hidden):
             raise ValueError("give hidden layers or a module, not both")

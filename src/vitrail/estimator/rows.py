@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from sklearn.utils.validation import (
 from vitrail.data.bits import BitColumns, pixel_range
 from vitrail.data.cells import CELL_TYPES, is_missing
 from vitrail.data.encoders import TableEncoder, fit_encoder
+from vitrail.data.errors import DataError
 from vitrail.data.labels import require_labels
 
 
@@ -55,13 +58,43 @@ def checked_labels(y: Any, table: Any) -> np.ndarray:
     """One label a row, (rows,), of kinds that can be classes."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None; give one label a row")
-    y = column_or_1d(np.asarray(y), warn=True)  # frames of others know no scikit-learn
+    with even_rows("labels are one value a row"):
+        y = np.asarray(y)
+    y = column_or_1d(y, warn=True)  # frames of others know no scikit-learn
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        gone = np.flatnonzero(np.isnan(y))
+        raise DataError(  # "Input y contains NaN" is what scikit-learn's own tests look for
+            f"Input y contains NaN: the label is missing in {len(gone)} of {len(y)} rows, first in "
+            f"row {gone[0] + 1}; fill it in or leave these rows out"
+        )
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_consistent_length(table, y)
     require_labels(y)
     check_classification_targets(y)
     return y
+
+
+def check_names(columns: Any) -> None:
+    """Raise where a column's name is there twice: which of them is meant cannot be told."""
+    seen = set()
+    for name in columns:
+        if name in seen:
+            raise DataError(f"there are two columns {name!r}; give each a name of its own")
+        seen.add(name)
+
+
+@contextmanager
+def even_rows(rule: str) -> Iterator[None]:
+    """numpy's error about lists in cells, as a sentence."""
+    try:
+        yield
+    except ValueError as error:
+        if "inhomogeneous" not in str(error) and "array element with a sequence" not in str(error):
+            raise
+        raise DataError(
+            f"{rule}, but some cells hold lists; give text, numbers or booleans"
+        ) from None
 
 
 def check_cells(array: np.ndarray) -> None:

@@ -15,9 +15,11 @@ import torch
 
 from vitrail.baselines.annealing import annealing
 from vitrail.data import glass
+from vitrail.data.memory import available_memory, in_gigabytes
 from vitrail.experiments.experiment import column, distinct, pick
 from vitrail.experiments.units import Row, Rows, Unit
 from vitrail.factors import perceptron
+from vitrail.fitting.front import device_for
 from vitrail.fitting.names import ALIASES, SAMPLED_DRAWS, baseline
 from vitrail.fitting.problem import AUTO
 from vitrail.graph import FactorGraph, factor_graph, join
@@ -26,6 +28,8 @@ from vitrail.updates import flip
 
 CAPACITY = 0.833
 ALGORITHMIC_LIMIT = 0.776
+MOST_ALPHAS = 10_000
+BYTES = 10  # of an example and a weight: a message, its copy as it changes, the input
 FOREVER = 10**9  # steps; seconds are what cuts these runs
 
 Solve = Callable[[FactorGraph, int, float], Solution[Any]]
@@ -88,6 +92,19 @@ def instance(num_inputs: int, alpha: float, seed: int) -> FactorGraph:
     return factor_graph(perceptron(torch.as_tensor(data.inputs), torch.as_tensor(data.labels)))
 
 
+def _check_size(n: int, alpha: float, instances: int) -> None:
+    """Raise, before anything is allocated, where an instance has no rows or does not fit."""
+    if alpha * n <= 0.5:  # which rounds to none
+        raise ValueError(f"alpha {alpha:g} of {n} weights is no example; raise one of them")
+    needed = int(min(BYTES * n * alpha * n * instances, 2.0**62))
+    available = available_memory()
+    if available is not None and needed > available:
+        raise ValueError(
+            f"{alpha * n:,.0f} examples of {n:,} weights need {in_gigabytes(needed)} of "
+            f"memory, {in_gigabytes(available)} is available; lower --n, --alpha or --count"
+        )
+
+
 def trials(
     n: int, alpha: float, seeds: Sequence[int], solver: str, max_seconds: float, device: str
 ) -> Rows:
@@ -130,6 +147,9 @@ def units(
         raise ValueError(f"n must be odd, so that no sum is zero, got {n}; take {n + 1}")
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
+    device_for(device, 1, 1)  # a device that is not there is refused before any work
+    for alpha in alphas:
+        _check_size(n, alpha, 1 if device == "cpu" else count)
     seeds = range(first_seed, first_seed + count)
     groups = [(seed,) for seed in seeds] if device == "cpu" else [tuple(seeds)]
     return [
@@ -162,14 +182,18 @@ def alpha_range(text: str) -> list[float]:
             values = [float(part) for part in text.split(",")]
         else:
             low, high, step = (float(part) for part in text.split(":"))
-            count = math.floor((high - low) / step + 1e-9) + 1
+            count = (high - low) / step + 1e-9
+            if not 0 <= count < MOST_ALPHAS:
+                raise ValueError("no step leads from low to high, or too many do")
+            count = math.floor(count) + 1
             values = [round(low + k * step, 6) for k in range(count)]
     except (ValueError, ZeroDivisionError) as error:
         raise ValueError(
-            f"cannot read {text!r} as values of alpha; write low:high:step or a,b,c"
+            f"cannot read {text!r} as at most {MOST_ALPHAS} values of alpha; "
+            "write low:high:step or a,b,c"
         ) from error
-    if not values or min(values) <= 0:
-        raise ValueError(f"alpha must be above 0, got {text!r}")
+    if not values or not all(0 < value < math.inf for value in values):
+        raise ValueError(f"alpha must be above 0 and finite, got {text!r}")
     return values
 
 

@@ -147,8 +147,7 @@ def _work(unit: Unit, cache: Path) -> Done:
     finally:
         torch.set_num_threads(threads)
     done = Done(unit, rows, time.process_time() - begun)
-    with interrupts.held():
-        _write(done, cache)
+    _write(done, cache)
     return done
 
 

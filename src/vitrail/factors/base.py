@@ -314,7 +314,10 @@ def selected_parts(factors: Factors, index: Tensor) -> Parts:
 
 def checked_beta(beta: float | Tensor, num_factors: int) -> Tensor:
     """One inverse temperature per factor, (F,) float64."""
-    values = torch.as_tensor(beta, dtype=torch.float64)
+    try:
+        values = torch.as_tensor(beta, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"beta must be one number or one per factor, got {beta!r}") from None
     if values.ndim == 0:
         values = values.expand(num_factors).clone()
     if values.shape != (num_factors,):

@@ -164,6 +164,13 @@ class BlackBox(Factors):
     def score(self, states: Tensor) -> Tensor:
         states = states.expand(self.num_factors, -1, -1)
         potential = self.function(states, self.data)
+        try:
+            potential = torch.as_tensor(potential, device=states.device)  # of numpy too
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(
+                f"the factor function returned {type(potential).__name__}; return a tensor of one "
+                f"potential each, {tuple(states.shape[:2])}"
+            ) from None
         if potential.shape != states.shape[:2]:
             raise ValueError(
                 f"the factor function returned shape {tuple(potential.shape)} for configurations "

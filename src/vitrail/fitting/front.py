@@ -132,6 +132,7 @@ def device_for(name: str, num_factors: int, num_weights: int) -> str:
     if name == AUTO:
         large = num_factors * num_weights >= GPU_MESSAGES
         return "cuda" if large and torch.cuda.is_available() else "cpu"
-    if name != "cpu" and not (name.startswith("cuda") and torch.cuda.is_available()):
+    gpu = isinstance(name, str) and name.startswith("cuda") and torch.cuda.is_available()
+    if name != "cpu" and not gpu:
         raise ValueError(f"device {name!r} is not here; choose 'cpu', 'auto', or 'cuda' with a GPU")
     return name

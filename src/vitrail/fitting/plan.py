@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Real
 from typing import Any
 
 from vitrail.fitting.names import SOLVERS, canonical, polish
@@ -114,7 +115,7 @@ def _paced(solver: Any, settings: Settings, problem: Problem) -> Stage:
 
 
 def _check(settings: Settings) -> None:
-    if settings.update not in UPDATES:
+    if not isinstance(settings.update, str) or settings.update not in UPDATES:
         known = ", ".join(UPDATES)
         raise ValueError(f"unknown update {settings.update!r}; choose one of: auto, {known}")
     if not _number(settings.beta) or not settings.beta > 0:
@@ -128,4 +129,4 @@ def _check(settings: Settings) -> None:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) or hasattr(value, "__index__")
+    return isinstance(value, Real)

@@ -194,6 +194,8 @@ def draw(
             collect()
     except KeyboardInterrupt:
         stopped = True
+        if not len(history):
+            raise  # the chains are where they began
         if not drawn:
             keep()
     networks, missed = torch.stack(drawn), torch.stack(wrong)

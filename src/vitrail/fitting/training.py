@@ -117,6 +117,9 @@ def train(
             checkpoint=checkpoint,
             on_stage=keep,
         )
+        if found.steps == 0 and Status.INTERRUPTED in found.status:
+            kept.solution = None  # where a run begins nothing is found yet
+            raise KeyboardInterrupt
         by = found.found_by
     except KeyboardInterrupt:  # between two stages
         if kept.solution is None:

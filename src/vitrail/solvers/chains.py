@@ -157,7 +157,7 @@ class Chains:
     def advance(self, sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
         """Go on for some sweeps, chain c's beta going from warm[c] to cold[c].
 
-        A stop is raised before chains move, or when all of them have got there.
+        A stop is raised before chains move, or once those at work have got there.
         """
         from vitrail.kernels.cpu.threads import over_rows
 
@@ -166,6 +166,8 @@ class Chains:
 
         def run(begin: int, end: int) -> None:
             for place in range(begin, end):
+                if interrupts.waiting():
+                    return  # a chain is whole wherever it is, and whoever asked is waiting
                 number, net = self._places[place]
                 self._chains[place].run(
                     proposals,

@@ -20,7 +20,7 @@ from torch import Tensor
 from vitrail.fingerprint import FingerprintError, fingerprint
 from vitrail.ranks import World
 
-FORMAT = "vitrail-checkpoint-2"
+FORMAT = "vitrail-checkpoint-3"
 OLD_DAMPING = "vitrail-checkpoint-1"
 PER_FACTOR = {"per factor": True}  # marks fields of states: ranks hold shares of their rows
 StateT = TypeVar("StateT")
@@ -42,7 +42,8 @@ def previous_path(path: Path) -> Path:
 def write(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
     """Write, flush to disk, rename; the file that stood there becomes the previous one."""
     tensors = _apart({name: value.detach().cpu().contiguous() for name, value in tensors.items()})
-    meta = {"format": FORMAT, "digest": _digest(tensors), **meta}
+    meta = {"format": FORMAT, **meta}
+    meta["digest"] = _digest(tensors, meta)
     temporary = path.with_name(path.name + ".writing")
     try:
         with open(temporary, "wb") as file:
@@ -54,11 +55,12 @@ def write(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise CheckpointError(
             f"cannot write the checkpoint {path}: {error.strerror or error}; "
             "free some space or choose another place"
         ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -71,6 +73,8 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError(f"the checkpoint {path} may not be read; choose another") from error
     except (OSError, SafetensorError, ValueError) as error:
         raise DamagedError(f"the checkpoint {path} is damaged or cut short ({error})") from error
+    if not isinstance(meta, dict):
+        raise DamagedError(f"the checkpoint {path} is damaged: it does not say what it holds")
     if meta.get("format") == OLD_DAMPING:
         raise CheckpointError(
             f"the checkpoint {path} is of an older vitrail, where damping was the weight of the "
@@ -79,7 +83,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         )
     if meta.get("format") != FORMAT:
         raise CheckpointError(f"{path} is not a checkpoint of this version of vitrail")
-    if meta.get("digest") != _digest(tensors):
+    if meta.pop("digest", None) != _digest(tensors, meta):
         raise DamagedError(
             f"the checkpoint {path} is damaged: its contents do not match its digest"
         )
@@ -197,8 +201,10 @@ def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return apart
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
-    return fingerprint(*(part for name in sorted(tensors) for part in (name, tensors[name])))
+def _digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
+    """Of everything that the file holds."""
+    parts = (part for name in sorted(tensors) for part in (name, tensors[name]))
+    return fingerprint(json.dumps(meta, sort_keys=True), *parts)
 
 
 def _sync_folder(folder: Path) -> None:

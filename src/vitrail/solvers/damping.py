@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -184,5 +185,7 @@ def _on(name: str) -> bool:
 
 
 def _checked(value: float) -> float:
+    if not isinstance(value, Real):
+        raise TypeError(f"damping is a number from 0 to below 1, got {value!r}")
     weight_of_new(float(value))
     return float(value)

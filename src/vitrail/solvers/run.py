@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from vitrail import interrupts
+from vitrail.data.checks import checked_count, checked_number
 from vitrail.graph import FactorGraph
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
@@ -122,10 +123,16 @@ def run(
         >>> str(solution.status[0])
         'solved'
     """
-    if max_steps < 0:
-        raise ValueError(f"max_steps must be at least 0, got {max_steps}")
-    if score_every < 1 or checkpoint_every < 1:
-        raise ValueError("score_every and checkpoint_every must be at least 1")
+    checked_count("max_steps", max_steps, 0)
+    checked_count("score_every", score_every, 1)
+    checked_count("checkpoint_every", checkpoint_every, 1)
+    for name, limit in (
+        ("max_evaluations", max_evaluations),
+        ("max_seconds", max_seconds),
+        ("tolerance", tolerance),
+    ):
+        if limit is not None:
+            checked_number(name, limit)
     graph = graph if solver.over_ranks else graph.everything
     world = graph.world
     loop = _Loop(solver, graph, Key(seed), tolerance)
@@ -156,8 +163,6 @@ def run(
                 running = [code == Status.RUNNING for code in track.status.tolist()]
                 if not any(running):
                     break  # a stop that comes now has nothing to cut, and waits
-                if interrupts.waiting() and saver is not None and step > 0:
-                    saver.save(now, track, history, step)
                 interrupts.check()
                 if step >= max_steps:
                     break

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vitrail.data.checks import checked_count
 from vitrail.graph import FactorGraph
 from vitrail.numerics import chunks
 from vitrail.random import Key, permutation_keys
@@ -34,8 +35,8 @@ class Batches:
     size: int | None  # factors a step in each problem; None is all of them
 
     def __post_init__(self) -> None:
-        if self.size is not None and self.size < 1:
-            raise ValueError(f"a batch needs at least one factor, got {self.size}; None takes all")
+        if self.size is not None:
+            checked_count("batch", self.size, 1, 2**31)
 
     def start(self, graph: FactorGraph) -> Order:
         every = graph.everything.num_factors

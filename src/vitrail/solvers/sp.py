@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from vitrail.data.checks import checked_count, checked_number
 from vitrail.factors import Factors
 from vitrail.graph import FactorGraph, Scope
 from vitrail.numerics import chunks, on_lattice
@@ -40,6 +41,7 @@ from vitrail.surveys.variable import (
     mean_log_odds,
 )
 from vitrail.updates import CavityUpdate, Update
+from vitrail.updates.base import MOST_DRAWS
 
 Store = Literal["float32", "fixed16"]
 
@@ -143,10 +145,8 @@ def checked_settings(
 ) -> Settings:
     """Settings that make sense together, or an error that says which does not."""
     inner = checked_inner(update)
-    if survey_samples < 1:
-        raise ValueError(f"survey_samples must be at least 1, got {survey_samples}")
-    if prior_scale < 0:
-        raise ValueError(f"prior_scale must be at least 0, got {prior_scale}")
+    checked_count("survey_samples", survey_samples, 1, MOST_DRAWS)
+    checked_number("prior_scale", prior_scale)
     if store not in ("float32", "fixed16"):
         raise ValueError(f"unknown store {store!r}; choose 'float32' or 'fixed16'")
     return Settings(

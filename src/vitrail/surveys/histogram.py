@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Integral
 from typing import Literal
 
 import torch
@@ -43,7 +44,7 @@ class Grid:
     hard_ends: bool = True
 
     def __post_init__(self) -> None:
-        if not 3 <= self.bins <= MAX_BINS:
+        if not isinstance(self.bins, int | Integral) or not 3 <= self.bins <= MAX_BINS:
             raise ValueError(
                 f"bins must be an odd number from 3 to {MAX_BINS}, got {self.bins}; use 201"
             )

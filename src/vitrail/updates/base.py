@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from vitrail.data.checks import checked_count
 from vitrail.factors import Factors
 from vitrail.numerics import DEFAULT_MEMORY, EXACT_LIMIT, SAMPLED_LIMIT, chunks, on_lattice
 from vitrail.random import Key
@@ -247,11 +248,12 @@ def _joined(parts: list[Estimate], cavity: Tensor) -> Estimate:
     )
 
 
-def checked_count(name: str, value: int, least: int = 1) -> int:
-    """`value`, or an error when it is below `least`."""
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-    return value
+MOST_DRAWS = 2**24  # of a factor and a step; beyond, a float32 no longer counts hits
+
+
+def checked_draws(name: str, value: int, least: int = 1) -> int:
+    """`value`, or an error when it is no whole number that a kernel can count to."""
+    return checked_count(name, value, least, MOST_DRAWS)
 
 
 def checked_backend(backend: Backend) -> Backend:

@@ -17,7 +17,7 @@ from vitrail.updates.base import (
     CavityUpdate,
     Estimate,
     checked_backend,
-    checked_count,
+    checked_draws,
 )
 from vitrail.updates.draws import configurations
 from vitrail.updates.flip import Flip
@@ -142,9 +142,9 @@ def counting(
         raise ValueError(f"unknown fallback {fallback!r}; choose 'flip' or 'pinned'")
     own_draws = kinds[fallback](samples=fallback_samples, stream=Stream.FALLBACK, memory=memory)
     return Counting(
-        samples=checked_count("samples", samples),
+        samples=checked_draws("samples", samples),
         smoothing=smoothing,
-        least_hits=checked_count("least_hits", least_hits, 0),
+        least_hits=checked_draws("least_hits", least_hits, 0),
         fallback=own_draws,
         memory=memory,
         backend=checked_backend(backend),

@@ -17,7 +17,7 @@ from vitrail.updates.base import (
     Estimate,
     Messages,
     checked_backend,
-    checked_count,
+    checked_draws,
 )
 from vitrail.updates.draws import configurations
 
@@ -129,7 +129,7 @@ def flip(
         64
     """
     return Flip(
-        samples=checked_count("samples", samples),
+        samples=checked_draws("samples", samples),
         smoothing=smoothing,
         memory=memory,
         backend=checked_backend(backend),

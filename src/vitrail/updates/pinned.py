@@ -10,7 +10,7 @@ from torch import Tensor
 from vitrail.factors import Factors
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key, Stream, bernoulli, thresholds
-from vitrail.updates.base import CavityUpdate, Estimate, checked_count
+from vitrail.updates.base import CavityUpdate, Estimate, checked_draws
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,4 +67,4 @@ def pinned(samples: int = 5, *, memory: int = DEFAULT_MEMORY) -> Pinned:
         >>> pinned().samples
         5
     """
-    return Pinned(samples=checked_count("samples", samples), memory=memory)
+    return Pinned(samples=checked_draws("samples", samples), memory=memory)

@@ -18,7 +18,7 @@ from vitrail.updates.base import (
     Update,
     _joined,
     checked_backend,
-    checked_count,
+    checked_draws,
 )
 
 
@@ -151,7 +151,7 @@ def pooled(
         1024
     """
     return Pooled(
-        samples=checked_count("samples", samples),
+        samples=checked_draws("samples", samples),
         smoothing=smoothing,
         memory=memory,
         backend=checked_backend(backend),
