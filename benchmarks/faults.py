@@ -23,7 +23,7 @@ STEPS, EVERY = 60, 7
 
 
 def job(folder: Path, victim: int, at: int) -> str:
-    """One rank: a digest of weights, marginals and messages."""
+    """One rank: a digest of weights, marginals and scores."""
     from vitrail import factor_graph, perceptron, run
     from vitrail.data import glass
     from vitrail.fingerprint import fingerprint
@@ -49,7 +49,7 @@ def job(folder: Path, victim: int, at: int) -> str:
             checkpoint_every=EVERY,
             on_step=on_step,
         )
-        digest = fingerprint(found.weights, found.best, found.marginals, found.history["residual"])
+        digest = fingerprint(found.weights, found.best, found.marginals, found.history["accuracy"])
         if world.first:
             (folder / "found").write_text(digest)
     return digest
