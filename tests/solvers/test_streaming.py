@@ -155,14 +155,15 @@ def test_examples_that_are_alike_do_not_overshoot():
     """Of a thousand copies, a quarter say no: the plain sum of messages is far too sure of yes."""
     inputs, _ = noise(num_examples=1)
     labels = (torch.arange(1000) % 4 > 0).long()
-    graph = factor_graph(perceptron(inputs.expand(1000, -1), labels, beta=5.0))
+    factors = perceptron(inputs.expand(1000, -1), labels, beta=5.0)
+    graph = factor_graph(factors)
     solver = streaming(batch=1000, batches=1)
     start = solver.init(Key(0), graph)
     after, _ = solver.step(Key(0), graph, start, everyone(graph))
     whole = start.field + (after.field - start.field) / after.pace
 
     def likelihood(field):
-        found = chances(graph.blocks[0].program, torch.sigmoid(field), inputs)
+        found = chances(factors.program, torch.sigmoid(field), inputs)
         return float((found[0, labels] * (1 - math.exp(-5)) + math.exp(-5)).log().sum())
 
     assert after.pace.item() < 1

@@ -129,7 +129,7 @@ def bayesbinn(
     return BayesBiNN(
         checked_rate("lr", lr),
         checked_positive("temperature", temperature),
-        checked_count("samples", samples),
+        checked_count("samples", samples, 1),
         checked_positive("evidence", evidence),
         Batches(batch),
         loss,

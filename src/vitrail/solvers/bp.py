@@ -27,8 +27,7 @@ class BPState:
     copy of all messages would cost more than the step.
     """
 
-    # (F, A) a block, float32 log-odds on the lattice
-    messages: tuple[Tensor, ...] = field(metadata=PER_FACTOR)
+    messages: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A) a block, on the lattice
     belief: Tensor  # (V,) float64 log-odds: prior + all messages, exactly
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
     gamma: Tensor  # (P,) float64, weight of new messages: one minus the damping

@@ -56,10 +56,8 @@ class SPState:
     place: a copy of all surveys a step would cost more than the step, or not fit.
     """
 
-    # (F, A, B) a block: float32, or int16 fixed-point masses
-    surveys: tuple[Tensor, ...] = field(metadata=PER_FACTOR)
-    # (F,) int64 a block: the step whose address their draws have
-    updated: tuple[Tensor, ...] = field(metadata=PER_FACTOR)
+    surveys: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A, B) float32, or int16 masses
+    updated: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F,) int64, the step of their draws
     draws: Tensor  # (C, R, V) float64, sums of the factors' contributions; exact
     means: Tensor  # (4, V) float64, sums of `log_means`; exact
     prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
