@@ -397,7 +397,7 @@ def test_training_beyond_memory_is_refused_before_it_starts(monkeypatch):
     from vitrail.fitting import training
 
     monkeypatch.setattr(training, "available_memory", lambda: 1000)
-    with pytest.raises(ValueError, match="of memory for messages.*solver='streaming'"):
+    with pytest.raises(ValueError, match=r"of memory for messages.*solver='streaming'"):
         net(solver="sbp").fit(BITS, RULE)
 
 
