@@ -162,7 +162,10 @@ def _change(columns, right, edges, sides, unit, i, but, on, positive):
     return -toll if rises else toll
 
 
-@njit(inline="always")
+# What is called seldom is compiled once, and not into every place that calls it.
+
+
+@njit(error_model="numpy")
 def _switch(columns, hidden, edges, output, sides, unit, i, but, on, positive):
     """Switch weight i of a unit on or off, in rows without input `but`."""
     borrow = uint64(0) if on else _FULL
@@ -175,6 +178,28 @@ def _switch(columns, hidden, edges, output, sides, unit, i, but, on, positive):
         edges[0, unit, w], edges[1, unit, w] = _add(hidden[unit], w, rows, borrow)
         if moved != 0:
             sides[0, w], sides[1, w] = _add(output, w, moved, borrow_output)
+
+
+@njit(error_model="numpy")
+def _turning(agree, sides, right):
+    """Energy after an output weight is turned: its unit agrees with it in these rows."""
+    total = int64(0)
+    for digit in range(right.shape[1]):
+        cost, gain = uint64(0), uint64(0)
+        for w in range(agree.shape[0]):
+            fall, rise = agree[w] & sides[0, w], ~agree[w] & sides[1, w]
+            cost += popcount(fall & right[1, digit, w]) + popcount(rise & right[0, digit, w])
+            gain += popcount(fall & right[0, digit, w]) + popcount(rise & right[1, digit, w])
+        total += (int64(cost) - int64(gain)) << digit
+    return total
+
+
+@njit(error_model="numpy")
+def _turn(agree, output, sides):
+    """Turn an output weight: the rows in which its unit agreed lose a vote, the others gain one."""
+    for w in range(agree.shape[0]):
+        _add(output, w, agree[w], _FULL)
+        sides[0, w], sides[1, w] = _add(output, w, ~agree[w], uint64(0))
 
 
 @njit(inline="always")
@@ -211,7 +236,6 @@ def _advance(
     num_hidden, num_bits = hidden.shape[0], bits.shape[0]
     none, votes = num_inputs, num_hidden * num_inputs
     agree = np.empty(width, np.uint64)
-    disagree = np.empty(width, np.uint64)
     taken = 0
     for t in range(proposals):
         which, coin, kind, _ = philox(
@@ -226,17 +250,11 @@ def _advance(
             positive = bits[q]
             for w in range(width):
                 agree[w] = _agree(hidden, unit, w, positive)
-                disagree[w] = ~agree[w]
-            nothing = columns[none]
-            delta = _toll(agree, nothing, agree, sides[0], right) - _toll(
-                disagree, nothing, disagree, sides[1], right
-            )
+            delta = _turning(agree, sides, right)
             if prior.shape[0] > 0:
                 gain = -prior[q] if positive else prior[q]
             if accepted(0.0, beta * delta - gain, 1.0, coin):
-                for w in range(width):
-                    _add(output, w, agree[w], _FULL)
-                    sides[0, w], sides[1, w] = _add(output, w, disagree[w], uint64(0))
+                _turn(agree, output, sides)
                 bits[q] = not positive
                 taken += 1
             continue
