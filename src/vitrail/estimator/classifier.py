@@ -40,14 +40,14 @@ from vitrail.fitting.problem import AUTO
 from vitrail.fitting.recipe import by_chains
 from vitrail.model import Model
 from vitrail.model.voting import Scheme
-from vitrail.nn import BinaryConv2d, Program
+from vitrail.nn import Program
+from vitrail.nn.nets import reads_images
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 
 Auto = Literal["auto"]
 SIGNS = (-1.0, 1.0)
 IMAGE_AXES = 4  # (rows, channels, height, width)
-CONVOLUTIONS = (BinaryConv2d, nn.Conv2d)
 MOST_BIAS, MOST_NETWORKS = 2**12, 2**16  # beyond is a slip of the pen, and takes all memory
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 # settings of a plan, and the parameters that give them
@@ -341,8 +341,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         drawn = getattr(table, "image_shape", None)
         if drawn is None or self.module is None:
             return self.image_shape_
-        convolves = any(isinstance(part, CONVOLUTIONS) for part in self.module.modules())
-        return (1, *drawn) if convolves else None
+        return (1, *drawn) if reads_images(self.module) else None
 
     def _chained(self) -> bool:
         """Whether the settings leave the way to the recipe of long chains."""

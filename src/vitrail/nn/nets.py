@@ -116,3 +116,8 @@ def paper_conv() -> nn.Sequential:
         nn.Flatten(),
         BinaryLinear(8, 1),
     )
+
+
+def reads_images(module: nn.Module) -> bool:
+    """Whether a module convolves over height and width, so that examples keep their shape."""
+    return any(isinstance(part, BinaryConv2d | nn.Conv2d) for part in module.modules())
