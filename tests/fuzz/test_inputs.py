@@ -1,11 +1,9 @@
 """Any model, checkpoint, setting or argument is used, or refused in a sentence."""
 
-import os
-import random
-
 import pytest
 from bounded import calls_in_child
 from fuzz.inputs import MAKERS
+from fuzz.seeds import fresh_seeds
 
 SHORT, LONG = 40, 1_000  # of each kind
 AT_ONCE = 250  # of a child: what one call leaks shows in the next
@@ -28,6 +26,4 @@ def test_some_inputs_are_used_or_refused():
 
 @pytest.mark.long
 def test_many_inputs_are_used_or_refused():
-    first = int(os.environ.get("FUZZ_SEED", random.randrange(10**6)))
-    print(f"FUZZ_SEED={first}")  # noqa: T201 (to run the same again)
-    check(range(first, first + LONG))
+    check(fresh_seeds(LONG))

@@ -1,8 +1,6 @@
 """Any file is a table or a sentence: no other error, in bounded time and memory, nothing silent."""
 
 import json
-import os
-import random
 import tempfile
 import warnings
 from pathlib import Path
@@ -10,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bounded import calls_in_child
+from fuzz.seeds import fresh_seeds
 from fuzz.table_files import MAKERS, made
 
 from vitrail.data.bits import BitColumns
@@ -66,6 +65,4 @@ def test_some_files_are_tables_or_sentences():
 
 @pytest.mark.long
 def test_many_files_are_tables_or_sentences():
-    first = int(os.environ.get("FUZZ_SEED", random.randrange(10**6)))
-    print(f"FUZZ_SEED={first}")  # noqa: T201 (to run the same again)
-    check(range(first, first + LONG))
+    check(fresh_seeds(LONG))

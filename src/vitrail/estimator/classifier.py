@@ -16,6 +16,7 @@ from sklearn.utils.validation import (
 )
 from torch import nn
 
+from vitrail.data.cells import checked_names
 from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding
 from vitrail.data.errors import DataError
@@ -24,7 +25,6 @@ from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
 from vitrail.estimator.rows import (
     check_cells,
-    check_names,
     checked_labels,
     checked_weights,
     even_rows,
@@ -264,7 +264,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 self.n_features_in_ = len(X.columns)
             return X
         if hasattr(X, "columns"):
-            check_names(X.columns)
+            checked_names([str(name) for name in X.columns])
             validate_data(self, X, reset=reset, skip_check_array=True)
             if reset and len(X) < 1:
                 raise DataError("found 0 sample(s); a minimum of 1 is required")

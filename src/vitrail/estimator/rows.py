@@ -75,15 +75,6 @@ def checked_labels(y: Any, table: Any) -> np.ndarray:
     return y
 
 
-def check_names(columns: Any) -> None:
-    """Raise where a column's name is there twice: which of them is meant cannot be told."""
-    seen = set()
-    for name in columns:
-        if name in seen:
-            raise DataError(f"there are two columns {name!r}; give each a name of its own")
-        seen.add(name)
-
-
 @contextmanager
 def even_rows(rule: str) -> Iterator[None]:
     """numpy's error about lists in cells, as a sentence."""

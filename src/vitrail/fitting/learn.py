@@ -165,9 +165,7 @@ def _by_chains(
     beta = wanted.settings.get("beta", AUTO)
     betas = BETAS if isinstance(beta, str) else (float(beta),)
     made = plan(problem_of(program, nets), {"beta": max(betas)})
-    question = Question(
-        program, examples, nets, front.num_classes, front.scheme, made.beta, wanted.seed
-    )
+    question = _question(front, examples, nets, wanted, made)
     before = None if earlier is None or earlier.drawn is None else earlier.drawn.networks
     partner = neighbours(front.encoder, front.num_inputs)
     drawn = draw(question, partner, burn_in, wanted.networks, betas, before, calls)
@@ -203,15 +201,21 @@ def _by_messages(
     else:
         made, choice, stopped, notes = _settled(front, examples, nets, wanted)
     trained, stopped = _trained(nets, made, wanted, earlier, choice, stopped, calls)
-    program = made.problem.program
-    question = Question(
-        program, examples, nets, front.num_classes, front.scheme, made.beta, wanted.seed
-    )
+    question = _question(front, examples, nets, wanted, made)
     evidence = None if choice is None else choice.evidence
     predictor = _predictor(wanted, made)
     voting = committee(question, trained, predictor, wanted.networks, evidence)
     settings = {**made.settings, "predictor": predictor}
     return _Found(made, trained, voting, settings, stopped, notes)
+
+
+def _question(
+    front: Front, examples: Examples, nets: Sequence[Examples], wanted: Wanted, made: Plan
+) -> Question:
+    program = made.problem.program
+    return Question(
+        program, examples, nets, front.num_classes, front.scheme, made.beta, wanted.seed
+    )
 
 
 def _predictor(wanted: Wanted, made: Plan) -> Predictor:
