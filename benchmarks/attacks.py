@@ -1,21 +1,28 @@
 """How vitrail bears attacks: stops at random moments, flipped bits, inputs made by a seed.
 
-    python benchmarks/attacks.py                    all of it, about twenty minutes on one core
-    python benchmarks/attacks.py stops --count 300
-    python benchmarks/attacks.py flips --count 10000
-    python benchmarks/attacks.py inputs --count 10000
+    python benchmarks/attacks.py                            all of it, half an hour on one core
+    python benchmarks/attacks.py stops reruns --jobs 16     some of it, in so many processes
+    python benchmarks/attacks.py stops --first 41 --count 1 one attack again
 
-Attacks are those of the tests, and more of them; the first failure is printed and ends the run.
+Attacks are those of the tests, and more of them. A failure is printed with its number and the run
+goes on; the last line of each kind is JSON, counts that may be added up over processes and the
+longest time. The exit code says whether there was a failure.
 """
 
 import argparse
+import json
 import random
 import signal
-import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests")]
 
@@ -24,87 +31,161 @@ from fuzz import inputs, table_files  # noqa: E402
 from stops import stopper, units  # noqa: E402
 
 STOPPED = ("fit best", "fit posterior", "fit linear posterior", "capacity", "reproduce", "compare")
-AT_ONCE = 250
+RERUN = ("capacity", "reproduce")
+LATEST = 5.0  # seconds from a stop to the end
+AT_ONCE = 250  # inputs of a child: what one call leaks shows in the next
+KINDS = (*table_files.MAKERS, *inputs.MAKERS)
 SAID = (None, "DataError", "TableTooLargeError")
 
 
-def stops(count: int, seed: int) -> None:
-    """Stop commands, by Ctrl-C and SIGTERM in turn; then sweeps that were stopped are run on."""
-    rng = random.Random(seed)
+class Tally:
+    """What came of the attacks of one kind."""
+
+    def __init__(self, attack: str, seed: int) -> None:
+        self.attack, self.seed, self.longest = attack, seed, 0.0
+        self.counts = Counter(tried=0, failed=0)
+
+    @contextmanager
+    def trial(self, number: int, what: object) -> Iterator[random.Random]:
+        """One attack and its randomness: a failure is counted and printed, and passes."""
+        self.counts["tried"] += 1
+        try:
+            yield random.Random(f"{self.attack} {self.seed} {number}")
+        except Exception as error:
+            self.counts["failed"] += 1
+            again = f"{self.attack} --seed {self.seed} --first {number} --count 1"
+            print(f"FAILED {again}: {what}: {type(error).__name__}: {error}", flush=True)
+
+    def took(self, seconds: float) -> None:
+        self.longest = max(self.longest, round(seconds, 2))
+
+    def line(self) -> dict[str, Any]:
+        return {"attack": self.attack, **self.counts, "longest": self.longest}
+
+
+def stops(tally: Tally, numbers: range) -> None:
+    """Stop commands, by Ctrl-C and SIGTERM in turn."""
     with tempfile.TemporaryDirectory() as folder, stopper(Path(folder)) as commands:
-        taken, kept = [], 0
-        for number in range(count):
+        for number in numbers:
             name = STOPPED[number % len(STOPPED)]
             how = (signal.SIGINT, signal.SIGTERM)[number // len(STOPPED) % 2]
-            place = Path(folder) / str(number)
-            trial = commands.try_stop(name, how, rng, place)
-            if trial.stopped:
-                taken.append(trial.seconds)
-                kept += "best network so far" in trial.said
-        print(
-            f"{count} stops: {len(taken)} came before the end, {kept} left a best so far; seconds "
-            f"to the end: median {statistics.median(taken):.2f}, most {max(taken):.2f}"
-        )
-        reruns = max(1, count // 15)
-        for number in range(reruns):
-            name = ("capacity", "reproduce")[number % 2]
-            place = Path(folder) / f"again {number}"
-            for how in (signal.SIGINT, signal.SIGTERM):
-                commands.try_stop(name, how, rng, place)
-            assert commands.run(name, place).code == 0
-            assert units(place) == units(commands.undisturbed(name))
-        print(f"{reruns} reruns, each after two stops: the numbers of an undisturbed run")
+            with tally.trial(number, f"{name}, {how.name}") as rng:
+                done = commands.try_stop(name, how, rng, Path(folder) / str(number))
+                if done.stopped:
+                    tally.counts["stopped"] += 1
+                    tally.counts["kept a best"] += "best network so far" in done.said
+                    tally.took(done.seconds)
+                    assert done.seconds <= LATEST, done
 
 
-def flips(count: int, seed: int) -> None:
+def reruns(tally: Tally, numbers: range) -> None:
+    """Stop a sweep twice, then let it end: the numbers of a run that nobody stopped."""
+    with tempfile.TemporaryDirectory() as folder, stopper(Path(folder)) as commands:
+        for number in numbers:
+            name, place = RERUN[number % len(RERUN)], Path(folder) / str(number)
+            with tally.trial(number, name) as rng:
+                for how in (signal.SIGINT, signal.SIGTERM):
+                    commands.try_stop(name, how, rng, place)
+                assert commands.run(name, place).code == 0
+                assert units(place) == units(commands.undisturbed(name))
+
+
+def flips(tally: Tally, numbers: range) -> None:
     """Flip one to three bits of a model file and read it."""
-    rng, sound = random.Random(seed), inputs.sound_model()
-    refused = 0
-    for _ in range(count):
-        content = bytearray(sound)
-        for place in rng.sample(range(8 * len(sound)), rng.randint(1, 3)):
-            content[place // 8] ^= 1 << place % 8
-        try:
-            assert inputs.chances(bytes(content)) == inputs.sound_answers()
-        except ValueError as error:
-            if not inputs.said(error):
-                raise
-            refused += 1
-    print(f"{count} models with flipped bits: {refused} refused, no answer changed")
+    sound = inputs.sound_model()
+    for number in numbers:
+        with tally.trial(number, "flipped bits") as rng:
+            content = bytearray(sound)
+            for place in rng.sample(range(8 * len(sound)), rng.randint(1, 3)):
+                content[place // 8] ^= 1 << place % 8
+            try:
+                assert inputs.chances(bytes(content)) == inputs.sound_answers()
+            except ValueError as error:
+                if not inputs.said(error):
+                    raise
+                tally.counts["refused"] += 1
 
 
-def many_inputs(count: int, seed: int) -> None:
-    """Half of them files of tables, half models, checkpoints, classifiers and arguments."""
-    kinds = dict.fromkeys(table_files.MAKERS, "fuzz.test_table_files:use")
-    shares = dict.fromkeys(kinds, 0.5 / len(kinds))
-    kinds |= dict.fromkeys(inputs.MAKERS, "fuzz.inputs:use")
-    shares |= dict.fromkeys(inputs.MAKERS, 0.5 / len(inputs.MAKERS))
-    for kind, function in kinds.items():
-        number, longest, used = round(count * shares[kind]), 0.0, 0
-        for first in range(seed, seed + number, AT_ONCE):
-            cases = [(kind, one) for one in range(first, min(first + AT_ONCE, seed + number))]
-            for case, outcome in zip(cases, calls_in_child(function, cases), strict=True):
-                allowed = SAID if kind in table_files.MAKERS else (None,)
-                assert outcome.error in allowed, (case, outcome)
-                longest = max(longest, outcome.seconds)
-                used += outcome.error is None and not str(outcome.result).startswith("refused")
-        print(
-            f"{kind}: {number} inputs, {used} used, the others refused in a sentence; "
-            f"the longest took {longest:.1f} s",
-            flush=True,
+def many_inputs(tally: Tally, numbers: range) -> None:
+    """Files of tables, models, checkpoints, classifiers and arguments in turn."""
+    for makers, function in (
+        (table_files.MAKERS, "fuzz.test_table_files:use"),
+        (inputs.MAKERS, "fuzz.inputs:use"),
+    ):
+        mine = [number for number in numbers if KINDS[number % len(KINDS)] in makers]
+        for first in range(0, len(mine), AT_ONCE):
+            some = mine[first : first + AT_ONCE]
+            cases = [(KINDS[one % len(KINDS)], tally.seed * 10**9 + one) for one in some]
+            found = calls_in_child(function, cases)
+            for number, case, outcome in zip(some, cases, found, strict=True):
+                with tally.trial(number, case):
+                    allowed = SAID if makers is table_files.MAKERS else (None,)
+                    assert outcome.error in allowed, outcome
+                    used = outcome.error is None and not str(outcome.result).startswith("refused")
+                    tally.counts["used" if used else "refused"] += 1
+                    tally.took(outcome.seconds)
+
+
+ATTACKS = {
+    "stops": (stops, 300),
+    "reruns": (reruns, 20),
+    "flips": (flips, 10_000),
+    "inputs": (many_inputs, 10_000),
+}
+
+
+def in_processes(attack: str, seed: int, numbers: range, jobs: int) -> dict[str, Any]:
+    """Runs of this script, each with a share of the numbers, and the sum of their last lines."""
+    firsts = [numbers.start + len(numbers) * job // jobs for job in range(jobs + 1)]
+    script = [sys.executable, __file__, attack, f"--seed={seed}"]
+    children = [
+        subprocess.Popen(
+            [*script, f"--first={first}", f"--count={following - first}"],
+            stdout=subprocess.PIPE,
+            text=True,
         )
+        for first, following in pairwise(firsts)
+        if following > first
+    ]
+    total: Counter[str] = Counter(tried=0, failed=0)
+    longest = 0.0
+    for child in children:
+        *failures, last = child.communicate()[0].splitlines() or ["{}"]
+        print("\n".join(failures), end="\n" * bool(failures), flush=True)
+        try:
+            line = json.loads(last)
+        except ValueError:
+            line = {"failed": 1}
+            print(f"FAILED {attack}: a process ended with {child.returncode}: {last}", flush=True)
+        longest = max(longest, line.pop("longest", 0.0))
+        total.update({name: value for name, value in line.items() if isinstance(value, int)})
+    return {"attack": attack, **total, "longest": longest}
 
 
-ATTACKS = {"stops": (stops, 300), "flips": (flips, 10_000), "inputs": (many_inputs, 10_000)}
-
-if __name__ == "__main__":
+def main() -> int:
+    """The attacks that the command line asks for; 1 if any has succeeded."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("attacks", nargs="*", default=[], help=", ".join(ATTACKS))
     parser.add_argument("--count", type=int)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
+    failed = 0
     for name in given.attacks or ATTACKS:
         attack, usual = ATTACKS[name]
-        begun = time.perf_counter()
-        attack(given.count or usual, given.seed)
-        print(f"{name}: {time.perf_counter() - begun:.0f} s", flush=True)
+        numbers, begun = range(given.first, given.first + (given.count or usual)), time.monotonic()
+        if given.jobs > 1:
+            line = in_processes(name, given.seed, numbers, given.jobs)
+        else:
+            tally = Tally(name, given.seed)
+            attack(tally, numbers)
+            line = tally.line()
+        failed += line["failed"]
+        line["seconds"] = round(time.monotonic() - begun)
+        print(json.dumps(line), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -41,17 +41,21 @@ def calls_in_child(
     seconds  of processor time that one call may take; ten times that if it only waits
     source   the folder of another vitrail, to see how that did
     """
-    task = {"function": function, "arguments": arguments, "memory": memory, "seconds": seconds}
     folders = [str(Path(__file__).parent), *([str(source)] if source else [])]
     script = f"import sys; sys.path[:0] = {folders!r}; import bounded; bounded.work()"
-    child = subprocess.run(
-        [sys.executable, "-c", script], input=json.dumps(task), capture_output=True, text=True
-    )
-    lines = [line for line in child.stdout.splitlines() if line.startswith("{")]
-    found = [Outcome(**json.loads(line)) for line in lines]
-    if len(found) < len(arguments):
-        died = Outcome(None, f"exit {child.returncode}", child.stderr[-2000:], 0.0)
-        found += [died] * (len(arguments) - len(found))
+    task = {"function": function, "memory": memory, "seconds": seconds}
+    found: list[Outcome] = []
+    while len(found) < len(arguments):  # a call that ends its child is one outcome; others go on
+        child = subprocess.run(
+            [sys.executable, "-c", script],
+            input=json.dumps({**task, "arguments": arguments[len(found) :]}),
+            capture_output=True,
+            text=True,
+        )
+        lines = [line for line in child.stdout.splitlines() if line.startswith("{")]
+        found += [Outcome(**json.loads(line)) for line in lines]
+        if child.returncode:
+            found.append(Outcome(None, f"exit {child.returncode}", child.stderr[-2000:], 0.0))
     return found
 
 
