@@ -1,0 +1,248 @@
+"""What is trained on a split: committees of bits in growing sizes, and what people use instead."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from footprints.rows import MISSING, Features, Rows, split_of
+from vitrail import BinaryNetClassifier, compress
+from vitrail.data.bits import BitColumns
+from vitrail.data.encoders import TableEncoder
+from vitrail.export.plan import planned
+from vitrail.export.rule import folded, rule_of
+from vitrail.model import Model
+
+OURS = "vitrail"
+MEMBERS = (1, 2, 4, 8, 16, 32)  # hidden units of a committee, for each net
+CUTS = (  # share of the columns, and thresholds of each; None: as many as the rows afford
+    (1.0, None),
+    (1.0, 8),
+    (1.0, 3),
+    (0.25, 8),
+    (0.0, 8),
+)
+FEWEST, FEW = 2, 4  # columns of the smallest share, and of any other
+LEAVES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128)
+FORESTS = [(trees, leaves) for trees in (3, 10, 30) for leaves in (4, 8, 16, 32)]
+BOOSTED = [(stages, leaves) for stages in (5, 15, 50) for leaves in (2, 4, 8)]
+STRENGTHS = (0.1, 1.0, 10.0)  # of logistic regression
+PUBLISHED_CUTS = (8, None)
+SHARES = (1.0, 0.25, 0.0)  # of the columns, that it reads
+RATE = 0.3  # of boosting: few stages must do
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A classifier with its accuracy on rows held out."""
+
+    method: str
+    size: str
+    accuracy: float
+    learner: Any  # a Model, one of scikit-learn's, or Logistic
+    columns: list[str]  # that it reads
+    by_votes: float | None = None  # accuracy of a forest whose trees vote, as emlearn's do
+
+    def without_learner(self) -> Trained:
+        """Its accuracy alone."""
+        return replace(self, learner=None)
+
+
+def trained(rows: Rows, split: int, part: int) -> list[Trained]:
+    """One part of what is trained on a split of a table: ours by a way of cutting, or rivals."""
+    seen, held = (rows.taken(one) for one in split_of(rows.labels, split))
+    best = ranked(seen)
+    if part < len(CUTS):
+        return list(ours(seen, held, best, split, part))
+    return list(rivals(seen, held, best, split))
+
+
+def ranked(seen: Rows) -> list[str]:
+    """The columns, the most telling first, by how often random trees find them of use."""
+    features = Features.fit(seen.table)
+    trees = ExtraTreesClassifier(100, max_leaf_nodes=64, random_state=0)
+    trees.fit(features.matrix(seen.table), seen.labels)
+    use = dict.fromkeys(seen.table, 0.0)
+    for (name, _), share in zip(features.columns, trees.feature_importances_, strict=True):
+        use[name] += share
+    return sorted(use, key=lambda name: -use[name])
+
+
+def first_of(best: list[str], table: pd.DataFrame, share: float) -> list[str]:
+    """The best columns, in the order of the table."""
+    count = max(FEW, int(share * len(best))) if share else FEWEST
+    kept = set(best[:count])
+    return [str(name) for name in table if name in kept]
+
+
+def ours(seen: Rows, held: Rows, best: list[str], split: int, part: int) -> Iterator[Trained]:
+    """Committees of growing size, from one posterior."""
+    (columns, encoder), *before = [
+        cut_up(seen, best, *CUTS[one]) for one in reversed(range(part + 1))
+    ]
+    if any(encoder.bit_names == other.bit_names for _, other in before):
+        return  # there are too few columns or values for another way of cutting
+    size = f"{len(columns)} columns, {CUTS[part][1] or 'usual'} cuts"
+    for members, model, right in committees(seen, held, encoder, split):
+        yield Trained(OURS, f"{members} members, {size}", right, model, columns)
+
+
+def cut_up(
+    seen: Rows, best: list[str], share: float, cuts: int | None
+) -> tuple[list[str], TableEncoder | BitColumns]:
+    """Some of the columns, and how they become bits."""
+    columns = first_of(best, seen.table, share)
+    if seen.plain:
+        return columns, BitColumns.fit(seen.table[columns], 0, 1)
+    return columns, TableEncoder.fit(seen.table[columns], thresholds=cuts)
+
+
+def committees(
+    seen: Rows, held: Rows, encoder: TableEncoder | BitColumns, seed: int
+) -> Iterator[tuple[int, Model, float]]:
+    """Members a net, the compressed model, and its accuracy on rows held out."""
+    net = BinaryNetClassifier(predictor="posterior", random_state=seed)
+    net.fit(encoder.transform(seen.table), seen.labels)
+    model = replace(net.model_, encoder=encoder)
+    each = (model.program.num_inputs + 1) * model.networks.shape[1]
+    for members in MEMBERS:
+        small = compress(model, seen.table, bits=members * each)
+        right = small.labels.decode(small.answers(held.table).numbers) == held.labels
+        yield members, small, float(np.mean(right))
+
+
+def published(rows: Rows, split: int) -> list[tuple[str, int, float]]:
+    """Size, bytes of model and accuracy of committees of growing size."""
+    seen, held = (rows.taken(part) for part in split_of(rows.labels, split))
+    found = []
+    for cuts in PUBLISHED_CUTS:
+        encoder = TableEncoder.fit(seen.table, thresholds=cuts)
+        for members, model, right in committees(seen, held, encoder, split):
+            found.append((f"{members} members, {cuts or 'usual'} cuts", model_bytes(model), right))
+    return found
+
+
+def model_bytes(model: Model) -> int:
+    """Bytes of weights, votes and tables that an answer needs: no encoder, no code."""
+    plan = planned(model)
+    plan, rule = folded(model, plan, rule_of(model, plan))
+    weights = sum(layer.units * layer.fan_in for layer in plan.layers) * rule.votes.size
+    votes = 0 if (rule.votes == 1).all() else rule.votes.size
+    if model.num_classes == 2:
+        return -(-weights // 8) + votes + 2  # the score that class 1 begins at
+    tables = rule.score_tables if rule.scores else rule.tables.tolist()
+    return -(-weights // 8) + votes + 2 * sum(map(len, set(map(tuple, tables))))
+
+
+def rivals(seen: Rows, held: Rows, best: list[str], split: int) -> Iterator[Trained]:
+    """Trees, forests, boosting and logistic regression of many sizes."""
+    features = Features.fit(seen.table)
+    x, unseen = features.matrix(seen.table), features.matrix(held.table)
+    made: list[tuple[str, str, Any]] = [
+        ("tree", f"{leaves} leaves", DecisionTreeClassifier(max_leaf_nodes=leaves))
+        for leaves in LEAVES
+    ]
+    made += [
+        ("forest", f"{trees} x {leaves}", RandomForestClassifier(trees, max_leaf_nodes=leaves))
+        for trees, leaves in FORESTS
+    ]
+    made += [
+        ("boosting", f"{stages} x {leaves}", boosting(stages, leaves)) for stages, leaves in BOOSTED
+    ]
+    for method, size, learner in made:
+        learner.set_params(random_state=split).fit(x, seen.labels)
+        right = float(np.mean(learner.predict(unseen) == held.labels))
+        votes = (
+            float(np.mean(voted(learner, unseen) == held.labels)) if method == "forest" else None
+        )
+        yield Trained(method, size, right, learner, list(seen.table), votes)
+    everyone = np.arange(len(seen.labels))
+    for share in SHARES:
+        columns = first_of(best, seen.table, share)
+        if share < 1 and len(columns) == seen.table.shape[1]:
+            continue
+        for strength in STRENGTHS:
+            learner = Logistic.fit(seen.taken(everyone, columns).table, seen.labels, strength)
+            right = float(np.mean(learner.predict(held.table) == held.labels))
+            yield Trained(
+                "logistic", f"{len(columns)} columns, C={strength:g}", right, learner, columns
+            )
+
+
+def boosting(stages: int, leaves: int) -> GradientBoostingClassifier:
+    """So many stages of trees with so many leaves, of any depth."""
+    settings: dict[str, Any] = {"max_leaf_nodes": leaves, "max_depth": None, "learning_rate": RATE}
+    return GradientBoostingClassifier(n_estimators=stages, **settings)
+
+
+def voted(forest: RandomForestClassifier, x: np.ndarray) -> np.ndarray:
+    """What most trees say, the first of equals."""
+    said = np.stack([tree.predict(x) for tree in forest.estimators_]).astype(int)
+    votes = np.stack([(said == number).sum(0) for number in range(len(forest.classes_))])
+    return forest.classes_[votes.argmax(0)]
+
+
+UNIT = 64  # a standard deviation
+SHIFT = 10  # of the factors that numbers are scaled by
+LEAST = 0.5  # deviation, so that factors are no larger than products can be
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Weights of eight bits on numbers that are standardised in whole numbers.
+
+    A number v becomes (v − middle)·factor >> SHIFT, near UNIT where it stands a standard deviation
+    above its mean; a missing one becomes 0. A word counts UNIT where it stands.
+    """
+
+    features: Features
+    classes: np.ndarray
+    middle: np.ndarray  # of numbers, int16
+    factor: np.ndarray  # int32
+    weights: np.ndarray  # (outputs, features) int8, one output for two classes
+    bias: np.ndarray  # (outputs,) int32
+    holes: bool  # whether numbers were missing in training
+
+    @staticmethod
+    def fit(table: pd.DataFrame, labels: np.ndarray, strength: float) -> Logistic:
+        features = Features.fit(table)
+        numbers = features.matrix(table)[:, : len(features.numbers)].astype(np.float64)
+        numbers[numbers == MISSING] = np.nan
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # columns without any number
+            middle = np.nan_to_num(np.rint(np.nanmean(numbers, 0))).astype(np.int64)
+            spread = np.nan_to_num(np.nanstd(numbers, 0))
+        factor = np.rint(UNIT * 2**SHIFT / np.maximum(spread, LEAST)).astype(np.int64)
+        nothing, holes = np.zeros(0), bool(np.isnan(numbers).any())
+        plain = Logistic(features, np.unique(labels), middle, factor, nothing, nothing, holes)
+        learned = LogisticRegression(C=strength, max_iter=2000)
+        learned.fit(plain.scaled(table) / UNIT, labels)
+        weights, bias = learned.coef_, learned.intercept_
+        scale = 127 / max(np.abs(weights).max(), 1e-9)
+        whole = np.rint(weights * scale).astype(np.int64)
+        return replace(plain, weights=whole, bias=np.rint(bias * scale * UNIT).astype(np.int64))
+
+    def scaled(self, table: pd.DataFrame) -> np.ndarray:
+        """Features, (rows, features) int64."""
+        matrix = self.features.matrix(table).astype(np.int64)
+        count = len(self.features.numbers)
+        numbers = (matrix[:, :count] - self.middle) * self.factor >> SHIFT
+        numbers[matrix[:, :count] == MISSING] = 0
+        return np.hstack([numbers, matrix[:, count:] * UNIT])
+
+    def predict(self, table: pd.DataFrame) -> np.ndarray:
+        """The class of each row."""
+        sums = self.scaled(table) @ self.weights.T + self.bias
+        return self.classes[sums.argmax(1) if len(self.bias) > 1 else (sums[:, 0] > 0).astype(int)]

@@ -1,0 +1,193 @@
+"""The measured part of docs/footprint.md, and its pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+
+from footprints.learners import OURS
+
+BEGIN, END = "<!-- measured by benchmarks/footprint.py -->", "<!-- end -->"
+PUBLISHED = {  # BTHOWeN (Susskind et al., 2022), accuracy and KiB of model without encoder
+    "iris": (0.980, 0.28),
+    "wine": (0.983, 0.42),
+    "ecoli": (0.875, 0.88),
+    "mnist": (0.934, 70.0),
+}
+COLOURS = {
+    OURS: "tab:blue",
+    "tree": "tab:orange",
+    "forest": "tab:red",
+    "boosting": "tab:purple",
+    "logistic": "tab:green",
+}
+
+BUDGETS = 2 ** np.linspace(6.5, 14, 61)
+
+
+def tables_of(found: dict[str, Any]) -> dict[str, Any]:
+    """A frame of points for each table, by name."""
+    return {name: pd.DataFrame(points) for name, points in sorted(found["splits"].items())}
+
+
+def compared(points: Any) -> dict[str, Any]:
+    """The smallest of both sides at the highest accuracy that both reach, and the work."""
+    mine, theirs = points[points.method == OURS], points[points.method != OURS]
+    level = min(mine.accuracy.max(), theirs.accuracy.max())
+    small = mine[mine.accuracy >= level].sort_values("flash").iloc[0]
+    good = theirs[theirs.accuracy >= level].sort_values("flash")
+    many = theirs[
+        theirs.method.str.match("forest|boosting") & (theirs.accuracy >= small.accuracy)
+    ].sort_values("instructions")
+    return {
+        "level": level,
+        "ours": small,
+        "rival": good.iloc[0],
+        "many": many.iloc[0] if len(many) else None,
+        "best": mine.accuracy.max(),
+        "best_rival": theirs.accuracy.max(),
+    }
+
+
+def text(found: dict[str, Any]) -> str:
+    """What holds and where it does not, then a line for each table."""
+    lines = [
+        "| table | accuracy of both | vitrail, bytes | smallest rival, bytes | ratio "
+        "| vitrail, instructions | forest or boosting, instructions "
+        "| best of vitrail | best of rivals |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    ratios, slower, untold = {}, [], []
+    for name, points in tables_of(found).items():
+        one = compared(points)
+        small, rival, many = one["ours"], one["rival"], one["many"]
+        ratios[name] = small.flash / rival.flash
+        work = "none as accurate"
+        if many is None:
+            untold.append(name)
+        else:
+            work = f"{many.instructions:,.0f} ({many.method})"
+            slower += [name] * bool(small.instructions >= many.instructions)
+        lines.append(
+            f"| {_spoken(name)} | {one['level']:.3f} | {small.flash:,} "
+            f"| {rival.flash:,} ({rival.method}) | {ratios[name]:.2f} | {small.instructions:,.0f} "
+            f"| {work} | {one['best']:.3f} | {one['best_rival']:.3f} |"
+        )
+    return "\n".join([*_said(ratios, slower, untold), "", *lines, *_answers(found)])
+
+
+def _said(ratios: dict[str, float], slower: list[str], untold: list[str]) -> list[str]:
+    values = np.array(list(ratios.values()))
+    half = [name for name, ratio in ratios.items() if ratio <= 0.5]
+    larger = [name for name, ratio in ratios.items() if ratio > 1]
+    others = len(ratios) - len(untold)
+    return [
+        f"Flash beside the smallest rival at equal accuracy: {np.median(values):.2f} of it in the "
+        f"median of {len(ratios)} tables; at most half on {len(half)} of them, and more than the "
+        f"rival's on {len(larger)}: {_listed(larger)}. Instructions are fewer than those of the "
+        f"cheapest forest or boosting of at least our accuracy on {others - len(slower)} of "
+        f"{others} tables where one is as accurate; more on {_listed(slower)}.",
+    ]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(_spoken, names)) or "none"
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _answers(found: dict[str, Any]) -> list[str]:
+    """Published points, and the committees that were trained for them."""
+    lines = [
+        "",
+        "| | splits | committee | accuracy | standard error | bytes of model | BTHOWeN |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, splits in found.get("published", {}).items():
+        accuracy, kib = PUBLISHED[name]
+        for sizes in zip(*splits, strict=True):
+            right = np.array([one[2] for one in sizes])
+            size = np.mean([one[1] for one in sizes])
+            lines.append(
+                f"| {name} | {len(splits)} | {sizes[0][0]} | {right.mean():.4f} "
+                f"| {right.std(ddof=1) / len(right) ** 0.5:.4f} | {size:.0f} "
+                f"| {accuracy:.3f} in {kib * 1024:.0f} |"
+            )
+    return lines if len(lines) > 3 else []
+
+
+def best_within(points: Any, method: str, budgets: np.ndarray) -> np.ndarray:
+    """The highest accuracy of a method in at most so many bytes; NaN where nothing fits."""
+    own = points[points.method.str.startswith(method)].sort_values("flash")
+    best = np.maximum.accumulate(np.r_[-np.inf, own.accuracy.to_numpy()])
+    found = best[np.searchsorted(own.flash.to_numpy(), budgets, side="right")]
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def drawn_panels(tables: dict[str, Any], path: Path) -> None:
+    """Every point of every table, and what is best in so many bytes as lines."""
+    columns = 4
+    rows = -(-len(tables) // columns)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(3.1 * columns, 2.2 * rows + 0.5), squeeze=False, sharex=True
+    )
+    for axis in axes.ravel()[len(tables) :]:
+        axis.axis("off")
+    for axis, (name, points) in zip(axes.ravel(), tables.items(), strict=False):
+        for method, colour in COLOURS.items():
+            own = points[points.method.str.startswith(method)]
+            axis.plot(own.flash, own.accuracy, ".", color=colour, ms=3, alpha=0.35)
+            axis.plot(BUDGETS, best_within(points, method, BUDGETS), color=colour, label=method)
+        if name in PUBLISHED:
+            accuracy, kib = PUBLISHED[name]
+            axis.plot(kib * 1024, accuracy, "k*", ms=8, label="BTHOWeN, model without code")
+        low = points[points.method == OURS].accuracy.min()
+        axis.set(xscale="log", title=_spoken(name))
+        axis.set_ylim(low - 0.02, points.accuracy.max() + 0.02)
+        axis.grid(alpha=0.3)
+    shown: dict[str, Any] = {}
+    for axis in axes.ravel():
+        shown |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    for axis in axes[-1]:
+        axis.set_xlabel("bytes of flash")
+    figure.supylabel("accuracy on rows held out")
+    figure.legend(shown.values(), shown.keys(), loc="lower center", ncols=6, frameon=False)
+    figure.tight_layout(rect=(0, 0.03, 1, 1))
+    figure.savefig(path, dpi=90)
+    plt.close(figure)
+
+
+def drawn_headline(tables: dict[str, Any], path: Path) -> None:
+    """Mean accuracy over the tables of what fits into so many bytes."""
+    figure, axis = plt.subplots(figsize=(7, 3.8))
+    for method, colour in COLOURS.items():
+        lines = [best_within(points, method, BUDGETS) for points in tables.values()]
+        mean = np.mean(lines, axis=0)  # drawn from where a model fits for every table
+        wide = 2.6 if method == OURS else 1.6
+        axis.plot(BUDGETS, mean, color=colour, lw=wide, label=method)
+    axis.set(xscale="log", xlabel="bytes of flash on a Cortex-M0+, code and encoder included")
+    axis.set_ylabel(f"mean accuracy, {len(tables)} tables")
+    axis.set_xticks(ticks := [128, 256, 512, 1024, 2048, 4096, 8192, 16384])
+    axis.set_xticklabels([f"{tick:,}" for tick in ticks])
+    axis.minorticks_off()
+    axis.grid(alpha=0.3)
+    axis.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def write(found: dict[str, Any], docs: Path) -> None:
+    """The pictures, and the page between its marks."""
+    tables = tables_of(found)
+    drawn_panels(tables, docs / "images" / "footprint.png")
+    drawn_headline(tables, docs / "images" / "bytes.png")
+    path = docs / "footprint.md"
+    before, _, rest = path.read_text().partition(f"{BEGIN}\n")
+    path.write_text(f"{before}{BEGIN}\n\n{text(found)}\n\n{END}{rest.partition(END)[2]}")

@@ -1,0 +1,82 @@
+"""What was trained, measured: exported, compiled for a Cortex-M0+ and run by an emulator."""
+
+from __future__ import annotations
+
+import pickle
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from footprints.in_c import GOLDEN, headers
+from footprints.learners import OURS, Trained
+from footprints.rows import Rows, read, split_of
+from vitrail.export.c import c_header
+from vitrail.export.devices import TARGETS, cost
+from vitrail.export.formats import golden_rows
+
+M0PLUS = TARGETS[0]
+Point = dict[str, Any]  # method, size, accuracy, flash, `bare` without the encoder, instructions
+
+
+def gather(
+    file: zipfile.ZipFile, found: dict[str, Any], folder: Path | None, keep: Callable[[], None]
+) -> None:
+    """Adds to `found` the points of each table, and published ones; what is there stays."""
+    entries: dict[tuple[str, str], dict[int, list[Any]]] = {}
+    for name in sorted(file.namelist(), key=lambda name: list(map(int, name.split("/")[2:]))):
+        kind, table, split, _ = name.split("/")
+        known = entries.setdefault((kind, table), {}).setdefault(int(split), [])
+        known += pickle.loads(file.read(name))
+    for (kind, table), by_split in entries.items():
+        splits = list(by_split.values())
+        known = found.setdefault(kind, {})
+        if table in known:
+            continue
+        begun = time.perf_counter()
+        known[table] = splits if kind == "published" else list(_points(table, splits, folder))
+        keep()
+        print(f"{kind} {table}: {time.perf_counter() - begun:.0f} s", flush=True)
+
+
+def _points(table: str, splits: list[list[Trained]], folder: Path | None) -> Iterator[Point]:
+    """Sizes of the first split's models with accuracies of all."""
+    right: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for split in splits:
+        for one in split:
+            votes = one.accuracy if one.by_votes is None else one.by_votes
+            right.setdefault((one.method, one.size), []).append((one.accuracy, votes))
+    rows = read(table, folder)
+    seen = rows.taken(split_of(rows.labels, 0)[0])
+    for one in splits[0]:
+        soft, hard = np.mean(right[one.method, one.size], axis=0)
+        for method, header in _headers(one, seen):
+            accuracy = float(hard if method == "forest, emlearn" else soft)
+            yield {"size": one.size, "accuracy": accuracy, **_measured(method, header)}
+
+
+def _headers(one: Trained, seen: Rows) -> Iterator[tuple[str, str]]:
+    if one.method == OURS:
+        rows = golden_rows(one.learner, seen.taken(np.arange(GOLDEN), one.columns).table)
+        yield OURS, c_header(one.learner, "tiny", rows)
+        return
+    try:
+        yield from headers(one, seen)
+    except ModuleNotFoundError as absent:
+        raise SystemExit(f"{absent.name} is not installed; install the extra `footprint`") from None
+
+
+def _measured(method: str, header: str) -> Point:
+    bare = "predict_bits" if method == OURS else "predict"
+    found = cost(header, "tiny", M0PLUS, tuple({"predict", bare}))
+    if found.agree is False:
+        raise RuntimeError(f"{method} differs from Python on the device")
+    return {
+        "method": method,
+        "flash": found.sizes["predict"].flash,
+        "bare": found.sizes[bare].flash,
+        "instructions": found.work,
+    }
