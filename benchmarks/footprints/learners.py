@@ -113,7 +113,7 @@ def committees(
     seen: Rows, held: Rows, encoder: TableEncoder | BitColumns, seed: int
 ) -> Iterator[tuple[int, Model, float]]:
     """Members a net, the compressed model, and its accuracy on rows held out."""
-    net = BinaryNetClassifier(predictor="posterior", random_state=seed)
+    net = BinaryNetClassifier(predictor="posterior", random_state=seed, device="cpu")
     net.fit(encoder.transform(seen.table), seen.labels)
     model = replace(net.model_, encoder=encoder)
     each = (model.program.num_inputs + 1) * model.networks.shape[1]
