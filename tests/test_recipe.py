@@ -133,7 +133,13 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 
 @pytest.mark.parametrize(
     ("count", "inputs", "nets", "width"),
-    [(200, 100, 1, 31), (4300, 160, 1, 63), (48_000, 170, 1, 31), (1350, 240, 10, 31)],
+    [
+        (200, 100, 1, 31),
+        (4300, 160, 1, 63),
+        (48_000, 170, 1, 31),
+        (1350, 240, 10, 31),
+        (40, 16_000, 1, 3),
+    ],
 )
 def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
     one = Examples(torch.zeros(count, 1), torch.zeros(count), torch.ones(count))

@@ -37,6 +37,7 @@ from vitrail.solvers.sampling import WARM
 WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie
 WIDE_FROM = 4000  # rows from which the widest pays
 WORK = 1.5e10  # words looked at, about a minute on one core; wider nets than that allows are cut
+PROPOSAL = 64  # words that drawing and judging a proposal costs, however few its rows are
 CHAINS = 16  # starts: what one chain does not find another does
 BETAS = (3.0, 5.0)  # in turn: the first is better on noise, the second where labels follow a rule
 BURN_IN = 150  # sweeps; half of them while beta rises
@@ -81,7 +82,7 @@ def neighbours(encoder: TableEncoder | BitColumns, num_inputs: int) -> Tensor:
 def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Program, int]:
     """The net, and how many sweeps of burn-in its chains can afford."""
     rows = max(len(one) for one in nets)
-    words = sum(-(-len(one) // 64) for one in nets)
+    words = sum(max(PROPOSAL, -(-len(one) // 64)) for one in nets)
 
     def work(width: int, sweeps: int) -> float:
         return float(CHAINS) * sweeps * (num_inputs + 1) * width * words
@@ -89,7 +90,7 @@ def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Prog
     widths = WIDTHS if rows >= WIDE_FROM else WIDTHS[1:]
     fitting = [width for width in widths if work(width, BURN_IN) <= WORK]
     width = (fitting or widths[-1:])[0] if isinstance(hidden, str) else int(next(iter(hidden)))
-    sweeps = int(min(1.0, WORK / work(width, BURN_IN)) * BURN_IN) if not fitting else BURN_IN
+    sweeps = int(min(1.0, WORK / work(width, BURN_IN)) * BURN_IN)
     shape = (num_inputs,)
     return program_of(mlp(num_inputs, (width,), 1), shape), max(SHORTEST, sweeps)
 
