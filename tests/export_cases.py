@@ -55,7 +55,28 @@ def column_codes(draw: Any, name: str) -> ColumnCode:
 
 
 @st.composite
+def plain_columns(draw: Any) -> TableEncoder:
+    """Columns that are all numbers of one kind, with thresholds only: one loop reads them in C."""
+    held_as = draw(st.sampled_from(["int32", "float32"]))
+    most = draw(st.sampled_from([100, 2**15 - 1, 2**30]))
+    numbers = st.integers(-most, most) if held_as == "int32" else SINGLES
+    names = tuple(f"x{i}" for i in range(draw(st.integers(1, 12))))
+    sizes = st.sets(numbers, min_size=1, max_size=6)
+    even = draw(st.one_of(st.none(), sizes))
+    codes = []
+    for name in names:
+        thresholds = tuple(map(float, sorted(even if even is not None else draw(sizes))))
+        typical = float(draw(numbers))
+        codes.append(
+            ColumnCode(name, True, thresholds=thresholds, typical=typical, held_as=held_as)
+        )
+    return TableEncoder(tuple(codes), names)
+
+
+@st.composite
 def encoders(draw: Any) -> TableEncoder | BitColumns:
+    if draw(st.integers(0, 4)) == 0:
+        return draw(plain_columns())
     if draw(st.integers(0, 3)) == 0:
         low, high = draw(st.sampled_from([(0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)]))
         return BitColumns(tuple(f"x{i}" for i in range(draw(st.integers(1, 70)))), low, high)

@@ -70,19 +70,22 @@ GARBAGE = """\
 def run_all(models, folder, compiler, *options, word_bits=32):
     """Compile headers into one program and answer each one's rows: a list of lines a model."""
     parts = []
+    files: dict[int, str] = {}  # models may share their rows
     for i, (model, rows) in enumerate(models):
         (folder / f"m{i}.h").write_text(header_of(model, f"m{i}"))
-        (folder / f"m{i}.csv").write_text(as_csv(model, rows))
+        if id(rows) not in files:
+            files[id(rows)] = f"m{i}.csv"
+            (folder / f"m{i}.csv").write_text(as_csv(model, rows))
         parts.append(
             f"#define M{i}_CHECK\n#define M{i}_CSV\n#define M{i}_WORD_BITS {word_bits}\n"
             f'#include "m{i}.h"\n'
         )
     parts.append("int main(void)\n{\n    FILE *in;\n    long rows;\n    int wrong = 0;\n")
     parts.append("    uint32_t noise = 1;\n    unsigned i, k;\n")
-    for i in range(len(models)):
+    for i, (_, rows) in enumerate(models):
         parts.append(
             f'    if (m{i}_check()) {{\n        wrong++;\n        fputs("m{i} ", stderr);\n    }}\n'
-            f'    in = fopen("m{i}.csv", "r");\n'
+            f'    in = fopen("{files[id(rows)]}", "r");\n'
             f'    wrong += m{i}_csv(in, stdout, &rows) < 0;\n    fclose(in);\n    puts("-");\n'
             + GARBAGE.replace("m0", f"m{i}").replace("M0", f"M{i}")
         )

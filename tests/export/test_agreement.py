@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 import torch
 from export_cases import bits, plain
-from export_runs import COMPILERS, DRIVER, by_row, expected_lines, run_all, run_node, run_onnx
+from export_runs import COMPILERS, by_row, expected_lines, run_all, run_node, run_onnx
 from parts import need
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from torch import nn
 
+from vitrail.data import mnist
+from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import TableEncoder
 from vitrail.data.labels import LabelCoder
 from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
 from vitrail.model.voting import Scheme, num_nets
-from vitrail.nn import BinaryConv1d, BinaryLinear, Sign, Threshold, mlp
+from vitrail.nn import BinaryConv1d, BinaryConv2d, BinaryLinear, Sign, Threshold, mlp
 
 pytestmark = pytest.mark.long
 RANDOM_ROWS = 10_000
@@ -41,21 +43,35 @@ def mixed():
     return table, labels
 
 
+def images():
+    """Images of MNIST that are no part of its training set."""
+    data = mnist(coding="binary")
+    pixels = data.test_inputs.numpy().astype(int)
+    table = {f"x{i}": column.tolist() for i, column in enumerate(pixels.T)}
+    return table, data.test_labels.numpy()
+
+
 TABLES = {
     "iris": numbers(load_iris),
     "wine": numbers(load_wine),
     "breast cancer": numbers(load_breast_cancer),
     "digits": numbers(load_digits),
     "mixed": mixed,
+    "images": images,
 }
 
 
 def conv(inputs, outputs):
-    layers = [BinaryConv1d(1, 2, 5, stride=2, padding=1), nn.MaxPool1d(2), Threshold()]
-    places = (inputs + 2 - 5) // 2 + 1
-    return nn.Sequential(*layers, nn.Flatten(), BinaryLinear(2 * (places // 2), outputs), Sign())
+    if inputs != IMAGE[1] * IMAGE[2]:
+        layers = [BinaryConv1d(1, 2, 5, stride=2, padding=1), nn.MaxPool1d(2), Threshold()]
+        units = 2 * (((inputs + 2 - 5) // 2 + 1) // 2)
+    else:
+        layers = [BinaryConv2d(1, 2, 5, stride=2, padding=1), nn.MaxPool2d(2), Threshold()]
+        units = 2 * 3 * 3
+    return nn.Sequential(*layers, nn.Flatten(), BinaryLinear(units, outputs), Sign())
 
 
+IMAGE = (1, 14, 14)
 NETS = {
     "linear": lambda inputs, outputs: BinaryLinear(inputs, outputs),
     "hidden": lambda inputs, outputs: mlp(inputs, (7,), num_outputs=outputs),
@@ -64,18 +80,26 @@ NETS = {
 }
 
 
+def encoder_of(table):
+    """Images are bits as they are; other columns are encoded by what they hold."""
+    return BitColumns.fit(table, 0, 1) if len(table) == 14 * 14 else TableEncoder.fit(table)
+
+
 def models_of(table, labels):
     """A random committee of every kind of net and scheme, behind an encoder fitted to the table."""
-    encoder = TableEncoder.fit(table)
+    encoder = encoder_of(table)
+    bias = 0 if isinstance(encoder, BitColumns) else 1
     classes = np.unique(labels).tolist()
     several: list[Scheme] = ["argmax", "pairs", "one-vs-rest"]
     schemes = several[:1] if len(classes) == 2 else several
     rng = np.random.default_rng(0)
-    inputs = len(encoder.bit_names) + 1
+    inputs = len(encoder.bit_names) + bias
     for place, scheme in enumerate(schemes):
         nets, outputs = num_nets(len(classes), scheme)
         for number, (kind, make) in enumerate(NETS.items()):
-            shape = (1, inputs) if kind == "conv" else (inputs,)
+            shape = (inputs,)
+            if kind == "conv":
+                shape = (1, inputs) if bias else IMAGE
             model = plain(make(inputs, outputs), shape, 3)
             yield replace(
                 model,
@@ -83,7 +107,7 @@ def models_of(table, labels):
                 labels=LabelCoder(tuple(map(str, classes)), "str"),
                 scheme=scheme,
                 coding=["binary", "bipolar"][(place + number) % 2],
-                bias=1,
+                bias=bias,
                 **bits(rng, 3, nets, model.program.num_bits),
                 votes=torch.from_numpy(rng.integers(1, 4, (3, nets))),
                 clip=[1, 5, 63][number % 3],
@@ -91,40 +115,56 @@ def models_of(table, labels):
             )
 
 
-def cases(table, count=RANDOM_ROWS):
-    """Models, each with the real rows and `count` random ones."""
-    rows, labels = TABLES[table]()
-    for model in models_of(rows, labels):
-        drawn = sample_rows(model.encoder, count, seed=1)
-        yield model, {name: [*rows[name], *cells] for name, cells in drawn.items()}
+def cases(table):
+    """Models, each with the same rows: the real ones and random ones."""
+    real, labels = TABLES[table]()
+    models = list(models_of(real, labels))
+    drawn = sample_rows(models[0].encoder, RANDOM_ROWS, seed=1)
+    return models, {name: [*real[name], *cells] for name, cells in drawn.items()}
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_c_agrees(table, tmp_path):
     need("gcc")
-    models = list(cases(table))
-    for lines, (model, rows) in zip(
-        run_all(models, tmp_path, COMPILERS["gcc"], "-O1"), models, strict=True
-    ):
+    models, rows = cases(table)
+    pairs = [(model, rows) for model in models]
+    found = run_all(pairs, tmp_path, COMPILERS["gcc"], "-O1")
+    for lines, model in zip(found, models, strict=True):
         assert lines == expected_lines(model, rows)
+
+
+DRIVER = """
+import { readFileSync, writeFileSync } from "node:fs";
+const rows = JSON.parse(readFileSync("rows.json", "utf8"));
+for (let i = 0; i < COUNT; i++) {
+  const model = await import(`./m${i}.mjs`);
+  const lines = rows.map((row) => {
+    const { number, chances } = model.predict(row);
+    return [number, ...chances].join(",");
+  });
+  writeFileSync(`m${i}.txt`, lines.join("\\n"));
+  console.log(model.check());
+}
+"""
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_javascript_agrees(table, tmp_path):
     need("node")
-    for model, rows in cases(table, RANDOM_ROWS // 12):  # 12 models; node is the slowest
-        (tmp_path / "m0.mjs").write_text(js_module(model, sample_rows(model.encoder, 8)))
-        (tmp_path / "rows.json").write_text(json.dumps([by_row(rows)]))
-        (found,) = json.loads(run_node(tmp_path, DRIVER))
-        expected = model.answers(rows)
-        assert found["wrong"] == 0
-        assert [answer["number"] for answer in found["answers"]] == expected.numbers.tolist()
-        assert [answer["chances"] for answer in found["answers"]] == expected.chances.tolist()
+    models, rows = cases(table)
+    for i, model in enumerate(models):
+        (tmp_path / f"m{i}.mjs").write_text(js_module(model, sample_rows(model.encoder, 8)))
+    (tmp_path / "rows.json").write_text(json.dumps(by_row(rows)))
+    wrong = run_node(tmp_path, DRIVER.replace("COUNT", str(len(models)))).split()
+    assert wrong == ["0"] * len(models)
+    for i, model in enumerate(models):
+        assert (tmp_path / f"m{i}.txt").read_text().splitlines() == expected_lines(model, rows)
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_onnx_agrees(table):
-    for model, rows in cases(table):
+    models, rows = cases(table)
+    for model in models:
         found = run_onnx(model, rows)
         expected = model.answers(rows)
         assert np.array_equal(found["number"], expected.numbers)

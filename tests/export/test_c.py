@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from parts import need
 
 from vitrail.data.encoders import ColumnCode
+from vitrail.export.c.header import MANY_WORDS
 from vitrail.export.errors import ExportError
 from vitrail.export.golden import sample_rows
 from vitrail.nn import mlp, paper_conv, paper_linear
@@ -26,30 +28,39 @@ SLOW = settings(
 
 
 EVERY = pytest.mark.parametrize(
-    ("compiler", "options", "word_bits"),
+    ("compiler", "options", "word_bits", "strings"),
     [
-        ("gcc", SANITIZERS, 32),
-        ("clang", ["-O1"], 8),
-        ("g++", ["-Os"], 8),
-        ("clang++", ["-O1"], 32),
+        ("gcc", SANITIZERS, 32, False),
+        ("gcc", SANITIZERS, 32, True),
+        ("clang", ["-O1"], 8, False),
+        ("g++", ["-Os"], 8, True),
+        ("clang++", ["-O1"], 32, True),
     ],
-    ids=["gcc", "clang", "g++", "clang++"],
+    ids=["gcc", "gcc-strings", "clang", "g++", "clang++"],
 )
 
 
 @EVERY
 @settings(SLOW, max_examples=2)  # the first is the simplest
 @given(drawn=many_models(12))
-def test_c_answers_as_python_does(drawn, compiler, options, word_bits, tmp_path_factory):
-    check_all(drawn, 60, compiler, options, word_bits, tmp_path_factory)
+def test_c_answers_as_python_does(drawn, compiler, options, word_bits, strings, tmp_path_factory):
+    with_strings(strings)(check_all)(drawn, 60, compiler, options, word_bits, tmp_path_factory)
 
 
 @pytest.mark.long
 @EVERY
 @settings(SLOW, max_examples=20)
 @given(drawn=many_models(24))
-def test_c_answers_as_python_does_at_length(drawn, compiler, options, word_bits, tmp_path_factory):
-    check_all(drawn, 10_000 // 24, compiler, options, word_bits, tmp_path_factory)
+def test_c_answers_as_python_does_at_length(
+    drawn, compiler, options, word_bits, strings, tmp_path_factory
+):
+    rows = 10_000 // 24
+    with_strings(strings)(check_all)(drawn, rows, compiler, options, word_bits, tmp_path_factory)
+
+
+def with_strings(always):
+    """Weights as strings, however few they are, or as usual."""
+    return patch("vitrail.export.c.header.MANY_WORDS", 0 if always else MANY_WORDS)
 
 
 def check_all(drawn, count, compiler, options, word_bits, tmp_path_factory):

@@ -104,7 +104,7 @@ def test_the_papers_net_of_convolutions_runs_on_devices(target, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("inputs", "hidden", "networks", "classes"), [(784, 64, 100, 2), (64, 31, 128, 10)]
+    ("inputs", "hidden", "networks", "classes"), [(784, 64, 100, 2), (784, 31, 128, 10)]
 )
 def test_a_large_header_compiles_in_two_seconds_and_200_megabytes(
     inputs, hidden, networks, classes, tmp_path

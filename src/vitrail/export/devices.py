@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitrail.export.layouts import firmware_files, program
+from vitrail.export.layouts import AVR, CORTEX, firmware_files, program
 
 SECONDS = 120  # more than any of these tools needs
 
@@ -106,13 +106,12 @@ def emulated(folder: Path, name: str, target: Target) -> str:
     if target.emulator is None or not shutil.which(target.emulator):
         return ""
     built = folder / "firmware.elf"
-    if target.name == "avr":
-        text = Path(__file__).with_name("firmware").joinpath("avr.c").read_text(encoding="utf-8")
-        (folder / "avr.c").write_text(program(text, name), encoding="utf-8")
+    avr = target.name == "avr"
+    for path, text in firmware_files(name, ".", AVR if avr else CORTEX).items():
+        (folder / path).write_text(text, encoding="utf-8")
+    if avr:
         _run([target.compiler, *target.flags, "-Os", "avr.c", "-o", built.name], folder)
         return _run(["simavr", "-m", "atmega328p", "-f", "16000000", built.name], folder)
-    for path, text in firmware_files(name, ".").items():
-        (folder / path).write_text(text, encoding="utf-8")
     options = ["-Os", "-DCOUNT_INSTRUCTIONS", "-nostartfiles", "-T", "link.ld"]
     _run(
         [target.compiler, *target.flags, *options, "main.c", "startup.c", "-o", built.name], folder

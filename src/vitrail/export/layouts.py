@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vitrail import __version__
@@ -96,10 +96,13 @@ def _firmware(header: str, name: str) -> Files:
     return {f"{name}/{name}.h": header, **firmware_files(name, name)}
 
 
-def firmware_files(name: str, folder: str) -> Files:
-    """A whole program for a Cortex-M3 that checks the header beside it."""
+CORTEX = ("main.c", "startup.c", "say.h", "link.ld", "Makefile")
+AVR = ("avr.c", "say.h")
+
+
+def firmware_files(name: str, folder: str, parts: Sequence[str] = CORTEX) -> Files:
+    """A whole program that checks the header beside it."""
     own = Path(__file__).with_name("firmware")
-    parts = ("main.c", "startup.c", "link.ld", "Makefile")
     texts = {part: (own / part).read_text(encoding="utf-8") for part in parts}
     return {str(Path(folder) / part): program(text, name) for part, text in texts.items()}
 

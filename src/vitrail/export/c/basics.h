@@ -36,6 +36,23 @@ typedef uint8_t tiny_word;
 #error "TINY_WORD_BITS must be 8 or 32"
 #endif
 #define TINY_WORDS(bits) (((bits) + 31u) / 32u * (32u / TINY_WORD_BITS))
+//: if strings
+
+/* Weights stand as strings, a row each, which compilers read far faster than many numbers. */
+typedef uint8_t tiny_stored;
+#define TINY_STRIDE(bits) (((bits) + 31u) / 32u * 4u + 4u) /* bytes of a row, and its end */
+#if TINY_WORD_BITS == 32
+#define TINY_BYTE(w, i, k) ((tiny_word)TINY_LOAD8((w) + 4u * (i) + (k)) << (8u * (k)))
+#define TINY_WEIGHT(w, i) \
+    (TINY_BYTE(w, i, 0u) | TINY_BYTE(w, i, 1u) | TINY_BYTE(w, i, 2u) | TINY_BYTE(w, i, 3u))
+#else
+#define TINY_WEIGHT(w, i) TINY_LOAD8((w) + (i))
+#endif
+//: else
+typedef tiny_word tiny_stored;
+#define TINY_STRIDE(bits) TINY_WORDS(bits)
+#define TINY_WEIGHT(w, i) TINY_LOAD((w) + (i))
+//: end
 
 typedef @int@ tiny_int;         /* sums of weights times values */
 typedef @index@ tiny_index;

@@ -1,11 +1,11 @@
 //: if last
 /* The sums of units that each read every window. */
 static inline void tiny_conv_@kind@_last(
-    const tiny_word *w, const tiny_word *x, tiny_int *h, tiny_index units, const tiny_windows *g)
+    const tiny_stored *w, const tiny_word *x, tiny_int *h, tiny_index units, const tiny_windows *g)
 //: else
 /* Which sums of units are positive that each read every window. */
 static inline void tiny_conv_@kind@(
-    const tiny_word *w, const tiny_word *x, tiny_word *y, tiny_index units, const tiny_windows *g)
+    const tiny_stored *w, const tiny_word *x, tiny_word *y, tiny_index units, const tiny_windows *g)
 //: end
 {
     tiny_word window[TINY_WORDS(TINY_MOST_WINDOW)];
@@ -20,7 +20,7 @@ static inline void tiny_conv_@kind@(
 //: end
     for (row = 0; row < g->rows; row++) {
         for (column = 0; column < g->columns; column++) {
-            const tiny_word *weights = w;
+            const tiny_stored *weights = w;
             tiny_int start;
 //: if any_masked
             tiny_window(g, x, 0, g->channels, row, column, window, mask);
@@ -42,7 +42,7 @@ static inline void tiny_conv_@kind@(
                     tiny_set(y, unit);
                 }
 //: end
-                weights += TINY_WORDS(n);
+                weights += TINY_STRIDE(n);
             }
         }
     }

@@ -1,11 +1,11 @@
 //: if last
 /* The sums of units that each read all n values. */
 static inline void tiny_dense_@kind@_last(
-    const tiny_word *w, const tiny_word *x, tiny_int *h, tiny_index units, tiny_index n)
+    const tiny_stored *w, const tiny_word *x, tiny_int *h, tiny_index units, tiny_index n)
 //: else
 /* Which sums of units are positive that each read all n values. */
 static inline void tiny_dense_@kind@(
-    const tiny_word *w, const tiny_word *x, tiny_word *y, tiny_index units, tiny_index n)
+    const tiny_stored *w, const tiny_word *x, tiny_word *y, tiny_index units, tiny_index n)
 //: end
 {
     const tiny_int start = @start@;
@@ -22,6 +22,6 @@ static inline void tiny_dense_@kind@(
             tiny_set(y, u);
         }
 //: end
-        w += TINY_WORDS(n);
+        w += TINY_STRIDE(n);
     }
 }

@@ -1,7 +1,9 @@
 //: if plain
+//: if not even
 /* How many thresholds each column has; a bit says whether a number is above one. */
 @counts@
 
+//: end
 //: else
 /* How each column becomes bits, in this order: one for each category, one for any other word,
    one for each bin between thresholds, one for each threshold that the number is above, one for
@@ -27,9 +29,27 @@ typedef struct {
 //: if numbers
 /* Thresholds of the columns of numbers, whole ones rounded down, others as tiny_order() has them;
    before them, where a column has no bit for a missing value, what is read instead. */
-static const int32_t tiny_cuts[] TINY_FLASH = {
+static const @cut@ tiny_cuts[] TINY_FLASH = {
 @cuts@
 };
+#define TINY_CUT(i) ((int32_t)(@cut@)TINY_LOAD@cut_bits@(tiny_cuts + (i)))
+
+//: end
+//: if real
+/* A whole number for each real one, in the same order, so that no arithmetic of floats is needed;
+   TINY_NO_NUMBER if it is none. */
+static inline int32_t tiny_order(float value)
+{
+    union {
+        float real;
+        int32_t bits;
+    } both;
+    both.real = value;
+    if ((both.bits & 0x7fffffff) > 0x7f800000) {
+        return TINY_NO_NUMBER;
+    }
+    return both.bits < 0 ? both.bits ^ 0x7fffffff : both.bits;
+}
 
 //: end
 /* How far encoding has come. */
@@ -47,16 +67,17 @@ typedef struct {
 /* A number: a bit for each of its thresholds. */
 static inline void tiny_put_number(tiny_cursor *c, int32_t value)
 {
-    tiny_index left = TINY_LOAD@count_bits@(tiny_counts + c->column++);
+    const tiny_index cuts = @count@;
+    tiny_index i;
     if (value == TINY_NO_NUMBER) {
-        value = (int32_t)TINY_LOAD32(tiny_cuts + c->cut);
+        value = TINY_CUT(c->cut);
     }
-    for (c->cut++; left; left--) {
-        if (value > (int32_t)TINY_LOAD32(tiny_cuts + c->cut++)) {
-            tiny_set(c->x, c->bit);
-        }
-        c->bit++;
+    c->cut++;
+    for (i = 0; i < cuts && value > TINY_CUT(c->cut + i); i++) {
+        tiny_set(c->x, c->bit + i);
     }
+    c->cut += cuts;
+    c->bit += cuts;
 }
 
 //: else
@@ -121,7 +142,7 @@ static inline void tiny_put(tiny_cursor *c, tiny_index word, tiny_index bin, int
 static inline void tiny_put_number(tiny_cursor *c, int32_t value@word_parameter@)
 {
     const tiny_column *column = tiny_columns + c->column;
-    tiny_index i, bin = 0;
+    tiny_index bin = 0;
 //: if missing
     int missing;
 //: end
@@ -142,20 +163,21 @@ static inline void tiny_put_number(tiny_cursor *c, int32_t value@word_parameter@
 //: if missing
     if (!(column->flags & TINY_HAS_MISSING)) {
         if (missing) {
-            value = (int32_t)TINY_LOAD32(tiny_cuts + c->cut);
+            value = TINY_CUT(c->cut);
             missing = 0;
         }
         c->cut++;
     }
 //: else
     if (value == TINY_NO_NUMBER) {
-        value = (int32_t)TINY_LOAD32(tiny_cuts + c->cut);
+        value = TINY_CUT(c->cut);
     }
     c->cut++;
 //: end
-    for (i = 0; i < column->thresholds; i++) {
-        bin += value > (int32_t)TINY_LOAD32(tiny_cuts + c->cut++);
+    while (bin < column->thresholds && value > TINY_CUT(c->cut + bin)) {
+        bin++;
     }
+    c->cut += column->thresholds;
 //: if mixed
     if (word) {
         const tiny_index place = word == TINY_OTHER ? column->categories : word - 1u;
@@ -175,21 +197,6 @@ static inline void tiny_put_number(tiny_cursor *c, int32_t value@word_parameter@
 
 //: end
 //: if real
-/* A whole number for each real one, in the same order, so that no arithmetic of floats is needed;
-   TINY_NO_NUMBER if it is none. */
-static inline int32_t tiny_order(float value)
-{
-    union {
-        float real;
-        int32_t bits;
-    } both;
-    both.real = value;
-    if ((both.bits & 0x7fffffff) > 0x7f800000) {
-        return TINY_NO_NUMBER;
-    }
-    return both.bits < 0 ? both.bits ^ 0x7fffffff : both.bits;
-}
-
 static inline void tiny_put_real(tiny_cursor *c, float value@word_parameter@)
 {
     tiny_put_number(c, tiny_order(value)@word_argument@);
@@ -216,9 +223,17 @@ static inline void tiny_put_word(tiny_cursor *c, @code@ value)
 }
 
 //: end
+//: if alike
+typedef char tiny_columns_are_alike[sizeof(tiny_row) == @num_columns@ * sizeof(@field@) ? 1 : -1];
+
+//: end
 /* The bits of a row; 0, or a negative code. */
 static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 {
+//: if alike
+    const @field@ *value = (const @field@ *)(const void *)row;
+    tiny_index i;
+//: end
     tiny_cursor c;
     if (!row || !bits) {
         return TINY_NULL;
@@ -229,7 +244,13 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
     c.column = 0;
     c.cut = 0;
     c.fault = 0;
+//: if alike
+    for (i = 0; i < @num_columns@u; i++) {
+        tiny_put_@what@(&c, value[i]);
+    }
+//: else
 @puts@
+//: end
 //: if bias
     for (; c.bit < TINY_INPUTS; c.bit++) {
         tiny_set(c.x, c.bit); /* constant inputs */

@@ -151,6 +151,12 @@ def _table(encoder: TableEncoder, bias: int) -> str:
         "bias": bias > 0,
     }
     flags["plain"] = not any(flags[name] for name in ("categories", "bins", "missing"))
+    flags["alike"] = len(kinds) == 1 and not mixed  # one loop reads all fields
+    counts = [len(c.code.thresholds) for c in columns]
+    flags["even"] = len(set(counts)) == 1
+    load_count = f"TINY_LOAD{size[4:-2]}(tiny_counts + c->column++)"
+    (kind, *_) = kinds
+    cut = _cut_type(columns)
     body = filled(
         "encode_table",
         [name for name, on in flags.items() if on],
@@ -160,11 +166,23 @@ def _table(encoder: TableEncoder, bias: int) -> str:
         code=code,
         word_parameter=f", {code} word" if mixed else "",
         word_argument=", word" if mixed else "",
-        counts=table(size, "tiny_counts", (str(len(c.code.thresholds)) for c in columns)),
-        count_bits=size[4:-2],
+        counts=table(size, "tiny_counts", map(str, counts)),
+        cut=cut,
+        cut_bits=cut[3:-2],
+        count=f"{counts[0]}u" if flags["even"] else load_count,
+        field={"word": code, "whole": "int32_t", "real": "float"}[kind],
+        what={"word": "word", "whole": "number", "real": "real"}[kind],
+        num_columns=len(columns),
         puts="\n".join(_put(column, mixed) for column in columns),
     )
     return f"{_struct(columns, code)}\n\n{body}"
+
+
+def _cut_type(columns: list[Column]) -> str:
+    """The smallest type of all thresholds, of 16 bits or 32."""
+    cuts = [cut for column in columns if column.kind != "word" for cut in column.cuts]
+    small = all(-(2**15) <= cut < 2**15 for cut in cuts)
+    return "int16_t" if small else "int32_t"
 
 
 def _put(column: Column, mixed: bool) -> str:

@@ -9,9 +9,11 @@ from vitrail.export.c.check import check_code
 from vitrail.export.c.encoder import encoder_code
 from vitrail.export.c.text import (
     KEYWORDS,
+    byte_rows,
     comment,
     filled,
     joined,
+    packed,
     renamed,
     signed,
     string,
@@ -26,6 +28,8 @@ from vitrail.export.rule import Rule, folded, rule_of
 from vitrail.model import Model
 
 MOST_SCORE = 2**30  # twice a score fits 32 bits
+MANY_WORDS = 2**14  # of weights: beyond, they are strings, for the compiler's sake
+MOST_STRING = 4092  # bytes: C promises to take 4095 and an end
 STARTS = {  # where the sum of a kind begins, for values x
     "sign_sign": "(tiny_int)n",
     "sign_bit": "-tiny_total(x, n)",
@@ -93,19 +97,18 @@ def _about(model: Model) -> str:
 
 def _basics(model: Model, plan: Plan, rule: Rule) -> str:
     sums = 4 * max(layer.fan_in for layer in plan.layers) + 4
-    weights = (
-        model.networks.shape[0]
-        * model.networks.shape[1]
-        * max(layer.units * -(-layer.fan_in // 32) for layer in plan.layers)
+    weights = max(_words(model, layer) for layer in plan.layers) * (
+        5 if as_strings(model, plan) else 1
     )
     tables = rule.tables.size
     sizes = [stage.outputs + 32 for stage in plan.stages]
     index = max(weights, tables, plan.num_inputs, *sizes, *(layer.fan_in for layer in plan.layers))
     score = max(rule.most) * 2 + sums
     total = any(layer.kind == "sign_bit" or layer.masked for layer in plan.layers)
+    strings = as_strings(model, plan)
     return filled(
         "basics",
-        ["total"] if total else [],
+        ["total"] * total + ["strings"] * strings,
         int="int" if sums < 2**15 else "int32_t",
         int_bytes=2 if sums < 2**15 else 4,
         index="unsigned" if index < 2**16 else "uint32_t",
@@ -117,6 +120,17 @@ def _basics(model: Model, plan: Plan, rule: Rule) -> str:
     )
 
 
+def as_strings(model: Model, plan: Plan) -> bool:
+    """Whether weights are written as strings: there are many, and every row is short enough."""
+    most = max(-(-layer.fan_in // 32) * 4 for layer in plan.layers)
+    return sum(_words(model, layer) for layer in plan.layers) > MANY_WORDS and most <= MOST_STRING
+
+
+def _words(model: Model, layer: Layer) -> int:
+    """Words of 32 bits of a layer in all networks."""
+    return model.networks.shape[:2].numel() * layer.units * -(-layer.fan_in // 32)
+
+
 def _weights(model: Model, plan: Plan) -> str:
     """The tables of all layers, networks outermost, and the windows of those that have some."""
     networks = model.networks.numpy().swapaxes(0, 1)
@@ -125,7 +139,11 @@ def _weights(model: Model, plan: Plan) -> str:
         end = layer.first + layer.units * layer.fan_in
         rows = networks[..., layer.first : end].reshape(-1, layer.fan_in)
         about = f"/* Layer {i + 1}: {layer.units} x {layer.fan_in} weights of each network. */\n"
-        blocks.append(about + table("uint32_t", f"tiny_weights_{i}", words(rows), 8))
+        name = f"tiny_weights_{i}"
+        if as_strings(model, plan):
+            blocks.append(about + byte_rows(name, packed(rows)))
+        else:
+            blocks.append(about + table("uint32_t", name, words(rows), 8))
     return joined(*blocks)
 
 
@@ -203,7 +221,7 @@ def _network(plan: Plan) -> str:
             values = to
             continue
         n, units = f"{stage.fan_in}u", f"{stage.units}u"
-        weights = f"(const tiny_word *)tiny_weights_{layers} + i * ({units} * TINY_WORDS({n}))"
+        weights = f"(const tiny_stored *)tiny_weights_{layers} + i * ({units} * TINY_STRIDE({n}))"
         where = f"&tiny_windows_{number}" if stage.windows else n
         what = f"tiny_{'conv' if stage.windows else 'dense'}_{_name(stage)}"
         layers += 1

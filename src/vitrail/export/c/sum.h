@@ -12,17 +12,17 @@
 //: end
 static inline tiny_int tiny_sum_@kind@(
 //: if masked
-    const tiny_word *w, const tiny_word *x, const tiny_word *mask, tiny_index n, tiny_int sum)
+    const tiny_stored *w, const tiny_word *x, const tiny_word *mask, tiny_index n, tiny_int sum)
 //: else
-    const tiny_word *w, const tiny_word *x, tiny_index n, tiny_int sum)
+    const tiny_stored *w, const tiny_word *x, tiny_index n, tiny_int sum)
 //: end
 {
     tiny_index i;
     for (i = 0; i < TINY_WORDS(n); i++) {
 //: if masked
-        const tiny_word v = (tiny_word)(TINY_LOAD(w + i) & mask[i]);
+        const tiny_word v = (tiny_word)(TINY_WEIGHT(w, i) & mask[i]);
 //: else
-        const tiny_word v = TINY_LOAD(w + i);
+        const tiny_word v = TINY_WEIGHT(w, i);
 //: end
 //: if sign_sign
         sum -= 2 * tiny_ones((tiny_word)(v ^ x[i]));

@@ -20,6 +20,7 @@ RESERVED = """alignas alignof and and_eq asm auto bitand bitor bool break case c
     using virtual void volatile wchar_t while xor xor_eq NAN INFINITY PROGMEM
     errno linux unix"""
 KEYWORDS = frozenset(RESERVED.split())
+ESCAPES = {x: f"\\{x:03o}" for x in range(256) if not 32 <= x < 127 or chr(x) in '"\\?'}
 TEMPLATES = sorted(path.stem for path in Path(__file__).parent.glob("*.h"))
 
 
@@ -83,11 +84,13 @@ def comment(text: str) -> str:
 
 def string(text: str) -> str:
     """A string literal; letters beyond ASCII are UTF-8 in octal."""
-    octets = (
-        chr(x) if 32 <= x < 127 and chr(x) not in '"\\?' else f"\\{x:03o}"
-        for x in text.encode("utf-8", "replace")
-    )
-    return '"' + "".join(octets) + '"'
+    return literal(text.encode("utf-8", "replace"))
+
+
+def literal(octets: bytes) -> str:
+    """A string literal of bytes: letters as they are, all else in octal, in three digits so that
+    none that follow are read with them; no question marks, as two of them begin a trigraph."""
+    return '"' + octets.decode("latin-1").translate(ESCAPES) + '"'
 
 
 def unsigned(most: int) -> str:
@@ -109,12 +112,23 @@ def table(kind: str, name: str, items: Iterable[str], each: int = 12) -> str:
     return f"static const {kind} {name}[] TINY_FLASH = {{\n    {body}\n}};"
 
 
-def words(rows: np.ndarray) -> list[str]:
-    """Rows of bits (…, n), each packed into words of 32, the first bit lowest."""
+def packed(rows: np.ndarray) -> np.ndarray:
+    """Rows of bits (…, n), each packed into words of 32, the first bit lowest: (rows, words)."""
     rows = rows.reshape(-1, rows.shape[-1])
     padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 32)))
-    packed = np.packbits(padded, axis=1, bitorder="little").view("<u4")
-    return [f"0x{word:08x}" for word in packed.ravel().tolist()]
+    return np.packbits(padded, axis=1, bitorder="little").view("<u4")
+
+
+def words(rows: np.ndarray) -> list[str]:
+    """The same as numbers."""
+    return [f"0x{word:08x}" for word in packed(rows).ravel().tolist()]
+
+
+def byte_rows(name: str, rows: np.ndarray) -> str:
+    """A constant array of bytes, a row of words being a string; there is room for its end."""
+    lines = ",\n    ".join(literal(row.tobytes()) for row in rows.astype("<u4"))
+    width = 4 * rows.shape[1] + 4
+    return f"static const uint8_t {name}[][{width}] TINY_FLASH = {{\n    {lines}\n}};"
 
 
 def joined(*blocks: str) -> str:

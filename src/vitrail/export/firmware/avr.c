@@ -1,30 +1,19 @@
 /* The same check on an AVR: answers go to the serial line, cycles are counted by timer 1. */
 #define TINY_CHECK
+#include "say.h"
 #include "tiny.h"
 
 #include <avr/interrupt.h>
 #include <avr/io.h>
 #include <avr/sleep.h>
 
-static void say(const char *text)
+void say(const char *text)
 {
     while (*text) {
         while (!(UCSR0A & (1 << UDRE0))) {
         }
         UDR0 = (uint8_t)*text++;
     }
-}
-
-static void say_number(uint32_t number)
-{
-    char digits[11];
-    int8_t i = 10;
-    digits[i] = 0;
-    do {
-        digits[--i] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    say(digits + i);
 }
 
 int main(void)

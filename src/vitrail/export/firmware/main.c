@@ -1,9 +1,8 @@
 /* Checks the rows with known answers and says how large the program is. */
 #define TINY_CHECK
+#include "say.h"
 #include "tiny.h"
 
-void say(const char *text);
-void say_number(uint32_t number);
 extern char flash_used, ram_used; /* their addresses are sizes */
 
 #ifdef COUNT_INSTRUCTIONS

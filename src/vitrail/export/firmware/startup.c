@@ -1,5 +1,5 @@
 /* What a Cortex-M needs before main, and a line to the machine that runs or emulates it. */
-#include <stdint.h>
+#include "say.h"
 
 extern uint32_t stack_top, data_from, data_start, data_end, bss_start, bss_end;
 int main(void);
@@ -19,18 +19,6 @@ static int semihosting(uint32_t what, const void *with)
 void say(const char *text)
 {
     semihosting(0x04, text);
-}
-
-void say_number(uint32_t number)
-{
-    char digits[11];
-    int i = 10;
-    digits[i] = 0;
-    do {
-        digits[--i] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    say(digits + i);
 }
 
 void reset(void)
