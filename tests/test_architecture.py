@@ -31,7 +31,7 @@ FLOW = (
     {"model"},
     {"fitting"},
     {"export"},
-    {"estimator"},
+    {"estimator", "rivals"},
     {"plots"},
     {"report"},
     {"demo"},
@@ -43,12 +43,14 @@ FLOW = (
 PLACE = {room: place for place, rooms in enumerate(FLOW) for room in rooms}
 
 ONLY_IN = {
-    "sklearn": {"data", "fitting", "estimator"},
+    "sklearn": {"data", "fitting", "estimator", "rivals"},
     "numba": {"kernels"},
     "triton": {"kernels"},
     "matplotlib": {"plots"},
     "ortools": {"baselines"},
     "onnx": {"export"},
+    "emlearn": {"rivals"},
+    "m2cgen": {"rivals"},
     "typer": {"cli"},
 }
 WITH_TORCH = {"triton"}  # torch brings it where there is a GPU; we do not ask for it ourselves
@@ -140,6 +142,7 @@ def declared_distributions() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     wanted = project["dependencies"] + extras["exact"] + extras["export"]
+    wanted += extras["footprint"]
     return {re.split(r"[^\w-]", line)[0] for line in wanted}
 
 

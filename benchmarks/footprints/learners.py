@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,16 +13,16 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     RandomForestClassifier,
 )
-from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from footprints.rows import MISSING, Features, Rows, split_of
+from footprints.rows import Features, Rows, split_of
 from vitrail import BinaryNetClassifier, compress
 from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import TableEncoder
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
 from vitrail.model import Model
+from vitrail.rivals import Logistic, voted
 
 OURS = "vitrail"
 MEMBERS = (1, 2, 4, 8, 16, 32)  # hidden units of a committee, for each net
@@ -185,64 +184,3 @@ def boosting(stages: int, leaves: int) -> GradientBoostingClassifier:
     """So many stages of trees with so many leaves, of any depth."""
     settings: dict[str, Any] = {"max_leaf_nodes": leaves, "max_depth": None, "learning_rate": RATE}
     return GradientBoostingClassifier(n_estimators=stages, **settings)
-
-
-def voted(forest: RandomForestClassifier, x: np.ndarray) -> np.ndarray:
-    """What most trees say, the first of equals."""
-    said = np.stack([tree.predict(x) for tree in forest.estimators_]).astype(int)
-    votes = np.stack([(said == number).sum(0) for number in range(len(forest.classes_))])
-    return forest.classes_[votes.argmax(0)]
-
-
-UNIT = 64  # a standard deviation
-SHIFT = 10  # of the factors that numbers are scaled by
-LEAST = 0.5  # deviation, so that factors are no larger than products can be
-
-
-@dataclass(frozen=True)
-class Logistic:
-    """Weights of eight bits on numbers that are standardised in whole numbers.
-
-    A number v becomes (v − middle)·factor >> SHIFT, near UNIT where it stands a standard deviation
-    above its mean; a missing one becomes 0. A word counts UNIT where it stands.
-    """
-
-    features: Features
-    classes: np.ndarray
-    middle: np.ndarray  # of numbers, int16
-    factor: np.ndarray  # int32
-    weights: np.ndarray  # (outputs, features) int8, one output for two classes
-    bias: np.ndarray  # (outputs,) int32
-    holes: bool  # whether numbers were missing in training
-
-    @staticmethod
-    def fit(table: pd.DataFrame, labels: np.ndarray, strength: float) -> Logistic:
-        features = Features.fit(table)
-        numbers = features.matrix(table)[:, : len(features.numbers)].astype(np.float64)
-        numbers[numbers == MISSING] = np.nan
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # columns without any number
-            middle = np.nan_to_num(np.rint(np.nanmean(numbers, 0))).astype(np.int64)
-            spread = np.nan_to_num(np.nanstd(numbers, 0))
-        factor = np.rint(UNIT * 2**SHIFT / np.maximum(spread, LEAST)).astype(np.int64)
-        nothing, holes = np.zeros(0), bool(np.isnan(numbers).any())
-        plain = Logistic(features, np.unique(labels), middle, factor, nothing, nothing, holes)
-        learned = LogisticRegression(C=strength, max_iter=2000)
-        learned.fit(plain.scaled(table) / UNIT, labels)
-        weights, bias = learned.coef_, learned.intercept_
-        scale = 127 / max(np.abs(weights).max(), 1e-9)
-        whole = np.rint(weights * scale).astype(np.int64)
-        return replace(plain, weights=whole, bias=np.rint(bias * scale * UNIT).astype(np.int64))
-
-    def scaled(self, table: pd.DataFrame) -> np.ndarray:
-        """Features, (rows, features) int64."""
-        matrix = self.features.matrix(table).astype(np.int64)
-        count = len(self.features.numbers)
-        numbers = (matrix[:, :count] - self.middle) * self.factor >> SHIFT
-        numbers[matrix[:, :count] == MISSING] = 0
-        return np.hstack([numbers, matrix[:, count:] * UNIT])
-
-    def predict(self, table: pd.DataFrame) -> np.ndarray:
-        """The class of each row."""
-        sums = self.scaled(table) @ self.weights.T + self.bias
-        return self.classes[sums.argmax(1) if len(self.bias) > 1 else (sums[:, 0] > 0).astype(int)]

@@ -11,14 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from footprints.in_c import GOLDEN, headers
 from footprints.learners import OURS, Trained
-from footprints.rows import Rows, read, split_of
+from footprints.rows import Features, Rows, read, split_of
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, cost
 from vitrail.export.formats import golden_rows
+from vitrail.export.golden import GOLDEN
+from vitrail.rivals import headers
 
 M0PLUS = TARGETS[0]
+MANY = 99  # more cuts than are ever named
+M2CGEN = {"8 leaves", "3 x 4"}  # sizes; it is several times larger than emlearn throughout
 Point = dict[str, Any]  # method, size, accuracy, flash, `bare` without the encoder, instructions
 
 
@@ -51,20 +54,46 @@ def _points(table: str, splits: list[list[Trained]], folder: Path | None) -> Ite
             right.setdefault((one.method, one.size), []).append((one.accuracy, votes))
     rows = read(table, folder)
     seen = rows.taken(split_of(rows.labels, 0)[0])
-    for one in splits[0]:
-        soft, hard = np.mean(right[one.method, one.size], axis=0)
+    means = {key: np.mean(values, axis=0) for key, values in right.items()}
+    for one in _worth_measuring(splits[0], {key: float(max(two)) for key, two in means.items()}):
+        soft, hard = means[one.method, one.size]
         for method, header in _headers(one, seen):
             accuracy = float(hard if method == "forest, emlearn" else soft)
             yield {"size": one.size, "accuracy": accuracy, **_measured(method, header)}
 
 
+def _worth_measuring(
+    trained: list[Trained], accuracy: dict[tuple[str, str], float]
+) -> list[Trained]:
+    """Those that are more accurate than all of their method that are smaller in every number."""
+    kept = []
+    for place, one in enumerate(trained):
+        right, own = accuracy[one.method, one.size], _numbers(one.size)
+        beaten = any(
+            other.method == one.method
+            and all(a <= b for a, b in zip(_numbers(other.size), own, strict=True))
+            and (-accuracy[other.method, other.size], number) < (-right, place)
+            for number, other in enumerate(trained)
+            if other is not one
+        )
+        kept += [one] * (not beaten)
+    return kept
+
+
+def _numbers(size: str) -> list[int]:
+    """How large something is, by its name; the strength of a penalty takes no room."""
+    words = size.replace("usual", str(MANY)).split(", C=")[0].split()
+    return [int(word) for word in words if word.isdigit()]
+
+
 def _headers(one: Trained, seen: Rows) -> Iterator[tuple[str, str]]:
+    rows = seen.taken(np.arange(GOLDEN), one.columns).table
     if one.method == OURS:
-        rows = golden_rows(one.learner, seen.taken(np.arange(GOLDEN), one.columns).table)
-        yield OURS, c_header(one.learner, "tiny", rows)
+        yield OURS, c_header(one.learner, "tiny", golden_rows(one.learner, rows))
         return
     try:
-        yield from headers(one, seen)
+        features, doubles = Features.fit(seen.table), one.size in M2CGEN
+        yield from headers(one.learner, features, rows, doubles=doubles)
     except ModuleNotFoundError as absent:
         raise SystemExit(f"{absent.name} is not installed; install the extra `footprint`") from None
 

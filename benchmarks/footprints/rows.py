@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 from sklearn import datasets
 
 from vitrail.data import mnist
 from vitrail.data.tables import read_table
+from vitrail.rivals import Features, as_whole, device_columns
 
-MOST = 32767
-MISSING = -32768  # of a number
-NO_WORD = 255
+__all__ = ["Features", "Rows", "all_rows", "names", "read", "split_of"]
+
 IMAGES = 6000  # of MNIST, 14x14 bits each
-MOST_DIGITS = 4  # behind the point, of numbers that are made whole
 
 
 @dataclass(frozen=True)
@@ -55,10 +52,9 @@ def read(name: str, folder: Path | None) -> Rows:
     if folder is None:
         raise SystemExit(f"no folder was given to find {name}.csv in")
     table = read_table(folder / f"{name}.csv")
-    columns = {str(name): _cells(np.asarray(table[name])) for name in table.columns}
-    labels = np.asarray(table["class"]).astype(str)
-    columns.pop("class")
-    return Rows(name, pd.DataFrame(columns), labels)
+    columns = {str(name): np.asarray(table[name]) for name in table.columns}
+    labels = columns.pop("class").astype(str)
+    return Rows(name, pd.DataFrame(device_columns(columns)), labels)
 
 
 KNOWN = ("iris", "wine", "digits")
@@ -75,29 +71,7 @@ def _size(folder: Path) -> Any:
 
 
 def _frame(values: np.ndarray) -> pd.DataFrame:
-    return pd.DataFrame({f"x{i}": whole(column) for i, column in enumerate(values.T)})
-
-
-def _cells(values: np.ndarray) -> np.ndarray:
-    try:
-        known = [np.nan if cell in ("", "?", None) else float(cell) for cell in values]
-    except ValueError:
-        return values.astype(str).astype(object)
-    return whole(np.array(known))
-
-
-def whole(values: np.ndarray) -> np.ndarray:
-    """Numbers in the largest unit in which all are whole, or the finest that 16 bits hold."""
-    values = values.astype(np.float64)
-    known = values[~np.isnan(values)]
-    digits = next((d for d in range(MOST_DIGITS) if _all_whole(known * 10**d)), MOST_DIGITS)
-    while digits and np.abs(known).max() * 10**digits > MOST:
-        digits -= 1
-    return np.clip(np.rint(values * 10**digits), -MOST, MOST)
-
-
-def _all_whole(values: np.ndarray) -> bool:
-    return bool(np.allclose(values, np.rint(values), rtol=0, atol=1e-6))
+    return pd.DataFrame({f"x{i}": as_whole(column) for i, column in enumerate(values.T)})
 
 
 def split_of(labels: np.ndarray, split: int) -> tuple[np.ndarray, np.ndarray]:
@@ -108,66 +82,6 @@ def split_of(labels: np.ndarray, split: int) -> tuple[np.ndarray, np.ndarray]:
     early = sorted(first.values())
     order = np.concatenate([order[early], np.delete(order, early)])
     return order[:cut], order[cut:]
-
-
-@dataclass(frozen=True)
-class Features:
-    """What rivals read: all numbers, then a column of 0 and 1 for each word of training."""
-
-    numbers: tuple[str, ...]
-    words: dict[str, tuple[str, ...]]
-
-    @staticmethod
-    def fit(table: pd.DataFrame) -> Features:
-        numbers = tuple(name for name in table if is_numeric_dtype(table[name]))
-        words = {name: tuple(sorted(set(table[name]))) for name in table if name not in numbers}
-        return Features(numbers, words)
-
-    @cached_property
-    def columns(self) -> list[tuple[str, str | None]]:
-        """The column of the table that a feature is of, and its word."""
-        one_hot = [(name, word) for name, words in self.words.items() for word in words]
-        return [*((name, None) for name in self.numbers), *one_hot]
-
-    def matrix(self, table: pd.DataFrame) -> np.ndarray:
-        """(rows, features) int16."""
-        parts = [
-            table[name].fillna(MISSING).to_numpy()
-            if word is None
-            else table[name].to_numpy() == word
-            for name, word in self.columns
-        ]
-        return np.stack(parts, 1).astype(np.int16)
-
-    def in_c(self, table: pd.DataFrame) -> list[str]:
-        """Initialisers of the struct that holds rows: numbers, then the places of words."""
-        numbers = self.matrix(table)[:, : len(self.numbers)].tolist()
-        places = [
-            [words.index(cell) if cell in words else NO_WORD for cell in table[name]]
-            for name, words in self.words.items()
-        ]
-        listed = []
-        for row, cells in enumerate(numbers):
-            own = [places[column][row] for column in range(len(places))]
-            listed.append(f"{{{{{_joined(cells or [0])}}}, {{{_joined(own or [0])}}}}}")
-        return listed
-
-    @property
-    def struct(self) -> str:
-        """The struct that the device fills in."""
-        sizes = max(len(self.numbers), 1), max(len(self.words), 1)
-        return f"typedef struct {{ int16_t n[{sizes[0]}]; uint8_t w[{sizes[1]}]; }} tiny_row;"
-
-    def expression(self, feature: int) -> str:
-        """A feature of `row` in C."""
-        name, word = self.columns[feature]
-        if word is None:
-            return f"row->n[{feature}]"
-        return f"(row->w[{list(self.words).index(name)}] == {self.words[name].index(word)})"
-
-
-def _joined(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def all_rows(folder: Path | None, wanted: str) -> Iterator[str]:

@@ -77,9 +77,38 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
             shown.add_row(*line)
         console.print(shown)
         console.print(costs.work_of(cost), highlight=False)
-    for line in costs.absent():
+    others, notes = _beside(net, table, found, right / rows if right is not None else None)
+    if others:
+        shown = RichTable(*costs.BESIDE, title="Beside what others export", title_justify="left")
+        for line in others:
+            shown.add_row(*line)
+        console.print(shown)
+    for line in [*costs.absent(), *notes]:
         console.print(line, highlight=False)
     path = output / f"{name}-report.html"
     with atomic_output(path) as stream:
-        stream.write(costs.report_page(name, lead, found).encode())
+        stream.write(costs.report_page(name, lead, found, others, notes).encode())
     return path
+
+
+def _beside(
+    net: Any, table: Any, found: list[Any], accuracy: float | None
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Lines of rivals that learn from the same rows, the model first; or why there are none."""
+    from vitrail.export.report import beside_line
+
+    own = next((cost for cost in found if cost.target.name == "m0plus"), None)
+    if own is None:
+        return [], []
+    if accuracy is None:
+        return [], ["rivals are shown beside the model where --rows has labels"]
+    from vitrail.rivals import beside
+
+    names = [str(name) for name in net.encoder.names]
+    try:
+        rivals = beside({name: table[name] for name in names}, table[net.record["target"]])
+    except ModuleNotFoundError as absent:
+        return [], [f"no rivals: {absent.name} is not installed; pip install 'vitrail[footprint]'"]
+    lines = [beside_line("vitrail", accuracy, own)]
+    lines += [beside_line(one.name, one.accuracy, one.cost) for one in rivals]
+    return lines, ["rivals learned on one half of the rows and were judged on the other, both ways"]

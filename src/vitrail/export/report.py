@@ -59,14 +59,34 @@ def accuracy_of(model: Model, right: int | None = None, rows: int = 0) -> str:
     return "; ".join(parts)
 
 
-def report_page(title: str, lead: Sequence[str], found: Sequence[Cost]) -> str:
-    """One page that needs nothing but itself."""
+BESIDE = ("on a Cortex-M0+", "accuracy", "flash", "instructions")
+
+
+def beside_line(name: str, accuracy: float | None, found: Cost) -> tuple[str, ...]:
+    """A classifier among others: how often it is right, and what it costs with its encoder."""
+    size = found.sizes.get("predict")
+    return (
+        name,
+        "" if accuracy is None else f"{accuracy:.3f}",
+        "does not fit" if size is None else str(size.flash),
+        "" if found.work is None else str(found.work),
+    )
+
+
+def report_page(
+    title: str,
+    lead: Sequence[str],
+    found: Sequence[Cost],
+    others: Sequence[Sequence[str]] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """One page that needs nothing but itself; `others` are lines of `beside_line`."""
     most = max((b.flash for cost in found for b in cost.sizes.values()), default=1)
     return Template(FORM.read_text(encoding="utf-8")).substitute(
         title=escape(title),
         lead=escape(" ".join(lead)),
-        targets="\n".join(_section(cost, most) for cost in found),
-        notes=escape(". ".join([*absent(), ""])),
+        targets="\n".join([*(_section(cost, most) for cost in found), _beside(others)]),
+        notes=escape(". ".join([*absent(), *notes, ""])),
     )
 
 
@@ -84,3 +104,14 @@ def _section(found: Cost, most: int) -> str:
     title = f"<h2>{escape(found.target.title)}</h2><p>{escape(work_of(found))}</p>"
     body = "\n".join(lines)
     return f'{title}\n<div class="wide"><table>\n<tr>{head}</tr>\n{body}\n</table></div>'
+
+
+def _beside(lines: Sequence[Sequence[str]]) -> str:
+    if not lines:
+        return ""
+    rows = [
+        "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in line) + "</tr>"
+        for kind, line in [("th", BESIDE), *(("td", line) for line in lines)]
+    ]
+    body = "\n".join(rows)
+    return f'<h2>Beside what others export</h2>\n<div class="wide"><table>\n{body}\n</table></div>'

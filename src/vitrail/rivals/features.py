@@ -1,0 +1,110 @@
+"""Rows as a device reads them, whole numbers of 16 bits and words by number, and what trees and
+logistic regression make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+MOST = 32767
+MISSING = -32768  # of a number
+NO_WORD = 255  # of a word that was not seen in training
+MOST_DIGITS = 4  # behind the point, of numbers that are made whole
+NO_CELL = ("", "?", None)
+
+Columns = Any  # by name, a mapping or a data frame: whole numbers, NaN where missing, or words
+
+
+def device_columns(columns: Mapping[str, Iterable[Any]]) -> dict[str, np.ndarray]:
+    """Numbers made whole where every cell is one or missing, words otherwise."""
+    return {str(name): _cells(list(cells)) for name, cells in columns.items()}
+
+
+def _cells(cells: list[Any]) -> np.ndarray:
+    try:
+        return as_whole(np.array([np.nan if cell in NO_CELL else float(cell) for cell in cells]))
+    except ValueError:
+        return np.array([str(cell) for cell in cells], object)
+
+
+def as_whole(values: np.ndarray) -> np.ndarray:
+    """Numbers in the largest unit in which all are whole, or the finest that 16 bits hold."""
+    values = values.astype(np.float64)
+    known = values[~np.isnan(values)]
+    digits = next((d for d in range(MOST_DIGITS) if _all_whole(known * 10**d)), MOST_DIGITS)
+    while digits and np.abs(known).max() * 10**digits > MOST:
+        digits -= 1
+    return np.clip(np.rint(values * 10**digits), -MOST, MOST)
+
+
+def _all_whole(values: np.ndarray) -> bool:
+    return bool(np.allclose(values, np.rint(values), rtol=0, atol=1e-6))
+
+
+@dataclass(frozen=True)
+class Features:
+    """All numbers, then a column of 0 and 1 for each word of training."""
+
+    numbers: tuple[str, ...]
+    words: dict[str, tuple[str, ...]]
+
+    @staticmethod
+    def fit(columns: Columns) -> Features:
+        """What the columns of training rows hold."""
+        cells = {str(name): np.asarray(columns[name]) for name in columns}
+        numbers = tuple(name for name, values in cells.items() if values.dtype.kind in "biuf")
+        words = {
+            name: tuple(sorted(set(map(str, values))))
+            for name, values in cells.items()
+            if name not in numbers
+        }
+        return Features(numbers, words)
+
+    @cached_property
+    def columns(self) -> list[tuple[str, str | None]]:
+        """The column that a feature is of, and its word."""
+        one_hot = [(name, word) for name, words in self.words.items() for word in words]
+        return [*((name, None) for name in self.numbers), *one_hot]
+
+    def matrix(self, columns: Columns) -> np.ndarray:
+        """(rows, features) int16."""
+        parts = []
+        for name, word in self.columns:
+            cells = np.asarray(columns[name])
+            parts.append(np.nan_to_num(cells, nan=MISSING) if word is None else cells == word)
+        return np.stack(parts, 1).astype(np.int16)
+
+    @property
+    def struct(self) -> str:
+        """The struct that the device fills in, in C."""
+        sizes = max(len(self.numbers), 1), max(len(self.words), 1)
+        return f"typedef struct {{ int16_t n[{sizes[0]}]; uint8_t w[{sizes[1]}]; }} tiny_row;"
+
+    def initialisers(self, columns: Columns) -> list[str]:
+        """Rows in C: numbers, then the places of words."""
+        numbers = self.matrix(columns)[:, : len(self.numbers)].tolist()
+        places = [
+            [words.index(cell) if cell in words else NO_WORD for cell in np.asarray(columns[name])]
+            for name, words in self.words.items()
+        ]
+        listed = []
+        for row, cells in enumerate(numbers):
+            own = [column[row] for column in places]
+            listed.append(f"{{{{{joined(cells or [0])}}}, {{{joined(own or [0])}}}}}")
+        return listed
+
+    def expression(self, feature: int) -> str:
+        """A feature of `row` in C."""
+        name, word = self.columns[feature]
+        if word is None:
+            return f"row->n[{feature}]"
+        return f"(row->w[{list(self.words).index(name)}] == {self.words[name].index(word)})"
+
+
+def joined(numbers: Any) -> str:
+    """Numbers as C lists them."""
+    return ", ".join(map(str, np.asarray(numbers).ravel().tolist()))
