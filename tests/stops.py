@@ -91,6 +91,16 @@ def check_answers(folder: Path, whole: Whole, said: str) -> None:
     assert not place.exists() or place.read_text() == (whole() / "p.csv").read_text()
 
 
+def check_files(folder: Path, whole: Whole, said: str) -> None:
+    """A small model can be used, and a page goes to its end, or they are not there."""
+    from vitrail.model import load_model
+
+    for place in folder.glob("small.safetensors"):
+        load_model(place)
+    for place in folder.glob("*.html"):
+        assert place.read_text("utf-8").rstrip().endswith("</html>")
+
+
 def check_nothing(folder: Path, whole: Whole, said: str) -> None:
     pass
 
@@ -116,6 +126,14 @@ CASES = {
     "predict": Case(("predict", "known.safetensors", "t.csv", "-o", "p.csv"), 0.3, check_answers),
     "evaluate": Case(("evaluate", "known.safetensors", "t.csv"), 0.3, check_nothing),
     "export": Case(("export", "known.safetensors", "-o", "e"), 0.3, check_nothing),
+    "fit in a stream": Case((*FIT, "--memory", "1GiB"), 1.0, check_model),
+    "compress": Case(
+        ("compress", "known.safetensors", "t.csv", "-o", "small.safetensors"), 2.0, check_files
+    ),
+    "report": Case(("report", "known.safetensors", "t.csv", "-o", "r.html"), 1.0, check_files),
+    "info": Case(("info", "known.safetensors"), 0.1, check_nothing),
+    "demo": Case(("demo", "-o", "d.png"), 4.0, check_nothing),
+    "bench": Case(("bench", "--share", "0.001"), 2.0, check_nothing),
 }
 
 

@@ -270,7 +270,10 @@ def test_compress_prints_a_curve_and_writes_a_small_model(model, data, tmp_path)
     small, whole = load_model(path), load_model(model)
     assert small.networks.numel() <= 200 < whole.networks.numel()
     assert len(small.predict({"colour": ["red"], "size": ["1"], "note": [""]})) == 1
-    assert "too few" in one_line(call("compress", model, data, "-o", path, "--bits", 3))
+    asked = ("compress", model, data, "-o", path)
+    assert "too few" in one_line(call(*asked, "--bits", 3))
+    assert "'nope' not found" in one_line(call(*asked, "--target", "nope"))
+    assert "in line 2 is none of the classes" in one_line(call(*asked, "--target", "colour"))
 
 
 def test_names_in_square_brackets_are_shown_as_they_are(tmp_path):
@@ -459,6 +462,8 @@ def test_rows_are_streamed_within_a_ceiling(tmp_path):
     model = load_model(path)
     assert model.record["settings"]["solver"] == "streaming"
     assert call("predict", path, source, "-o", tmp_path / "answers.csv")[0] == 0
+    refused = one_line(call(*asked, "--report", tmp_path / "r.html", "--beta", 2))
+    assert "takes no --beta, --report" in refused
     code, _, err = call("fit", source, "--target", "class", "--memory", "much", "-o", path)
     assert code != 0
     assert "such as 4GiB" in err

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import threading
+import time
 
 import pytest
 
@@ -155,3 +157,49 @@ def test_handlers_of_the_users_own_stay_in_force():
     with interrupts.whole(), interrupts.held():
         stop()
     assert heard == [signal.SIGINT]
+
+
+def long_work(told: list[str]) -> None:
+    with interrupts.patient(0.05, lambda: told.append("long")):
+        told.append("begun")
+        time.sleep(30)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_stop_does_not_wait_for_long_work(before):
+    told: list[str] = []
+    clock = threading.Timer(0.2, stop)
+    with interrupts.held():
+        if before:
+            stop()
+        else:
+            clock.start()
+        with pytest.raises(KeyboardInterrupt):
+            long_work(told)
+        assert not interrupts.taken()
+    assert told == ["begun", "long"]
+
+
+def test_whoever_has_stopped_does_not_wait_for_the_next_long_work():
+    told: list[str] = []
+    with interrupts.held():
+        stop()
+        assert interrupts.taken()
+        with pytest.raises(KeyboardInterrupt):
+            long_work(told)
+    assert told == ["begun", "long"]
+
+
+def test_short_work_is_done_before_a_stop_comes():
+    with interrupts.held():
+        with interrupts.patient(5.0, pytest.fail):
+            stop()
+        assert interrupts.taken()
+
+
+def test_a_stop_of_earlier_work_does_not_cut_later_work():
+    assert keeps_its_best() == "best so far"
+    told: list[str] = []
+    with interrupts.held(), interrupts.patient(0.01, lambda: told.append("long")):
+        time.sleep(0.05)
+    assert told == ["long"]

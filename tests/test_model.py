@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
@@ -14,7 +15,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from vitrail import BinaryNetClassifier
@@ -278,6 +279,39 @@ def edited(change) -> bytes:
     return spelled(tensors, metadata)
 
 
+def first_edited(**changes: object) -> bytes:
+    """A file of the first format, which has no checksum, with its description changed."""
+    folder = Path(__file__).parent / "models"
+    content = (folder / "first_format_one.safetensors").read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    metadata = header["__metadata__"]
+    metadata["model"] = json.dumps({**json.loads(metadata["model"]), **changes})
+    return save(load(content), metadata)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (
+            lambda: edited(lambda m, s, t: s["program"].update(nodes=[{}] * 200_000)),
+            "200000 layers, at most",
+        ),
+        (lambda: first_edited(hidden=[1] * 200_000), "more than 1024 layers"),
+        (
+            lambda: first_edited(num_inputs=2**16, hidden=[2**14], num_weights=2**30 + 2**14),
+            "another number of weights than it says",
+        ),
+    ],
+    ids=["many layers", "many layers of the first format", "a large net of the first format"],
+)
+def test_a_net_beyond_its_file_is_refused_at_once(content, fault):
+    made = content()
+    begun = time.process_time()
+    with pytest.raises(ModelError, match=fault):
+        model_from_bytes(made, "file")
+    assert time.process_time() - begun < 5
+
+
 FAULTS = {
     "no vitrail model": lambda m, s, t: m.update(format="other"),
     "model format 99": lambda m, s, t: m.update(version="99"),
@@ -340,7 +374,7 @@ def test_any_bytes_are_refused_in_a_sentence(content):
         model_from_bytes(content, "file")
 
 
-@pytest.mark.parametrize("name", ["absent.safetensors", "."])
+@pytest.mark.parametrize("name", ["absent.safetensors", ".", "/dev/zero"])
 def test_a_file_that_cannot_be_read_is_named(name, tmp_path):
     with pytest.raises(ModelError, match="cannot read the model"):
         load_model(tmp_path / name)

@@ -105,6 +105,20 @@ def test_the_page_reads_anywhere_without_help(made_by, folder, browser):
     assert shades["dark"] < 200 < 600 < shades["light"]
 
 
+def test_rows_of_one_class_are_reported_and_strange_labels_named(folder, capsys):
+    lines = (folder / "data.csv").read_text("utf-8").splitlines()
+    label = lines[1].split(",")[lines[0].split(",").index("kind")]
+    few = [line for line in lines[1:] if label in line.split(",")][:3]
+    path, out = folder / "few.csv", folder / "few.html"
+    path.write_text("\n".join([lines[0], *few]) + "\n", "utf-8")
+    assert call("report", folder / "m.safetensors", path, "-o", out) == 0
+    strange = few[1].replace(label, "strange")
+    path.write_text("\n".join([lines[0], few[0], strange]) + "\n", "utf-8")
+    capsys.readouterr()
+    assert call("report", folder / "m.safetensors", path, "-o", out) == 2
+    assert "'strange' in line 3 is none of the classes" in capsys.readouterr().err
+
+
 def test_a_page_is_not_written_over_the_table(folder, capsys):
     data = folder / "data.csv"
     before = data.read_text("utf-8")

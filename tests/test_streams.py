@@ -107,3 +107,40 @@ def test_a_ceiling_sets_the_window():
     assert window_rows(196, BASE + 2**28) < window_rows(196, BASE + 2**29)
     with pytest.raises(ValueError, match="leaves no room"):
         window_rows(196, BASE)
+
+
+def test_a_block_may_hold_one_class_and_a_stream_few_rows():
+    bits, labels = rows_of(4, 300)
+    order = np.argsort(labels, kind="stable")
+
+    def by_class():
+        for first in range(0, 300, 50):
+            yield bits[order[first : first + 50]], labels[order[first : first + 50]]
+
+    model = fit_stream(by_class, epochs=5)
+    assert (model.predict(bits) == labels).mean() > 0.7
+    few = np.flatnonzero(labels)[:2].tolist() + np.flatnonzero(1 - labels)[:1].tolist()
+    told = fit_stream(lambda: [(bits[few], labels[few])]).record
+    assert (told["test_rows"], told["test_accuracy"]) in ((1, 0.0), (1, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "target", "complaint"),
+    [
+        (
+            "a,kind\n" + "1,x\n2,y\n" * 9 + "3,\n",
+            "kind",
+            "missing in 1 of .* first in line 20",
+        ),
+        ("a,kind\n1,x\n2,y\n", None, "name the target, which is the column of labels"),
+        ("a,kind\n1,x\n2,y\n", "sort", "target column 'sort' not found; columns are: a, kind"),
+        ("a,kind\n" + "1,x\n" * 9, "kind", "every label is 'x'"),
+        ("a,kind\n" + "".join(f"1,x{i}\n" for i in range(50)), "kind", "50 different labels in 50"),
+        ("a,kind\n", "kind", "at least two rows"),
+    ],
+)
+def test_a_stream_that_cannot_be_learned_from_says_why(tmp_path, rows, target, complaint):
+    path = tmp_path / "t.csv"
+    path.write_text(rows)
+    with pytest.raises(DataError, match=complaint):
+        fit_stream(path, target)

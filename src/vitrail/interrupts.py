@@ -7,6 +7,7 @@ more:
     whole()              a part of a result is none: a stop waits for nothing, and passes by every
                          loop that keeps its best
     best_counts()        the other way round, within `whole`
+    patient()            within `held`: work that may be cut anywhere, after some seconds
     sigterm_stops_too()  SIGTERM is a stop as Ctrl-C is; for programs, not for parts of them
 
 A second stop waits for nothing and passes by every loop. Signals reach the main thread only, and
@@ -18,7 +19,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -33,16 +34,21 @@ class PassingBy(BaseException):
 
 @dataclass
 class _Stops:
-    """The one handler, and what it has heard since it was put in force."""
+    """The one handler, and what it has heard since it was last put in force."""
 
     holding: int = 0  # blocks that hold back
     only_whole: bool = False  # whether a part of a result is none
     waiting: bool = False  # whether a stop is held back
     number: int = 0  # of the last signal; 0 for none yet
     first: float = 0.0  # when the first came, by the clock
+    in_vain: bool = False  # whether the work at hand has taken longer than a stop waits
+    nudged: bool = False  # whether the next signal is our own, to have it cut
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        again = self.number > 0
+        nudged, self.nudged = self.nudged, False
+        if nudged and not self.in_vain:
+            return  # the work was done in the meantime
+        again = self.number > 0 and not nudged
         if again and time.monotonic() - self.first < SAME_PRESS:
             return
         self.first = self.first or time.monotonic()
@@ -50,7 +56,7 @@ class _Stops:
         if again or self.only_whole:
             self.waiting = False
             raise PassingBy
-        self.waiting = self.holding > 0
+        self.waiting = self.holding > 0 and not self.in_vain
         if not self.waiting:
             raise KeyboardInterrupt
 
@@ -65,27 +71,33 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+def _in_force() -> bool:
+    return any(signal.getsignal(number) is _stops for number in _USUAL)
+
+
 @contextmanager
 def _listening(*numbers: signal.Signals) -> Iterator[None]:
-    """Our handler in force; what it has heard is forgotten when the outermost block ends."""
+    """Our handler in force; what it has heard is known until the next outermost block begins."""
     if not _in_main_thread():
         yield
         return
     mine = [number for number in numbers if signal.getsignal(number) is _USUAL[number]]
-    outermost = all(signal.getsignal(number) is not _stops for number in _USUAL)
-    for number in mine:
-        signal.signal(number, _stops)
+    outermost = not _in_force()
+    if outermost:
+        _stops.forget()
     try:
+        for number in mine:
+            signal.signal(number, _stops)
         yield
-    except PassingBy:
+    except PassingBy as stop:
         if outermost:
-            raise KeyboardInterrupt from None
+            raise KeyboardInterrupt(*stop.args) from None
         raise
     finally:
         for number in mine:
             signal.signal(number, _USUAL[number])
         if outermost:
-            _stops.forget()
+            _stops.waiting = False
 
 
 @contextmanager
@@ -132,7 +144,40 @@ def taken() -> bool:
 
 def heard() -> bool:
     """Whether any stop has come since the outermost block began."""
-    return _stops.number > 0
+    return _stops.number > 0 and _in_force()
+
+
+@contextmanager
+def patient(seconds: float, afterwards: Callable[[], object]) -> Iterator[None]:
+    """Work that leaves nothing behind where it is cut: a stop waits for it only so long.
+
+    If it takes longer, `afterwards` is called, and stops are raised at once. So is one that was
+    heard before, even if it was taken: whoever has stopped does not wait for long work.
+    """
+    mine, guard, done = _in_main_thread(), threading.Lock(), False
+
+    def wait_no_more() -> None:
+        with guard:
+            if done:
+                return
+            afterwards()
+            if mine and _in_force():
+                _stops.in_vain = True
+                if heard():
+                    _stops.nudged = True
+                    signal.pthread_kill(threading.main_thread().ident or 0, _stops.number)
+
+    clock = threading.Timer(seconds, wait_no_more)
+    clock.daemon = True
+    clock.start()
+    try:
+        yield
+    finally:
+        clock.cancel()
+        with guard:
+            done = True
+            if mine:
+                _stops.in_vain = False
 
 
 @contextmanager
@@ -142,8 +187,8 @@ def whole() -> Iterator[None]:
         before = _stops.number
         try:
             yield
-        except PassingBy:
-            raise KeyboardInterrupt from None
+        except PassingBy as stop:
+            raise KeyboardInterrupt(*stop.args) from None
         if _stops.number and not before and _in_main_thread():
             raise KeyboardInterrupt  # some code in the block has caught it
 

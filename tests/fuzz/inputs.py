@@ -297,5 +297,6 @@ def warm() -> None:
     sound_answers()
     sound_checkpoint()
     BinaryNetClassifier((), epochs=1, polish=1, predictor="best").fit(np.eye(4), [0, 0, 1, 1])
-    for solver in (s4p(flip(2), bins=5), *(belief_propagation(UPDATES[one](2)) for one in SAMPLED)):
+    solvers: list[Any] = [belief_propagation(UPDATES[name](2)) for name in SAMPLED]
+    for solver in [s4p(flip(2), bins=5), *solvers]:
         run(solver, graph(), max_steps=1)

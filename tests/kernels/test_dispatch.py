@@ -1,5 +1,7 @@
 """Which backend serves: auto may fall back, a named one fails loudly."""
 
+import os
+import signal
 import sys
 import threading
 
@@ -8,6 +10,7 @@ import torch
 from cases_of_kernels import perceptrons
 from oracles import random_table
 
+from vitrail import interrupts
 from vitrail.kernels import dispatch
 from vitrail.kernels.cpu import compiled
 from vitrail.random import Key
@@ -78,6 +81,15 @@ def test_kernels_are_compiled_when_they_are_called_and_long_work_is_told(monkeyp
     assert calls == []
     assert [twice(3), twice(4)] == [6, 8]
     assert calls == ["int64(int64)"]
+    assert "compiling kernels" in capsys.readouterr().err
+
+
+def test_a_stop_does_not_wait_for_a_compiler(monkeypatch, capsys):
+    monkeypatch.setattr(compiled, "LONG", 0.1)
+    monkeypatch.setattr(compiled, "njit", lambda *_, **__: threading.Event().wait(30))
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with interrupts.held(), pytest.raises(KeyboardInterrupt):
+        compiled.compiled("int64()")(lambda: 1)()
     assert "compiling kernels" in capsys.readouterr().err
 
 

@@ -10,8 +10,8 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from typing import Annotated, Any
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -20,15 +20,14 @@ from vitrail import __version__, interrupts
 
 
 class _Commands(TyperGroup):
-    """Every command is stopped in the same way; a sentence says what is kept of its work."""
+    """Commands are stopped by the policy of `interrupts`, and not by that of typer."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             with interrupts.whole():
                 return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped; nothing new is kept'}\n")
-            raise typer.Exit(interrupts.exit_code()) from None
+            raise interrupts.PassingBy(*stop.args) from None
 
 
 @contextmanager
@@ -107,18 +106,31 @@ def _ranks(arguments: Sequence[str]) -> Iterator[None]:
             raise
 
 
+def _leave(code: int) -> NoReturn:
+    """End the program now: threads that are still at work are not waited for."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(code)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; what a user can mend is one line on standard error and exit code 2."""
-    from vitrail.cli import commands  # registers every command
-
-    assert commands
     _open_streams()
     try:
-        with warnings.catch_warnings(), interrupts.sigterm_stops_too():
+        with warnings.catch_warnings(), interrupts.sigterm_stops_too(), interrupts.whole():
+            from vitrail.cli import commands  # registers every command
+
+            assert commands
             warnings.filterwarnings("always", "column ", UserWarning)  # of data, as it was read
             warnings.showwarning = _show_warning
             with _ranks(sys.argv[1:] if arguments is None else arguments):
                 app(args=None if arguments is None else list(arguments))
+    except KeyboardInterrupt as stop:  # a sentence says what is kept of the work
+        sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped; nothing new is kept'}\n")
+        if arguments is None:
+            _leave(interrupts.exit_code())
+        sys.exit(interrupts.exit_code())
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is buffered must go somewhere)
         sys.exit(1)

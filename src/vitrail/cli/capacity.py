@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
 from vitrail.cli.app import app, when_stopped
-from vitrail.cli.options import Json, Workers
+from vitrail.cli.options import Json, Workers, plain_console, shown
 from vitrail.cli.reproduce import KEPT
 
 MOST_WEIGHTS = 10**9  # of a perceptron that any memory holds
@@ -54,7 +53,7 @@ def capacity(
     names = [name.strip() for name in solvers.split(",")]
     alphas = sweep.alpha_range(alpha)
     work = sweep.units(n, alphas, names, count, seconds, device, seed)
-    console, finished = Console(stderr=True), 0
+    console, finished = plain_console(stderr=True), 0
 
     def show(done: object) -> None:
         nonlocal finished
@@ -71,12 +70,12 @@ def capacity(
         capacity_figure(lines, marks, f"random perceptrons, N = {n}"), out / "capacity.png"
     )
     if as_json:
-        typer.echo(json.dumps({"n": n, "rows": lines, "figure": str(place)}))
+        typer.echo(json.dumps({"n": n, "rows": lines, "figure": shown(place)}))
         return
     table = Table("solver", "α", "solved", "of", Column("median seconds", justify="right"))
     for line in lines:
         time = "" if line["seconds"] is None else f"{line['seconds']:.2f}"
         share = f"{float(line['solved'] or 0):.2f}"
         table.add_row(str(line["solver"]), f"{line['alpha']:g}", share, str(line["trials"]), time)
-    Console().print(table)
-    Console().print(f"figure: {place}")
+    plain_console().print(table)
+    plain_console().print(f"figure: {shown(place)}")

@@ -9,7 +9,15 @@ import typer
 from rich.table import Table as RichTable
 
 from vitrail.cli.app import app
-from vitrail.cli.options import DataFile, ModelFile, Target, check_apart, plain_console, shown
+from vitrail.cli.options import (
+    DataFile,
+    ModelFile,
+    Target,
+    check_apart,
+    plain_console,
+    shown,
+    target_column,
+)
 
 
 @app.command()
@@ -42,8 +50,10 @@ def compress(
     check_apart(output, data, model)
     check_writable(output)
     net, table = load_model(model), read_table(data)
-    column = target if target is not None else net.record.get("target")
-    labels = table[column] if column in table.columns else None
+    column, labels = net.record.get("target"), None
+    if target is not None or column in table.columns:
+        labels = table[target_column(table, target or column)]
+        net.labels.encode(labels, table.place)
     small = made_small(net, table, labels, bits=bits)
     small.save(output)
     notes = small.record["compressed"]

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table as RichTable
 
 from vitrail.cli.app import app
-from vitrail.cli.options import ModelFile
+from vitrail.cli.options import ModelFile, plain_console, shown
 
 
 @app.command()
@@ -45,12 +44,12 @@ def export(
 
     net = load_model(model)
     table = None if rows is None else read_table(rows)
-    console = Console(stderr=True)
+    console = plain_console(stderr=True)
     paths = export_model(net, to, output, name=name, layout=layout, rows=table)
     if report:
         paths.append(_reported(net, name, output, table))
     for path in paths:
-        console.print(f"wrote {path} ({path.stat().st_size:,} bytes)", highlight=False)
+        console.print(f"wrote {shown(path)} ({path.stat().st_size:,} bytes)")
 
 
 def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
@@ -69,22 +68,22 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
         f"{costs.accuracy_of(net, right, rows)}.".lstrip("."),
     ]
     found = costs.measured(net, name, golden_rows(net, table))
-    console = Console()
-    console.print(" ".join(lead).strip(), highlight=False)
+    console = plain_console()
+    console.print(" ".join(lead).strip())
     for cost in found:
-        shown = RichTable(*costs.HEAD, title=cost.target.title, title_justify="left")
+        drawn = RichTable(*costs.HEAD, title=cost.target.title, title_justify="left")
         for line in costs.table_of(cost):
-            shown.add_row(*line)
-        console.print(shown)
-        console.print(costs.work_of(cost), highlight=False)
+            drawn.add_row(*line)
+        console.print(drawn)
+        console.print(costs.work_of(cost))
     others, notes = _beside(net, table, found, right / rows if right is not None else None)
     if others:
-        shown = RichTable(*costs.BESIDE, title="Beside what others export", title_justify="left")
+        drawn = RichTable(*costs.BESIDE, title="Beside what others export", title_justify="left")
         for line in others:
-            shown.add_row(*line)
-        console.print(shown)
+            drawn.add_row(*line)
+        console.print(drawn)
     for line in [*costs.absent(), *notes]:
-        console.print(line, highlight=False)
+        console.print(line)
     path = output / f"{name}-report.html"
     with atomic_output(path) as stream:
         stream.write(costs.report_page(name, lead, found, others, notes).encode())

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 NETS = ("mlp", "conv")
+TEST_SIZE = 0.2
 
 
 @app.command()
@@ -64,7 +65,7 @@ def fit(
     ] = None,
     test_size: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of rows held out to test; 0 for none.")
-    ] = 0.2,
+    ] = TEST_SIZE,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Where message passing is saved, for the same command to go on from."),
@@ -100,6 +101,10 @@ def fit(
         if path is not None:
             check_apart(path, data)
             check_writable(path)
+    if report is not None and report.resolve() == output.resolve():
+        raise ValueError(
+            f"{shown(report)} is the model's file; give the page another with --report"
+        )
     if str(data) == "-" and ranks.started():
         raise ValueError("ranks each read the table, which can come but once from `-`; give a file")
     if memory is not None:
@@ -107,6 +112,18 @@ def fit(
             raise ValueError(
                 "--memory reads the rows more than once, and `-` comes but once; give a file"
             )
+        settings = {
+            "--solver": solver != "auto",
+            "--beta": beta != "auto",
+            "--predictor": predictor not in ("auto", "posterior"),
+            "--net": net != "mlp",
+            "--test-size": test_size != TEST_SIZE,
+            "--checkpoint": checkpoint is not None,
+            "--report": report is not None,
+        }
+        if any(settings.values()):
+            named = ", ".join(name for name, given in settings.items() if given)
+            raise ValueError(f"--memory streams the rows, which takes no {named}; leave that out")
         with when_stopped("stopped; nothing is saved"):
             _stream(data, target, output, units, epochs or 1, byte_count(memory), seed)
         return
@@ -185,6 +202,7 @@ def _stream(
     seed: int,
 ) -> None:
     """Train on rows that are read as they come, and save the model."""
+    from vitrail.data.account import column_lines
     from vitrail.fitting.streams import fit_stream
 
     units = () if isinstance(hidden, str) else hidden
@@ -196,6 +214,8 @@ def _stream(
     model.record.update(data=shown(data.name))
     model.save(output)
     note = model.record
+    for line in column_lines(getattr(model.encoder, "account", ())):
+        console.print(line)
     console.print(
         f"{note['rows']} rows, {model.bits} bits, encoder fitted to {note['encoder_rows']} rows, "
         f"test {note['test_accuracy']:.4f} on {note['test_rows']} rows held out, "

@@ -49,7 +49,7 @@ def report(
     net = load_model(model)
     table = read_table(data)
     column = target_column(table, target if target is not None else net.record.get("target"))
-    page_of(net, table, table.labels(column), output, f"of {shown(data.name)}")
+    page_of(net, table, table[column], output, f"of {shown(data.name)}")
 
 
 def page_of(model: Model, table: Table, labels: np.ndarray, output: Path, rows_are: str) -> None:

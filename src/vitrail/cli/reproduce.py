@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from vitrail.cli.app import app, when_stopped
-from vitrail.cli.options import Workers
+from vitrail.cli.options import Workers, plain_console, shown
 
 if TYPE_CHECKING:
     from vitrail.experiments.engines import Backend
@@ -46,7 +46,7 @@ def reproduce(
     from vitrail.experiments.engines import checked_backend
     from vitrail.experiments.report import write_report
 
-    console = Console()
+    console = plain_console()
     folder = out or Path("reproduction-quick" if quick else "reproduction")
     workers = checked_backend(backend)
     jobs = jobs or work.available_cores()
@@ -56,7 +56,7 @@ def reproduce(
     kept = f" ({total - len(left)} of {total} parts are there already)" if len(left) < total else ""
     minutes = round(work.expected(left, jobs) / 60)
     time = f"about {minutes} minutes" if minutes > 1 else "about a minute"
-    console.print(f"{names}: {time} on {jobs} cores{kept}", soft_wrap=True)
+    console.print(f"{names}: {time} on {jobs} cores{kept}")
     try:
         with when_stopped(KEPT):
             results = _with_bar(console, plans, figure, quick, folder, jobs, workers)
@@ -69,7 +69,7 @@ def reproduce(
             "again: what is finished is kept"
         ) from error
     console.print(_claims(results))
-    console.print(f"the page with everything: {page}", soft_wrap=True)
+    console.print(f"the page with everything: {shown(page)}")
 
 
 def _with_bar(

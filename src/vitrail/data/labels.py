@@ -120,10 +120,14 @@ def check_target(labels: Any, place: Place = place_in_table) -> None:
     """Raise a DataError where a column cannot be what a classifier learns; `place` names a row."""
     if not len(labels):
         raise DataError("the table has columns but no rows; add rows to learn from")
-    classes = len(LabelCoder.fit(labels, place).classes)
-    if classes > max(MANY_CLASSES, len(labels) / 2):
+    check_recurring(len(LabelCoder.fit(labels, place).classes), len(labels))
+
+
+def check_recurring(classes: int, rows: int) -> None:
+    """Raise a DataError where there are too few rows of each class."""
+    if classes > max(MANY_CLASSES, rows / 2):
         raise DataError(
-            f"the target has {classes} different labels in {len(labels)} rows, too few of each to "
+            f"the target has {classes} different labels in {rows} rows, too few of each to "
             "learn from; choose another column, or group its values"
         )
 

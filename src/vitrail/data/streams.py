@@ -18,7 +18,7 @@ import pyarrow as pa
 import torch
 
 from vitrail.data.errors import DataError
-from vitrail.data.labels import LabelCoder
+from vitrail.data.labels import LabelCoder, check_recurring, require_labels
 from vitrail.data.sources import ArraySource
 from vitrail.data.tables import Table, iter_table
 from vitrail.random import Key, permutation_keys
@@ -26,6 +26,7 @@ from vitrail.random import Key, permutation_keys
 ROWS = Path | str | Callable[[], Iterable[tuple[Any, Any]]]
 """A file, or what gives batches of inputs (rows, columns) and labels (rows,) anew each time."""
 
+MOST_CLASSES = 2**16  # remembered while rows go by
 LABEL = "label"  # what the column of labels is called where batches have no names
 
 
@@ -57,11 +58,19 @@ def target_of(rows: ROWS, target: str | None) -> str:
     """The column of labels: the one asked for, or the one that the stream names."""
     first = next(iter(blocks(rows)))
     chosen = first.label if target is None else target
-    if chosen is None or chosen not in first.columns:
-        raise DataError(
-            f"target column {chosen!r} not found; columns are: {', '.join(first.columns[:20])}"
-        )
+    there = f"columns are: {', '.join(first.columns[:20])}"
+    if chosen is None:
+        raise DataError(f"name the target, which is the column of labels; {there}")
+    if chosen not in first.columns:
+        raise DataError(f"target column {chosen!r} not found; {there}")
     return chosen
+
+
+def labels_of(block: Table, target: str) -> np.ndarray:
+    """The labels of a block, none of them missing; all may be of one class."""
+    labels = block[target]
+    require_labels(labels, block.place)
+    return labels
 
 
 def sample(rows: ROWS, target: str, count: int, seed: int) -> Sample:
@@ -72,8 +81,9 @@ def sample(rows: ROWS, target: str, count: int, seed: int) -> Sample:
     for block in blocks(rows):
         if not len(block):
             continue
-        labels = block.labels(target)
-        seen.update(np.unique(labels).tolist())
+        seen.update(labels_of(block, target).tolist())
+        if len(seen) > MOST_CLASSES:
+            check_recurring(len(seen), 2 * MOST_CLASSES)
         keys = _keys(seed, 0, total, len(block))
         chosen = np.flatnonzero(keys < limit)
         kept.append((keys[chosen], block.take(chosen)))
@@ -91,7 +101,8 @@ def sample(rows: ROWS, target: str, count: int, seed: int) -> Sample:
     first = kept[0][1]
     table = Table(arrow, first.label, first.image_shape, place_of=first.place_of).take(order)
     coder = LabelCoder.fit(np.array(sorted(seen, key=lambda label: (str(type(label)), label))))
-    return Sample(table.without(target), table.labels(target), numbers, coder, total)
+    check_recurring(len(coder.classes), total)
+    return Sample(table.without(target), table[target], numbers, coder, total)
 
 
 def windows(

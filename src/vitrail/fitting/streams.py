@@ -21,7 +21,7 @@ from vitrail.data.bits import SIGNS, BitColumns
 from vitrail.data.dataset import Coding
 from vitrail.data.encoders import fit_encoder
 from vitrail.data.memory import in_gigabytes
-from vitrail.data.streams import ROWS, Sample, blocks, sample, target_of, windows
+from vitrail.data.streams import ROWS, Sample, blocks, labels_of, sample, target_of, windows
 from vitrail.decode import samples, threshold
 from vitrail.factors import network
 from vitrail.fitting.front import Front, auto_bias
@@ -82,7 +82,7 @@ def fit_stream(
     coding: Coding = "bipolar" if signs else "binary"
     front = Front(encoder, found.coder, coding, auto_bias(coding), "argmax")
     program = program_of(mlp(front.num_inputs, hidden, front.num_outputs), (front.num_inputs,))
-    held = np.arange(min(HELD_OUT, len(found.labels) // 5))
+    held = np.arange(min(HELD_OUT, max(1, len(found.labels) // 5)))
     apart = found.numbers[held]
     size = window_rows(len(encoder.bit_names), memory)
     per_epoch = -(-(found.total - len(apart)) // STREAM_BATCH)
@@ -147,7 +147,7 @@ def _encoded(rows: ROWS, target: str, front: Front) -> Iterator[tuple[np.ndarray
         if len(block):
             yield (
                 front.encoder.transform(block.without(target)),
-                front.coder.encode(block.labels(target)),
+                front.coder.encode(labels_of(block, target), block.place),
             )
 
 

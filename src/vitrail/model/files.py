@@ -105,6 +105,8 @@ def load_model(path: str | Path, module: nn.Module | None = None) -> Model:
         >>> model = load_model("cancer.safetensors")  # doctest: +SKIP
         >>> model.predict(rows)  # doctest: +SKIP
     """
+    if Path(path).is_char_device():
+        raise ModelError(f"cannot read the model {path}: it is a device; give a file")
     try:
         content = Path(path).read_bytes()
     except OSError as error:

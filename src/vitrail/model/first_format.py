@@ -22,6 +22,7 @@ from vitrail.model.calibration import linear_table, logistic_table
 from vitrail.model.voting import ONE
 from vitrail.nn import mlp, program_of
 from vitrail.nn.nodes import MAX_SIZE
+from vitrail.nn.program import MAX_NODES
 
 VERSION = "1"
 LATTICE = 2**20  # shares were multiples of its inverse
@@ -38,13 +39,16 @@ def converted(
     hidden = read.optional_wholes("hidden", 1, MAX_SIZE)
     read.require(scale > 0, "has a scale that is not positive")
     program: dict[str, Any] = {"input_shape": [inputs], "nodes": None}
+    if set(tensors) != {"best", "marginals", "networks", "shares"}:
+        raise DataError("the model's tensors are not those of a vitrail model; train anew")
+    held = tensors["marginals"].shape[-1:]
+    read.require(held == (weights,), "has another number of weights than it says")
     if hidden is not None:
+        read.require(len(hidden) < MAX_NODES, f"has more than {MAX_NODES} layers")
         sizes = (inputs, *hidden, outputs)
         count = sum(a * b for a, b in pairwise(sizes))
         read.require(weights == count, "has another number of weights than its layers")
         program = program_of(mlp(inputs, hidden, outputs), (inputs,)).to_dict()
-    if set(tensors) != {"best", "marginals", "networks", "shares"}:
-        raise DataError("the model's tensors are not those of a vitrail model; train anew")
     shares, marginals = tensors["shares"].double(), tensors["marginals"].double()
     sound = bool(((marginals >= 0) & (marginals <= 1)).all()) and bool((shares >= 0).all())
     if not sound or shares.ndim != 2 or not bool((shares.sum(0) == 1).all()):

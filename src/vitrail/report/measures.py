@@ -87,7 +87,7 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
     """Measure a model on a table's rows, best ones that it was not trained on."""
     if not len(labels):
         raise ValueError("a report needs rows with labels, got none; give a table that has some")
-    truth = np.asarray(model.labels.encode(labels), np.int64)
+    truth = model.labels.encode(labels, table.place)
     inputs = model.inputs(table)
     answers = model.answers_of(inputs)
     numbers, chances = answers.numbers.numpy(), answers.chances.numpy() / ONE

@@ -155,7 +155,7 @@ def run(
     bar: AbstractContextManager[Progress]
     shown = progress if world.first else False
     bar = progress_bar(max_steps) if shown is True else nullcontext(shown or _silent)
-    finish = Status.MAX_STEPS
+    finish, whole = Status.MAX_STEPS, True
     # a step may write into its state: it is taken with all that follows, or not at all
     with bar as show, interrupts.held():
         try:
@@ -177,6 +177,7 @@ def run(
                 key = Key(seed).at(step)
                 active = track.status == Status.RUNNING
                 feedback = Feedback(track.accuracy, active, all(running))
+                whole = False
                 now, info = solver.step(key, graph, now, feedback)
                 step += 1
                 score = step % score_every == 0 or step == max_steps
@@ -184,6 +185,7 @@ def run(
                 spent = before + time.perf_counter() - begun
                 track = replace(track, seconds=torch.tensor(spent, dtype=torch.float64))
                 _record(history, graph, solver, now, track, info)
+                whole = True
                 show(step, track.accuracy, track.best_accuracy)
                 if on_step is not None:
                     on_step(step, feedback, info)
@@ -193,7 +195,9 @@ def run(
             if world.size > 1:
                 raise  # the others go on: no file can be written with them
             finish = Status.INTERRUPTED
-            if saver is not None and step > 0:
+            if not whole:  # where a kernel was compiled; the state may be half of the next
+                step = len(history)
+            elif saver is not None and step > 0:
                 saver.save(now, track, history, step)
     codes = torch.where(track.status == Status.RUNNING, int(finish), track.status)
     return Solution(

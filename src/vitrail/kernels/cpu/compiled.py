@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from numba import njit
 
-LONG = 2.0  # seconds of compiling after which a line says what is going on
+from vitrail import interrupts
+
+LONG = 2.0  # seconds of compiling after which a line says so, and a stop waits no longer
 COMPILING = "vitrail: compiling kernels for this machine (once; they are kept)\n"
 NOT_KEPT = (
     "vitrail: there is no writable folder for compiled kernels, so every process compiles them "
@@ -64,7 +65,7 @@ class _Store:
             self.seconds += time.perf_counter() - begun
 
     def _compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
-        with _told_when_long():
+        with interrupts.patient(LONG, lambda: sys.stderr.write(COMPILING)):
             if self._kept:
                 try:
                     return njit(signature, cache=True, **options)(function)
@@ -82,14 +83,3 @@ _STORE = _Store()
 def compiling_seconds() -> float:
     """Seconds that this process has spent on making kernels ready."""
     return _STORE.seconds
-
-
-@contextmanager
-def _told_when_long() -> Iterator[None]:
-    notice = threading.Timer(LONG, lambda: sys.stderr.write(COMPILING))
-    notice.daemon = True
-    notice.start()
-    try:
-        yield
-    finally:
-        notice.cancel()

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from types import CodeType
 
 import torch
 
@@ -19,6 +20,7 @@ WORK_PER_THREAD = 200_000
 SHARES = 8  # pieces a thread takes one by one, so that a slow core does not hold up the others
 
 _pool: ThreadPoolExecutor | None = None
+_begun: set[CodeType] = set()
 
 
 def _forget_pool() -> None:
@@ -37,7 +39,12 @@ def over_rows(kernel: Callable[[int, int], None], rows: int, work_per_row: int) 
         kernel(0, rows)
         return
     size = -(-rows // (threads * SHARES))
-    pieces = count(0, size)
+    first = 0
+    if kernel.__code__ not in _begun:  # what is compiled now is compiled by whoever can be stopped
+        kernel(0, size)
+        _begun.add(kernel.__code__)
+        first = size
+    pieces = count(first, size)
 
     def work() -> None:
         for begin in pieces:
