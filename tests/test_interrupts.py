@@ -1,5 +1,6 @@
 """Stops come where things are whole, and are never mistaken for the end of the work."""
 
+import ctypes
 import os
 import signal
 import threading
@@ -190,6 +191,20 @@ def test_whoever_has_stopped_does_not_wait_for_the_next_long_work():
     assert told == ["begun", "long"]
 
 
+def test_long_work_that_loses_a_stop_is_cut_again():
+    def work():
+        with interrupts.patient(0.1, lambda: None):
+            ctypes.CFUNCTYPE(None)(lambda: time.sleep(0.4))()
+            time.sleep(30)
+
+    begun = time.monotonic()
+    with interrupts.held():
+        stop()
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    assert time.monotonic() - begun < 10
+
+
 def test_short_work_is_done_before_a_stop_comes():
     with interrupts.held():
         with interrupts.patient(5.0, pytest.fail):
@@ -203,3 +218,23 @@ def test_a_stop_of_earlier_work_does_not_cut_later_work():
     with interrupts.held(), interrupts.patient(0.01, lambda: told.append("long")):
         time.sleep(0.05)
     assert told == ["long"]
+
+
+@pytest.mark.parametrize("then", [None, RuntimeError("nothing was made")])
+def test_a_stop_that_c_has_lost_is_raised_when_the_work_ends(then, capfd):
+    """As a compiler loses it: it calls back from C, and misses what the call should have made."""
+
+    def called():
+        stop()
+        time.sleep(1)
+
+    def work():
+        with interrupts.patient(5.0, pytest.fail):
+            ctypes.CFUNCTYPE(None)(called)()
+            if then is not None:
+                raise then
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert capfd.readouterr().err == ""
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -17,13 +17,16 @@ only where Python's own handlers are in force; elsewhere the blocks do nothing.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
+from typing import NoReturn
 
+AGAIN = 0.1  # seconds after which work is cut again that has lost a stop
 SAME_PRESS = 0.5  # seconds; launchers pass on what their whole group has got already
 _USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
@@ -41,12 +44,15 @@ class _Stops:
     waiting: bool = False  # whether a stop is held back
     number: int = 0  # of the last signal; 0 for none yet
     first: float = 0.0  # when the first came, by the clock
-    in_vain: bool = False  # whether the work at hand has taken longer than a stop waits
+    over: threading.Event | None = None  # of work that has taken longer than a stop waits
     nudged: bool = False  # whether the next signal is our own, to have it cut
+    raised: int = 0  # how often it has raised, ever
+    last: type[BaseException] = KeyboardInterrupt  # what it raised
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         nudged, self.nudged = self.nudged, False
-        if nudged and not self.in_vain:
+        in_vain = self.over is not None and not self.over.is_set()
+        if nudged and not in_vain:
             return  # the work was done in the meantime
         again = self.number > 0 and not nudged
         if again and time.monotonic() - self.first < SAME_PRESS:
@@ -55,10 +61,14 @@ class _Stops:
         self.number = number
         if again or self.only_whole:
             self.waiting = False
-            raise PassingBy
-        self.waiting = self.holding > 0 and not self.in_vain
+            self._raise(PassingBy)
+        self.waiting = self.holding > 0 and not in_vain
         if not self.waiting:
-            raise KeyboardInterrupt
+            self._raise(KeyboardInterrupt)
+
+    def _raise(self, stop: type[BaseException]) -> NoReturn:
+        self.raised, self.last = self.raised + 1, stop
+        raise stop
 
     def forget(self) -> None:
         self.waiting, self.number, self.first = False, 0, 0.0
@@ -152,32 +162,52 @@ def patient(seconds: float, afterwards: Callable[[], object]) -> Iterator[None]:
     """Work that leaves nothing behind where it is cut: a stop waits for it only so long.
 
     If it takes longer, `afterwards` is called, and stops are raised at once. So is one that was
-    heard before, even if it was taken: whoever has stopped does not wait for long work.
+    heard before, even if it was taken: whoever has stopped does not wait for long work. The work
+    may call back from C, where no exception gets through: it is raised when the work ends.
     """
-    mine, guard, done = _in_main_thread(), threading.Lock(), False
+    mine, before, over = _in_main_thread(), _stops.raised, threading.Event()
 
-    def wait_no_more() -> None:
-        with guard:
-            if done:
-                return
-            afterwards()
-            if mine and _in_force():
-                _stops.in_vain = True
-                if heard():
-                    _stops.nudged = True
-                    signal.pthread_kill(threading.main_thread().ident or 0, _stops.number)
+    def watch() -> None:
+        if over.wait(seconds):
+            return
+        afterwards()
+        if mine:
+            _stops.over = over
+        while mine and not over.wait(AGAIN):
+            if heard():
+                _stops.nudged = True
+                signal.pthread_kill(threading.main_thread().ident or 0, _stops.number)
 
-    clock = threading.Timer(seconds, wait_no_more)
-    clock.daemon = True
-    clock.start()
+    with _listening(signal.SIGINT), _callbacks_silent() if mine else nullcontext():
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        except Exception:
+            if not mine or _stops.raised == before:
+                raise
+        finally:
+            try:
+                over.set()
+            finally:
+                over.set()  # a stop may have come in the line before
+        if mine and _stops.raised > before:
+            raise _stops.last
+
+
+@contextmanager
+def _callbacks_silent() -> Iterator[None]:
+    """Nothing is printed of a stop that is raised where C calls back."""
+    usual = sys.unraisablehook
+
+    def hook(lost: sys.UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt | PassingBy):
+            usual(lost)
+
+    sys.unraisablehook = hook
     try:
         yield
     finally:
-        clock.cancel()
-        with guard:
-            done = True
-            if mine:
-                _stops.in_vain = False
+        sys.unraisablehook = usual
 
 
 @contextmanager
