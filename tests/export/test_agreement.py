@@ -23,6 +23,7 @@ from vitrail.nn import BinaryConv1d, BinaryConv2d, BinaryLinear, Sign, Threshold
 
 pytestmark = pytest.mark.long
 RANDOM_ROWS = 10_000
+IMAGES = 2000
 
 
 def numbers(load):
@@ -46,9 +47,9 @@ def mixed():
 def images():
     """Images of MNIST that are no part of its training set."""
     data = mnist(coding="binary")
-    pixels = data.test_inputs.numpy().astype(int)
+    pixels = data.test_inputs.numpy()[:IMAGES].astype(int)
     table = {f"x{i}": column.tolist() for i, column in enumerate(pixels.T)}
-    return table, data.test_labels.numpy()
+    return table, data.test_labels.numpy()[:IMAGES]
 
 
 TABLES = {
@@ -133,12 +134,13 @@ def test_c_agrees(table, tmp_path):
         assert lines == expected_lines(model, rows)
 
 
+SHARES = 3  # node is slow: every row is answered by one in three of the models
 DRIVER = """
 import { readFileSync, writeFileSync } from "node:fs";
 const rows = JSON.parse(readFileSync("rows.json", "utf8"));
 for (let i = 0; i < COUNT; i++) {
   const model = await import(`./m${i}.mjs`);
-  const lines = rows.map((row) => {
+  const lines = rows.filter((_, place) => place % SHARES === i % SHARES).map((row) => {
     const { number, chances } = model.predict(row);
     return [number, ...chances].join(",");
   });
@@ -155,10 +157,11 @@ def test_javascript_agrees(table, tmp_path):
     for i, model in enumerate(models):
         (tmp_path / f"m{i}.mjs").write_text(js_module(model, sample_rows(model.encoder, 8)))
     (tmp_path / "rows.json").write_text(json.dumps(by_row(rows)))
-    wrong = run_node(tmp_path, DRIVER.replace("COUNT", str(len(models)))).split()
-    assert wrong == ["0"] * len(models)
+    program = DRIVER.replace("COUNT", str(len(models))).replace("SHARES", str(SHARES))
+    assert run_node(tmp_path, program).split() == ["0"] * len(models)
     for i, model in enumerate(models):
-        assert (tmp_path / f"m{i}.txt").read_text().splitlines() == expected_lines(model, rows)
+        expected = expected_lines(model, rows)[i % SHARES :: SHARES]
+        assert (tmp_path / f"m{i}.txt").read_text().splitlines() == expected
 
 
 @pytest.mark.parametrize("table", TABLES)

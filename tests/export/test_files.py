@@ -9,6 +9,7 @@ from export_cases import committee, plain
 from torch import nn
 
 from vitrail.export import FORMATS, LAYOUTS, ExportError, export_model
+from vitrail.export.formats import golden_rows
 from vitrail.model import load_model
 from vitrail.nn import mlp
 
@@ -18,6 +19,12 @@ TABLE = "colour,size,rooms,y\nred,0.5,2,yes\nblue,?,1,no\ngreen,7,3,yes\n"
 def vitrail(*arguments, folder):
     command = [sys.executable, "-m", "vitrail", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_rows_to_check_by_are_whole_where_the_code_holds_whole_numbers():
+    rows = {"colour": ["red"] * 4, "size": [0.5] * 4, "rooms": ["2.4", "1.6", "inf", "?"]}
+    assert golden_rows(committee(), rows)["rooms"] == [2, 2, 2**31 - 1, None]
+    assert golden_rows(committee(), rows)["size"] == [0.5] * 4
 
 
 def test_the_command_writes_a_header_that_answers_the_rows_it_is_given(tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 from vitrail.data.bits import BitColumns
 from vitrail.data.cells import as_word
 from vitrail.data.columns import ColumnCode
+from vitrail.data.cuts import MOST_WHOLE
 from vitrail.data.frames import as_frame
 from vitrail.data.output import atomic_output
 from vitrail.export.arrays import npz_file
@@ -67,13 +68,17 @@ def golden_rows(model: Model, table: Any = None) -> Rows:
 
 
 def _cells(code: ColumnCode, table: Any, rows: np.ndarray) -> list[Any]:
-    """A column's cells as exported code is given them: numbers, words, None where missing."""
+    """A column's cells as exported code is given them: numbers, which are whole where the code
+    holds them so, words, None where missing."""
     cells = as_frame(table).cells(code.name)
     cells = cells.spelled(code.spelling) if code.numeric else cells
-    numbers, levels = cells.numbers.tolist(), [as_word(level) for level in cells.levels]
+    levels = [as_word(level) for level in cells.levels]
     known = {level: None if cells.missing[level] else levels[level] for level in range(len(levels))}
     if code.numeric:
-        known |= {level: x for level, x in enumerate(numbers) if not np.isnan(x)}
+        numbers = cells.numbers
+        if code.whole:
+            numbers = np.clip(np.rint(numbers), -MOST_WHOLE, MOST_WHOLE)
+        known |= {level: x for level, x in enumerate(numbers.tolist()) if not np.isnan(x)}
     return [known[level] for level in cells.codes[rows].tolist()]
 
 
