@@ -1,10 +1,22 @@
 """Arguments that make no sense are refused in a sentence, and never read as something else."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from vitrail import belief_propagation, blackbox, factor_graph, perceptron, run
+from vitrail import (
+    belief_propagation,
+    blackbox,
+    compress,
+    factor_graph,
+    join,
+    network,
+    perceptron,
+    run,
+)
 from vitrail.cli import main
 from vitrail.data import glass
 from vitrail.data.account import ColumnAccount, column_lines
@@ -17,6 +29,7 @@ from vitrail.updates import counting, flip, pinned
 NAN, INF = float("nan"), float("inf")
 DATA = glass(5, 11, seed=0)
 GRAPH = factor_graph(perceptron(DATA.inputs, DATA.labels))
+SMALL = factor_graph(perceptron(DATA.inputs[:, :3], DATA.labels))
 ROWS = np.arange(40).reshape(20, 2) % 7
 LABELS = np.arange(20) % 2
 
@@ -42,6 +55,30 @@ LABELS = np.arange(20) % 2
 def test_a_run_takes_numbers_that_make_sense(setting, value):
     with pytest.raises((ValueError, TypeError), match=f"{setting} must be"):
         run(belief_propagation(flip(5)), GRAPH, **{"max_steps": 2, setting: value})
+
+
+SOLVER = belief_propagation(flip(2))
+WRONG: dict[str, Callable[[], Any]] = {
+    "what belief_propagation": lambda: run(any_("bp"), GRAPH),
+    "what factor_graph": lambda: run(SOLVER, any_(None)),
+    "got FactorGraph": lambda: run(any_(GRAPH), any_(SOLVER)),
+    "solution of 3 variables": lambda: run(SOLVER, GRAPH, after=run(SOLVER, SMALL, max_steps=1)),
+    "what perceptron": lambda: factor_graph(any_("x")),
+    "what factor_graph.* makes, got str": lambda: join(any_("x")),
+    "a torch module, made already": lambda: network(any_("x"), DATA.inputs, DATA.labels),
+    "what `load_model`": lambda: compress(any_(BinaryNetClassifier()), ROWS),
+    "add up to .* at most": lambda: BinaryNetClassifier().fit(ROWS, LABELS, LABELS * 1e300),
+}
+
+
+def any_(value: Any) -> Any:
+    return value
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_what_is_something_else_is_named(sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        WRONG[sentence]()
 
 
 @pytest.mark.parametrize("scope", [[[0, -1]], [[0.5, 1]], torch.tensor([[0, 1.5]])])

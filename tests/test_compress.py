@@ -52,6 +52,8 @@ def test_bits_are_kept_to_and_labels_measured():
     assert "train_accuracy" not in small.record
     with pytest.raises(ValueError, match="5 bits are too few"):
         compress(model, TABLE, bits=5)
+    with pytest.raises(ValueError, match="one label for each of 150 rows, got 3"):
+        compress(model, TABLE, THREE[:3], bits=1000)
 
 
 def test_one_network_is_not_compressed():

@@ -79,6 +79,48 @@ def test_the_page_does_not_replace_the_model(tmp_path):
     assert not out.exists()
 
 
+def test_images_of_another_size_are_refused(tmp_path):
+    draws = np.random.default_rng(0)
+    for side in (6, 7):
+        images = draws.integers(0, 256, (40, side, 6)).astype(np.uint8)
+        np.savez(tmp_path / f"{side}.npz", X=images, y=np.arange(40) % 2)
+    out = tmp_path / "m.safetensors"
+    assert call("fit", tmp_path / "6.npz", *QUICK, "-o", out)[0] == 0
+    code, said = call("predict", out, tmp_path / "7.npz", "-o", tmp_path / "p.csv")
+    assert code == 2
+    assert "the images are 7×6, the model knows 6×6" in said
+    for name in ("../x", ""):
+        code, said = call("export", out, "--to", "js", "--name", name, "-o", tmp_path / "e")
+        assert code == 2
+        assert "expected a name of files" in said
+
+
+@pytest.mark.parametrize("data", ["glass:999999999x99", "stained-glass:999999x3", "glass:5"])
+def test_data_that_nobody_can_hold_are_refused(data):
+    code, said = call("compare", data, "--epochs", 1, "--solvers", "sbp")
+    assert code == 2
+    assert "of memory" in said or "two numbers" in said
+
+
+def test_a_checkpoint_without_a_folder_is_refused_before_training(tmp_path):
+    data = table(tmp_path, ["1", "2"] * 20)
+    asked = ("fit", data, "--target", "kind", *QUICK, "-o", tmp_path / "m.safetensors")
+    code, said = call(*asked, "--checkpoint", tmp_path / "absent" / "c")
+    assert code == 2
+    assert "the folder of the checkpoint" in said
+
+
+@pytest.mark.parametrize("command", [("demo", "-o"), ("compare", "glass:5x7", "--figure")])
+def test_a_figure_of_no_format_is_refused_before_training(tmp_path, monkeypatch, command):
+    from vitrail import demo
+
+    monkeypatch.setattr(demo, "show", lambda *_: pytest.fail("trained first"))
+    monkeypatch.setattr(BinaryNetClassifier, "fit", lambda *_: pytest.fail("trained first"))
+    code, said = call(*command, tmp_path / "x.csv")
+    assert code == 2
+    assert "ends in .png" in said
+
+
 def test_thousands_of_columns_are_fitted_by_a_linear_net():
     rows = np.random.default_rng(0).normal(size=(40, 2340)).round(3)
     net = BinaryNetClassifier((), predictor="best", epochs=1, polish=0)

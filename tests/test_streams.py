@@ -144,3 +144,30 @@ def test_a_stream_that_cannot_be_learned_from_says_why(tmp_path, rows, target, c
     path.write_text(rows)
     with pytest.raises(DataError, match=complaint):
         fit_stream(path, target)
+
+
+def once():
+    came = iter([rows_of(0, 9), rows_of(1, 9)])
+    return lambda: came
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "complaint"),
+    [
+        (once(), {}, "rows came once and not again|at least two rows"),
+        (None, {}, "rows are a file, or a function"),
+        (list, {}, "there is no batch"),
+        (lambda: [rows_of(0, 9)[0]], {}, "a pair of inputs and labels"),
+        (
+            lambda: [rows_of(0, 9), (rows_of(0, 9)[0][:, :3], rows_of(0, 9)[1])],
+            {},
+            "row 10 has 3 columns, those before have 15",
+        ),
+        (batches_of(0, 20, 10), {"epochs": 0}, "epochs must be"),
+        (batches_of(0, 20, 10), {"hidden": (0,)}, "a hidden layer must be"),
+        (batches_of(0, 20, 10), {"networks": 0}, "networks must be"),
+    ],
+)
+def test_batches_that_make_no_sense_are_refused(rows, settings, complaint):
+    with pytest.raises((ValueError, TypeError), match=complaint):
+        fit_stream(rows, **settings)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
+from vitrail.data.checks import check_made
 from vitrail.numerics import DEFAULT_MEMORY, chunks, on_lattice
 from vitrail.prepared import Prepared
 from vitrail.ranks import ALONE, World
@@ -371,6 +372,8 @@ def factor_graph(
         >>> factor_graph(factors).num_variables
         3
     """
+    for block in blocks:
+        check_made(block, "num_factors", "perceptron(…), table(…) or another maker of factors")
     if not blocks or sum(block.num_factors for block in blocks) == 0:
         raise ValueError("the graph has no factors; pass at least one block with one example")
     needed = 1 + max(int(b.scope.index().max()) for b in blocks if b.num_factors and b.arity)
@@ -425,6 +428,8 @@ def join(graphs: Sequence[FactorGraph]) -> FactorGraph:
     """
     if not graphs:
         raise ValueError("there is no graph to join; pass at least one")
+    for graph in graphs:
+        check_made(graph, "over_variables", "factor_graph(…)")
     blocks: list[Factors] = []
     first_variable = 0
     for graph in graphs:

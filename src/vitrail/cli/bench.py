@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vitrail.cli.app import app
+from vitrail.cli.options import check_figure
 
 
 @app.command()
@@ -28,7 +29,8 @@ def bench(
 
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device is cpu or cuda, got {device!r}")
-    for output in (json, figure):
-        if output is not None:
-            check_writable(output)
+    if json is not None:
+        check_writable(json)
+    if figure is not None:
+        check_figure(figure)
     run_bench(device, json=json, figure=figure, share=share)

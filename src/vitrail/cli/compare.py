@@ -22,6 +22,7 @@ from vitrail.cli.options import (
     Seed,
     Target,
     Workers,
+    check_figure,
     hidden_units,
     plain_console,
     shown,
@@ -57,12 +58,11 @@ def compare(
 
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
-    from vitrail.data.output import check_writable
     from vitrail.experiments.engines import checked_backend
     from vitrail.fitting import canonical
 
     if figure is not None:
-        check_writable(figure)
+        check_figure(figure)
     task = Task(data, target, hidden_units(hidden), epochs, test_size, seed)
     names = [name.strip() for name in solvers.split(",")]
     for name in names:
@@ -156,7 +156,7 @@ def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iter
     from vitrail.experiments.engines import Failure, attempt, engine
 
     failed = []
-    with engine(backend, jobs) as pool:
+    with engine(backend, min(jobs, len(names))) as pool:
         for done in pool(delayed(attempt)(task.done, name) for name in names):
             if isinstance(done, Failure):
                 failed.append(done.reason)
@@ -185,17 +185,23 @@ def _named(name: str, seed: int) -> tuple[Any, Any, Any, Any] | None:
     kind, _, detail = name.partition(":")
     try:
         if kind in ("glass", "stained-glass"):
-            inputs, examples = (int(part) for part in (detail or "31x35").split("x"))
+            inputs, examples = _two(detail or "31x35", "x")
             maker = glass if kind == "glass" else stained_glass
             return _arrays(maker(examples, inputs, seed, num_test=1000 * (maker is not glass)))
         if kind in ("digits", "mnist"):
-            first, second = (int(part) for part in (detail or "3-5").split("-"))
-            pair = (first, second)
+            pair = _two(detail or "3-5", "-")
             found = digits(150, pair, seed) if kind == "digits" else mnist(pair)
             return _arrays(found)
     except ValueError as error:
         raise ValueError(f"cannot read {name!r} as one of {NAMED}: {error}") from None
     return None
+
+
+def _two(text: str, mark: str) -> tuple[int, int]:
+    first, *others = text.split(mark)
+    if len(others) != 1:
+        raise ValueError(f"expected two numbers with {mark!r} between them, got {text!r}")
+    return int(first), int(others[0])
 
 
 def _arrays(found: Dataset) -> tuple[Any, Any, Any, Any]:

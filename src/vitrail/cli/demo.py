@@ -9,7 +9,7 @@ import typer
 from rich.table import Column, Table
 
 from vitrail.cli.app import app
-from vitrail.cli.options import plain_console, shown
+from vitrail.cli.options import check_figure, plain_console, shown
 
 if TYPE_CHECKING:
     from vitrail.demo import Shown
@@ -28,11 +28,10 @@ def demo(
 
     Example: `vitrail demo --seed 1`
     """
-    from vitrail.data.output import check_writable
     from vitrail.demo import figure, show
     from vitrail.plots import save
 
-    check_writable(output)
+    check_figure(output)
     console = plain_console()
     found = show(seed, lambda line: console.print(f"… {line}"))
     console.print(table_of(found))

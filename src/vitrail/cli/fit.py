@@ -105,6 +105,11 @@ def fit(
         raise ValueError(
             f"{shown(report)} is the model's file; give the page another with --report"
         )
+    if checkpoint is not None and not checkpoint.parent.is_dir():
+        raise ValueError(
+            f"the folder of the checkpoint {shown(checkpoint)} is not there; make it, or choose "
+            "another place"
+        )
     if str(data) == "-" and ranks.started():
         raise ValueError("ranks each read the table, which can come but once from `-`; give a file")
     if memory is not None:

@@ -66,7 +66,7 @@ def info(
     console = plain_console()
     for line in column_lines(accounts):
         console.print(line)
-    shape = image_shape(net.record.get("image_shape"))
+    shape = net.image_shape
     if shape and len(net.encoder.bit_names) == shape[0] * shape[1] and hidden is not None:
         units = net.best[:, : sizes[0] * sizes[1]].reshape(-1, sizes[0])
         for unit in units[:MOST_PICTURES]:
@@ -85,14 +85,6 @@ def versions() -> dict[str, Any]:
 
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     return {**found, "system": platform.platform(), "cores": os.cpu_count(), "gpu": gpu}
-
-
-def image_shape(value: Any) -> tuple[int, int] | None:
-    """Height and width, where a record has them right; it may hold anything."""
-    match value:
-        case [int() as height, int() as width] if height > 0 and width > 0:
-            return height, width
-    return None
 
 
 def _print(facts: dict[str, Any], as_json: bool) -> None:

@@ -32,6 +32,8 @@ Workers = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
+FIGURES = (".png", ".svg", ".pdf", ".jpg", "")
+
 BatchT = TypeVar("BatchT", bound=Sized)
 
 
@@ -53,6 +55,17 @@ def check_apart(output: Path, *inputs: Path) -> None:
                 f"the output {shown(output)} is the input itself and would replace it; "
                 "give another file with --output"
             )
+
+
+def check_figure(path: Path) -> None:
+    """Refuse a figure that could not be written, before the work that it shows."""
+    from vitrail.data.output import check_writable
+
+    check_writable(path)
+    if path.suffix.lower() not in FIGURES:
+        raise ValueError(
+            f"cannot draw {shown(path)}; give it a name that ends in {', '.join(FIGURES[:-1])}"
+        )
 
 
 def hidden_units(text: str) -> tuple[int, ...] | Literal["auto"]:

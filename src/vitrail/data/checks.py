@@ -17,6 +17,12 @@ def checked_count(name: str, value: int, least: int, most: int | None = None) ->
     return int(value)
 
 
+def check_made(value: object, by: str, maker: str) -> None:
+    """Raise a TypeError where a value lacks what `maker` gives it: the attribute `by`."""
+    if not hasattr(value, by):
+        raise TypeError(f"expected what {maker} makes, got {type(value).__name__}")
+
+
 def checked_number(name: str, value: float, least: float = 0.0) -> float:
     """`value` if it is a number of at least `least`, else an error that names the argument."""
     if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= least:

@@ -10,6 +10,9 @@ import torch
 from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding, Dataset, encode
 from vitrail.data.draws import Purpose, random_bits
+from vitrail.data.memory import check_size
+
+BYTES = 10  # that a random bit takes on its way: as it is drawn, as a sign, as it is computed with
 
 
 def glass(
@@ -84,13 +87,14 @@ def stained_glass(
         >>> stained_glass(50, 31, hidden_layers=2).classes
         (0, 1)
     """
-    inputs, test_inputs = _fair_inputs(num_examples, num_inputs, seed, num_test)
     if hidden_layers not in (1, 2):
         raise ValueError(
             f"hidden_layers must be 1 or 2, got {hidden_layers!r}; for no rule at all use glass"
         )
+    checked_count("num_inputs", num_inputs, 1)
     width = num_inputs if width is None else checked_count("width", width, 1)
     teacher = _teacher(seed, [num_inputs, *[width] * hidden_layers, 1])
+    inputs, test_inputs = _fair_inputs(num_examples, num_inputs, seed, num_test)
     return _random_dataset(
         f"stained glass, {hidden_layers} hidden",
         inputs,
@@ -107,15 +111,21 @@ def _fair_inputs(
     checked_count("num_examples", num_examples, 1)
     checked_count("num_inputs", num_inputs, 1)
     checked_count("num_test", num_test, 0)
+    _check_memory((num_examples + num_test) * num_inputs)
     return (
         random_bits(seed, Purpose.INPUTS, num_examples, num_inputs),
         random_bits(seed, Purpose.TEST_INPUTS, num_test, num_inputs),
     )
 
 
+def _check_memory(bits: int) -> None:
+    check_size("random data", f"{bits:,} bits", BYTES * bits, None)
+
+
 def _teacher(seed: int, widths: list[int]) -> list[np.ndarray]:
     """One -1/+1 matrix (inputs, units) per layer, cut from one stream."""
     sizes = [below * above for below, above in pairwise(widths)]
+    _check_memory(sum(sizes))
     signs = 2 * random_bits(seed, Purpose.TEACHER, sum(sizes)).astype(np.int64) - 1
     flat = np.split(signs, np.cumsum(sizes)[:-1])
     return [layer.reshape(below, -1) for layer, below in zip(flat, widths[:-1], strict=True)]

@@ -46,8 +46,13 @@ def blocks(rows: ROWS) -> Iterator[Table]:
     if isinstance(rows, str | Path):
         yield from iter_table(rows)
         return
+    if not callable(rows):
+        raise TypeError(f"rows are a file, or a function that gives batches, got {rows!r}")
     start = 0
-    for inputs, labels in rows():
+    for batch in rows():
+        if not isinstance(batch, tuple | list) or len(batch) != 2:
+            raise TypeError(f"a batch is a pair of inputs and labels, got {type(batch).__name__}")
+        inputs, labels = batch
         source = ArraySource("the batch", np.asarray(inputs), LABEL, np.asarray(labels))
         for block in source.blocks():
             yield Table(pa.Table.from_batches([block]), LABEL, source.image_shape, start)
@@ -56,7 +61,9 @@ def blocks(rows: ROWS) -> Iterator[Table]:
 
 def target_of(rows: ROWS, target: str | None) -> str:
     """The column of labels: the one asked for, or the one that the stream names."""
-    first = next(iter(blocks(rows)))
+    first = next(iter(blocks(rows)), None)
+    if first is None:
+        raise DataError("there is no batch of rows; give some to learn from")
     chosen = first.label if target is None else target
     there = f"columns are: {', '.join(first.columns[:20])}"
     if chosen is None:
@@ -76,11 +83,17 @@ def labels_of(block: Table, target: str) -> np.ndarray:
 def sample(rows: ROWS, target: str, count: int, seed: int) -> Sample:
     """At most `count` rows, the same whatever the blocks are, and all labels; one look at all."""
     kept: list[tuple[np.ndarray, Table]] = []
-    limit, total, held = 2**62, 0, 0
+    limit, total, held, columns = 2**62, 0, 0, None
     seen: set[Any] = set()
     for block in blocks(rows):
         if not len(block):
             continue
+        columns = columns or block.columns
+        if block.columns != columns:
+            raise DataError(
+                f"{block.place(0)} has {len(block.columns) - 1} columns, those before have "
+                f"{len(columns) - 1}; give batches of one table"
+            )
         seen.update(labels_of(block, target).tolist())
         if len(seen) > MOST_CLASSES:
             check_recurring(len(seen), 2 * MOST_CLASSES)

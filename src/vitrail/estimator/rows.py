@@ -21,6 +21,8 @@ from vitrail.data.encoders import TableEncoder, fit_encoder
 from vitrail.data.errors import DataError
 from vitrail.data.labels import require_labels
 
+LARGEST_SUM = 2.0**53  # of weights; floats count whole numbers up to there
+
 
 def fitted_encoder(
     table: Any, weight: np.ndarray
@@ -51,6 +53,11 @@ def checked_weights(y: np.ndarray, sample_weight: Any) -> np.ndarray:
     weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("every sample weight is zero; give at least one row a positive weight")
+    if weight.sum() > LARGEST_SUM:
+        raise ValueError(
+            f"sample weights must add up to {LARGEST_SUM:.0e} at most, got {weight.sum():.1e}; "
+            "scale them down"
+        )
     return weight
 
 

@@ -125,7 +125,7 @@ def _spread(
     from joblib import delayed
 
     try:
-        with engine(backend, jobs) as pool:
+        with engine(backend, min(jobs, len(units))) as pool:
             for done in pool(delayed(attempt)(_work, unit, cache) for unit in units):
                 if isinstance(done, Done) and not done.unit.place(cache).exists():
                     _write(done, cache)  # made on a machine with another disk

@@ -47,6 +47,10 @@ def export_model(
         raise ExportError(f"unknown format {to!r}; choose one of: {', '.join(FORMATS)}")
     if layout != "header" and to != "c":
         raise ExportError(f"the layout {layout!r} is one of C; leave it out for {to}")
+    if not name or Path(name).name != name or "\0" in name:
+        raise ExportError(f"expected a name of files, without a folder, got {name!r}")
+    if Path(folder).is_file():
+        raise ExportError(f"{folder} is a file; give a folder")
     written = []
     for path, content in FORMATS[to](model, name, layout, golden_rows(model, rows)).items():
         target = Path(folder) / path

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.data.checks import checked_count
+from vitrail.data.checks import check_made, checked_count
 from vitrail.data.draws import Purpose, random_words
 from vitrail.data.encoders import TableEncoder
 from vitrail.model import Model, outputs_of
@@ -77,6 +77,7 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
         >>> compress(model, rows).networks.numel() < model.networks.numel()
         True
     """
+    check_made(model, "answers_of", "`load_model` or `BinaryNetClassifier.fit(…).model_`")
     if len(model.networks) < 2:
         raise ValueError(
             "expected a model of many networks, got one that answers with a single network; fit it "
@@ -99,6 +100,8 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
     unseen = torch.cat([known, crossed(known, columns_of(model), MADE, seed=1)])
     answers = model.answers_of(unseen).numbers
     truth = None if labels is None else torch.from_numpy(model.labels.encode(np.asarray(labels)))
+    if truth is not None and len(truth) != len(given):
+        raise ValueError(f"expected one label for each of {len(given)} rows, got {len(truth)}")
     search = _Search(model, program, seen, weight)
     curve: list[tuple[Size, Model]] = []
     for count in _counts(most, search.pool):

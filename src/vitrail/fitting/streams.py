@@ -18,8 +18,10 @@ from torch import Tensor
 
 from vitrail import __version__
 from vitrail.data.bits import SIGNS, BitColumns
+from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding
 from vitrail.data.encoders import fit_encoder
+from vitrail.data.errors import DataError
 from vitrail.data.memory import in_gigabytes
 from vitrail.data.streams import ROWS, Sample, blocks, labels_of, sample, target_of, windows
 from vitrail.decode import samples, threshold
@@ -75,6 +77,10 @@ def fit_stream(
         >>> model = fit_stream("long.parquet", "kind", memory=4 * 2**30)  # doctest: +SKIP
     """
     begun = time.perf_counter()
+    checked_count("epochs", epochs, 1)
+    checked_count("networks", networks, 1)
+    for units in hidden:
+        checked_count("a hidden layer", units, 1)
     target = target_of(rows, target)
     found = sample(rows, target, SAMPLE, seed)
     encoder = fit_encoder(found.table)
@@ -107,8 +113,8 @@ def fit_stream(
             if progress is not None:
                 spent = time.perf_counter() - fitting
                 progress(done, epochs * (found.total - len(apart)), done / spent)
-    assert state is not None
-    assert graph is not None
+    if state is None or graph is None:
+        raise DataError("rows came once and not again; give a function that gives them each time")
     log_odds = solver.log_odds(graph, state)
     seconds = time.perf_counter() - fitting
     record = {

@@ -87,8 +87,20 @@ class Model:
         """How many one-bit weights the best network has."""
         return self.best.numel()
 
+    @property
+    def image_shape(self) -> tuple[int, int] | None:
+        """Height and width of the images it was trained on; the record may hold anything."""
+        match self.record.get("image_shape"):
+            case [int() as height, int() as width] if min(height, width) > 0:
+                return height, width
+        return None
+
     def inputs(self, table: Any) -> Tensor:
         """What the network reads of a table's rows, (rows, inputs) int8: bits, then constants."""
+        given, known = getattr(table, "image_shape", None), self.image_shape
+        if given is not None and known is not None and tuple(given) != known:
+            sizes = ["×".join(map(str, shape)) for shape in (given, known)]
+            raise ModelError(f"the images are {sizes[0]}, the model knows {sizes[1]}; scale them")
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
     def answers(self, table: Any) -> Answers:

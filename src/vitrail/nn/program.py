@@ -240,6 +240,8 @@ def program_of(module: nn.Module | Program, input_shape: torch.Size | Shape) -> 
         return module
     from vitrail.nn.trace import nodes_of
 
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"a net is a torch module, made already, got {module!r}")
     program = Program(tuple(input_shape), tuple(nodes_of(module)))
     program.shapes  # noqa: B018 (says now where parts do not fit together)
     return program

@@ -169,10 +169,8 @@ def _text(value: Any) -> str:
 
 def _image_shape(model: Model) -> tuple[int, int] | None:
     """Height and width, where the inputs are an image's pixels."""
-    match model.record.get("image_shape"):
-        case [int() as height, int() as width] if isinstance(model.encoder, BitColumns):
-            return (height, width) if height * width == len(model.encoder.names) else None
-    return None
+    shape = model.image_shape if isinstance(model.encoder, BitColumns) else None
+    return shape if shape and math.prod(shape) == len(model.encoder.names) else None
 
 
 def _some(inputs: torch.Tensor, cost: float, seed: int) -> np.ndarray:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from vitrail import interrupts
-from vitrail.data.checks import checked_count, checked_number
+from vitrail.data.checks import check_made, checked_count, checked_number
 from vitrail.graph import FactorGraph
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
@@ -123,6 +123,13 @@ def run(
         >>> str(solution.status[0])
         'solved'
     """
+    check_made(solver, "step", "belief_propagation(…) or another solver")
+    check_made(graph, "over_variables", "factor_graph(…)")
+    if after is not None and after.best.shape != (graph.num_variables,):
+        raise ValueError(
+            f"`after` is a solution of {len(after.best)} variables, the graph has "
+            f"{graph.num_variables}; give one of the same graph"
+        )
     checked_count("max_steps", max_steps, 0)
     checked_count("score_every", score_every, 1)
     checked_count("checkpoint_every", checkpoint_every, 1)
