@@ -10,6 +10,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from vitrail.rivals import Features, Logistic, as_whole, device_columns, headers
+from vitrail.rivals.boosted import Boosted
 
 CHECK = """
 #define TINY_CHECK
@@ -51,6 +52,9 @@ def test_a_rival_in_c_answers_as_in_python(kind, classes, tmp_path):
         learner = LEARNERS[kind].fit(features.matrix(columns), labels)
         pytest.importorskip("emlearn", reason="install vitrail with the extra `footprint`")
         pytest.importorskip("m2cgen", reason="install vitrail with the extra `footprint`")
+    if kind == "boosting":
+        near = Boosted(learner, features).predict(features.matrix(columns))
+        assert np.mean(learner.classes_[near] == learner.predict(features.matrix(columns))) > 0.98
     ways = dict(headers(learner, features, columns))
     assert len(ways) == (1 if kind == "logistic" else 2)
     for header in ways.values():

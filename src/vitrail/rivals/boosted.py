@@ -39,7 +39,8 @@ static int best(const tiny_row *row)
     return most;
 }}
 """
-MOST_LEAF = 32767
+MOST_LEAF = 7.99  # in log-odds; leaves of one class alone may be as large as they like
+UNIT = 2**12  # a log-odds of one
 
 
 class Boosted:
@@ -49,10 +50,10 @@ class Boosted:
         self.features = features
         self.trees = [stage.tree_ for stages in learner.estimators_ for stage in stages]
         self.outputs = learner.estimators_.shape[1]
-        most = max(np.abs(tree.value).max() for tree in self.trees) * learner.learning_rate
-        scale = min(MOST_LEAF / most, 2.0**12)
         self.leaves = [
-            np.rint(tree.value.ravel() * learner.learning_rate * scale).astype(int)
+            np.rint(
+                np.clip(tree.value.ravel() * learner.learning_rate, -MOST_LEAF, MOST_LEAF) * UNIT
+            ).astype(int)
             for tree in self.trees
         ]
         x = np.zeros((1, len(features.columns)), np.float32)
@@ -60,7 +61,7 @@ class Boosted:
         for place, tree in enumerate(self.trees):
             added[place % self.outputs] += tree.predict(x)[0].item() * learner.learning_rate
         start = np.ravel(learner.decision_function(x)) - added
-        self.bias = np.rint(start * scale).astype(int)
+        self.bias = np.rint(start * UNIT).astype(int)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Classes of rows of features."""
