@@ -19,6 +19,7 @@ from vitrail.nn import (
     Sign,
     Threshold,
     mlp,
+    numbers,
     program_of,
 )
 from vitrail.nn.moments import Moments, chances, log_chance, moments, through
@@ -213,6 +214,22 @@ def test_a_pool_before_its_step_is_the_same_net():
     probability = probabilities(16, 36)
     one, other = (chances(program_of(m, (1, 5, 5)), probability, images) for m in (before, behind))
     assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("unit", "background"), [(Sign(), -1), (Threshold(), 0)])
+def test_background_is_no_matter_of_chance(unit, background):
+    """Weights cannot move a sum of zeros: it is a tie, which no net takes for positive."""
+    image = torch.zeros(1, 1, 4, 8, dtype=torch.uint8)
+    image[..., 6:] = 200
+    program = program_of(nn.Sequential(BinaryConv2d(1, 3, 2, stride=2), unit), (1, 4, 8))
+    found = moments(program, probabilities(23, 12), image)
+    empty, full = (..., slice(0, 3)), (..., slice(3, None))
+    states = bits(24, 1, 50, 12)
+    seen = program.evaluate(states, numbers(image)[:, None])
+    assert (seen[empty] == background).all()
+    assert (found.mean[empty] == background).all()
+    assert (spread_of(found)[empty] == 0).all()
+    assert (spread_of(found)[full] > 0).all()
 
 
 def test_certain_bits_give_the_net_they_spell():

@@ -53,11 +53,15 @@ class Moments:
         return square if self.variance is None else square + self.variance
 
     @property
+    def boundary(self) -> Tensor | float:
+        """What a sum must exceed to be positive, halfway between two of its values."""
+        return 0.0 if self.parity is None else 1 - self.parity
+
+    @property
     def score(self) -> Tensor:
         """How far the mean lies above the boundary, in standard deviations, (F, …)."""
-        boundary = 0.0 if self.parity is None else 1 - self.parity
         variance = torch.zeros_like(self.mean) if self.variance is None else self.variance
-        return (self.mean - boundary) * variance.clamp(min=SMALLEST_VARIANCE).rsqrt()
+        return (self.mean - self.boundary) * variance.clamp(min=SMALLEST_VARIANCE).rsqrt()
 
 
 def moments(program: Program, probability: Tensor, inputs: Tensor) -> Moments:
@@ -136,7 +140,10 @@ def _(node: Weighted, probability: Tensor, x: Moments) -> Moments:
 def _(node: Step, probability: Tensor, x: Moments) -> Moments:
     if x.variance is None:
         return _certain(node.evaluate(probability, x.mean), low=node.low)
-    chance, span = torch.special.ndtr(x.score), 1 - node.low
+    # a sum without spread is no matter of chance: a window of background has none, and is a tie
+    certain = (x.mean > x.boundary).to(x.mean.dtype)
+    chance = torch.where(x.variance > 0, torch.special.ndtr(x.score), certain)
+    span = 1 - node.low
     return _bits(node.low + span * chance, span**2 * chance * (1 - chance), node.low)
 
 
