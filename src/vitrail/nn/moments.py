@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import reduce, singledispatch
 
 import torch
 import torch.nn.functional as F
@@ -64,15 +64,18 @@ class Moments:
         return (self.mean - self.boundary) * variance.clamp(min=SMALLEST_VARIANCE).rsqrt()
 
 
-def moments(program: Program, probability: Tensor, inputs: Tensor) -> Moments:
+def moments(
+    program: Program, probability: Tensor, inputs: Tensor, bipolar: bool | None = None
+) -> Moments:
     """Moments of the outputs, (F, …), of nets whose bits are one with `probability` (A,) float32.
 
     inputs (F, …) are certain: whole numbers in an integer tensor, real numbers in a floating one,
-    gray levels in a uint8 one.
+    gray levels in a uint8 one. `bipolar` is what `are_bipolar` says of them or of more, if known.
     A last step of a single output is left out, because it keeps the sign that is asked for.
     Cost: about two evaluations of one net.
     """
-    values = _certain(inputs)
+    bipolar = are_bipolar(inputs) if bipolar is None else bipolar
+    values = _certain(inputs, -1 if bipolar else None)
     first = 0
     for node in _parts(program):
         values = through(node, probability[first : first + node.num_bits], values)
@@ -165,8 +168,17 @@ def _(node: MaxPool, probability: Tensor, x: Moments) -> Moments:
     none = 1 - (x.mean - x.low) / (1 - x.low)
     for axis, (size, stride) in enumerate(zip(node.kernel, node.stride, strict=True)):
         none = none.unfold(2 + axis, size, stride)
-    chance, span = 1 - none.flatten(2 + len(node.kernel)).prod(-1), 1 - x.low
+    # the gradient of torch's own product asks for the number of zeros
+    chance = 1 - reduce(torch.mul, none.flatten(2 + len(node.kernel)).unbind(-1))
+    span = 1 - x.low
     return _bits(x.low + span * chance, span**2 * chance * (1 - chance), x.low)
+
+
+def are_bipolar(inputs: Tensor) -> bool:
+    """Whether inputs of an integer type are all ±1, so that every term of a sum is odd."""
+    if inputs.is_floating_point() or inputs.dtype == torch.uint8:
+        return False
+    return bool(((inputs == 1) | (inputs == -1)).all())
 
 
 def _certain(inputs: Tensor, low: int | None = None) -> Moments:
@@ -175,9 +187,8 @@ def _certain(inputs: Tensor, low: int | None = None) -> Moments:
     if low is None and (inputs.is_floating_point() or inputs.dtype == torch.uint8):
         return Moments(values, None, None)
     whole = values.detach()
-    if bool((whole.abs() == 1).all()):
-        return Moments(values, None, torch.ones_like(whole[:1]), low=-1)
-    return Moments(values, None, whole.remainder(2), low)
+    odd = torch.ones_like(whole[:1]) if low == -1 else whole.remainder(2)
+    return Moments(values, None, odd, low)
 
 
 def _bits(mean: Tensor, variance: Tensor, low: int) -> Moments:
@@ -199,12 +210,15 @@ def _parity(layer: Weighted, x: Moments) -> Tensor | None:
     """Parity of the layer's sums, (F or 1, 1, …): it is the same for all units at a place."""
     if x.parity is None:
         return None
+    if isinstance(layer, Linear) and (x.low == -1 or (x.low == 0 and x.variance is not None)):
+        odd = layer.inputs % 2 if x.low == layer.low == -1 else 0.5
+        return x.mean.new_full((1, 1), odd)  # bits: the net alone says
     parity = x.parity.expand(-1, *x.mean.shape[1:])
     ones = parity.new_ones((1, *layer.weight_shape[1:]))
     # a weight of zero takes an odd term out, so that nothing is known
     unsure = parity == 0.5 if layer.low == -1 else parity > 0
     odd = _sums(layer, ones, (parity == 1).to(ones.dtype)).remainder(2)
-    return torch.where(_sums(layer, ones, unsure.to(ones.dtype)) > 0, 0.5, odd)
+    return odd.masked_fill(_sums(layer, ones, unsure.to(ones.dtype)) > 0, 0.5)
 
 
 def _logits(outputs: Moments) -> Tensor:

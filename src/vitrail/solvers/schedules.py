@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -22,6 +23,11 @@ class Order:
 
     factors: Tensor  # (F,) int64, their numbers over all blocks and ranks
     epoch: Tensor  # (P,) int64
+
+    @cached_property
+    def epochs(self) -> list[int]:
+        """The epochs where the loop can read them: a GPU is asked once for a shuffle."""
+        return self.epoch.tolist()
 
 
 @dataclass(frozen=True)
@@ -63,19 +69,38 @@ class Batches:
                 return [None] * len(graph.blocks), order
             chosen = [feedback.active[problem] for problem in graph.problem_of_factors]
             return [part.nonzero()[:, 0] for part in chosen], order
+        if graph.num_problems == 1 and feedback.all_active():
+            return self._of_one(key, graph, order)
         steps = self.epoch_steps(graph)
         order = _shuffled(key, graph, order, key.step // steps.clamp(min=1))
         counts = graph.factors_per_problem
         first = key.step % steps.clamp(min=1) * self.size
         taken = torch.where(feedback.active, (counts - first).clamp(0, self.size), 0)
         chosen = order.factors[_runs(counts.cumsum(0) - counts + first, taken)].sort().values
+        return self._by_block(graph, chosen), order
+
+    def _of_one(
+        self, key: Key, graph: FactorGraph, order: Order
+    ) -> tuple[list[Tensor | None], Order]:
+        """The same for one problem, whose numbers need no GPU."""
+        assert self.size is not None
+        steps = max(1, -(-graph.everything.num_factors // self.size))
+        epoch, place = divmod(key.step, steps)
+        if order.epochs != [epoch]:
+            order = _shuffled(key, graph, order, torch.full_like(order.epoch, epoch))
+        first = place * self.size
+        chosen = order.factors[first : first + self.size].sort().values
+        return self._by_block(graph, chosen), order
+
+    def _by_block(self, graph: FactorGraph, chosen: Tensor) -> list[Tensor | None]:
+        """Factors by their numbers over all blocks and ranks: this rank's index of each block."""
         own = graph.world.own
         if len(graph.blocks) == 1:
-            return [own(chosen)], order
+            return [own(chosen)]
         ends = torch.tensor([block.num_factors for block in graph.everything.blocks]).cumsum(0)
         block = torch.bucketize(chosen, ends.to(chosen.device), right=True)
         starts = [0, *ends.tolist()]
-        return [own(chosen[block == b] - starts[b]) for b in range(len(graph.blocks))], order
+        return [own(chosen[block == b] - starts[b]) for b in range(len(graph.blocks))]
 
 
 def _runs(start: Tensor, length: Tensor) -> Tensor:

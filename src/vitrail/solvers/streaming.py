@@ -20,10 +20,11 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.graph import Dense, FactorGraph
-from vitrail.nn.moments import log_chance, moments
+from vitrail.nn.moments import are_bipolar, log_chance, moments
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, MessagePassing
 from vitrail.solvers.damping import Schedule
+from vitrail.solvers.replay import Replay, replay
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
@@ -98,18 +99,19 @@ class Streaming(MessagePassing[StreamState]):
                 for block, index in zip(graph.blocks, selected, strict=True)
                 if index is None or len(index)
             ]
-            (seen,) = graph.world.sum(torch.tensor(sum(part.num_factors for part in factors)))
-            if not int(seen):  # every problem is done
+            seen = sum(part.num_factors for part in factors)
+            if graph.world.size > 1:
+                seen = int(graph.world.sum(torch.tensor(seen))[0])
+            if not seen:  # every problem is done
                 break
             after = self._moved(key.at(number), graph, factors, now)
             if self.forget:
                 faded = after.field - (1 - _spread(kept, graph)) * now.field
                 after = replace(after, field=faded)
             now = replace(after, order=order)
-            evaluations += int(seen)
+            evaluations += seen
         change = (self.marginals(graph, now) - self.marginals(graph, state)).abs()
-        residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
-        residual.scatter_reduce_(0, graph.problem, change, "amax")
+        residual = _largest(graph, change)
         none = torch.zeros_like(residual, dtype=torch.bool)
         return now, Info(residual, evaluations, none, records={"pace": now.pace})
 
@@ -175,28 +177,15 @@ class Streaming(MessagePassing[StreamState]):
         self, graph: FactorGraph, factors: Sequence[Factors], now: StreamState
     ) -> tuple[Tensor, Tensor]:
         """Σ ∂ log Z/∂p over the batch, (V,), and the share of it that is right, (P,)."""
-        beta = _spread(now.beta, graph)
-        log_odds = now.prior + beta * now.field
-        with torch.enable_grad():
-            probability = torch.sigmoid(log_odds).requires_grad_()
-            here = _log_likelihood(graph, factors, probability)
-            gradient = torch.zeros_like(probability)
-            if factors:  # a rank may have none of the batch
-                (gradient,) = torch.autograd.grad(here.sum(), probability)
-        with torch.no_grad():
-            probability = probability.detach()
-            summed, here = graph.world.sum(gradient.double(), here.detach())
-            messages = summed.to(torch.float32)
-            change = beta * self.most * messages
-            reach = REACH / _largest(graph, change.abs()).clamp(min=REACH)
-            towards = probability * (1 - probability) * change
-            slope = reach * _per_problem(graph, messages * towards)
-            there = probability + _spread(reach, graph) * towards
-            (ahead,) = graph.world.sum(_log_likelihood(graph, factors, there))
-            fall = here + slope - ahead
-            share = reach * slope / (2 * fall).clamp(min=torch.finfo(torch.float32).tiny)
-            pace = self.most * torch.where(fall > 0, share, 1.0).clamp(max=1.0)
-        return messages, pace.to(torch.float32)
+        numbers = now.prior, now.field, now.beta
+        if _replayable(graph, factors, self.batch):
+            (part,) = factors
+            assert isinstance(part, Network)
+            known = graph.once(_replay, self.most, self.batch)
+            if known is not None:
+                messages, pace = known(*_batch(part), *numbers)
+                return messages, pace.clone()  # the state keeps the pace
+        return _messages(graph, factors, self.most, *numbers)
 
     def _by_update(
         self, key: Key, graph: FactorGraph, factors: Sequence[Factors], now: StreamState
@@ -213,20 +202,93 @@ class Streaming(MessagePassing[StreamState]):
         return total.to(torch.float32)
 
 
+def _messages(
+    graph: FactorGraph,
+    factors: Sequence[Factors],
+    most: float,
+    prior: Tensor,
+    field: Tensor,
+    beta: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Σ ∂ log Z/∂p over the factors, (V,), and at most `most`, the pace, (P,)."""
+    beta = _spread(beta, graph)
+    with torch.enable_grad():
+        probability = torch.sigmoid(prior + beta * field).requires_grad_()
+        here = _log_likelihood(graph, factors, probability)
+        messages = torch.zeros_like(probability)
+        if factors:  # a rank may have none of the batch
+            (messages,) = torch.autograd.grad(here.sum(), probability)
+    with torch.no_grad():
+        probability, here = probability.detach(), here.detach()
+        if graph.world.size > 1:
+            summed, here = graph.world.sum(messages.double(), here)
+            messages = summed.to(torch.float32)
+        change = beta * most * messages
+        reach = REACH / _largest(graph, change.abs()).clamp(min=REACH)
+        towards = probability * (1 - probability) * change
+        slope = reach * _per_problem(graph, messages * towards)
+        there = probability + _spread(reach, graph) * towards
+        (ahead,) = graph.world.sum(_log_likelihood(graph, factors, there))
+        fall = here + slope - ahead
+        share = reach * slope / (2 * fall).clamp(min=torch.finfo(torch.float32).tiny)
+        pace = most * share.masked_fill(~(fall > 0), 1.0).clamp(max=1.0)
+    return messages, pace.to(torch.float32)
+
+
+def _replayable(graph: FactorGraph, factors: Sequence[Factors], size: int) -> bool:
+    """Whether the batch is the same kernels on other numbers as all of its size."""
+    return (
+        graph.device.type == "cuda"
+        and graph.world.size == graph.num_problems == len(graph.blocks) == len(factors) == 1
+        and factors[0].num_factors == size
+        and factors[0].origin()[0] is graph.blocks[0]
+        and factors[0].scope.shared
+    )
+
+
+def _replay(graph: FactorGraph, most: float, size: int) -> Replay | None:
+    """The messages of a batch of `size` factors as one CUDA graph."""
+    part = graph.blocks[0].select(torch.arange(size, device=graph.device))
+    assert isinstance(part, Network)
+    prior, field = (torch.zeros_like(graph.log_prior, dtype=torch.float32) for _ in range(2))
+    numbers = prior, field, field.new_ones(1)
+    return replay(lambda: _messages(graph, [part], most, *numbers), (*_batch(part), *numbers))
+
+
+def _batch(part: Network) -> tuple[Tensor, ...]:
+    """All of a batch that its likelihood depends on."""
+    return part.inputs, part.labels, part.weight, part.beta
+
+
 def _log_likelihood(graph: FactorGraph, factors: Sequence[Factors], probability: Tensor) -> Tensor:
     """Σ log Z over the factors of each problem, (P,) float64."""
     total = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
     for part in factors:
         assert isinstance(part, Network)
+        whole = part.origin()[0]
+        bipolar = whole.once(_bipolar)
         starts = part.scope.first()
-        for start in starts[:1].tolist() if part.scope.shared else starts.unique().tolist():
-            mine = part if part.scope.shared else part.select((starts == start).nonzero()[:, 0])
-            outputs = moments(mine.program, probability[start : start + part.arity], mine.inputs)
+        shared = part.scope.shared
+        for start in (whole.once(_start),) if shared else starts.unique().tolist():
+            mine = part if shared else part.select((starts == start).nonzero()[:, 0])
+            weights = probability[start : start + part.arity]
+            outputs = moments(mine.program, weights, mine.inputs, bipolar)
             log_z = mine.log_potential_mean(log_chance(outputs, mine.labels).double())
-            total = total.index_add(
-                0, graph.problem[start : start + 1], (mine.weight * log_z).sum()[None]
-            )
+            sum_here = (mine.weight * log_z).sum()[None]
+            if graph.num_problems == 1:
+                total = total + sum_here
+            else:
+                total = total.index_add(0, graph.problem[start : start + 1], sum_here)
     return total
+
+
+def _start(factors: Factors) -> int:
+    """The first variable of factors that see the same ones."""
+    return int(factors.scope.first()[0])
+
+
+def _bipolar(factors: Network) -> bool:
+    return are_bipolar(factors.inputs)
 
 
 def _per_problem(graph: FactorGraph, values: Tensor) -> Tensor:
@@ -237,7 +299,7 @@ def _per_problem(graph: FactorGraph, values: Tensor) -> Tensor:
 
 
 def _largest(graph: FactorGraph, values: Tensor) -> Tensor:
-    """The largest value of each problem's variables, (P,) float32."""
+    """The largest value of each problem's variables, at least 0, (P,)."""
     if graph.num_problems == 1:
         return values.amax()[None]
     return values.new_zeros(graph.num_problems).scatter_reduce(0, graph.problem, values, "amax")
