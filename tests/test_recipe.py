@@ -11,11 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from thread_count import num_threads
 
 from vitrail import BinaryNetClassifier
-from vitrail.fitting import recipe
+from vitrail.fitting import held_out, recipe
 from vitrail.fitting.examples import Examples
 from vitrail.model import model_from_bytes
 from vitrail.solvers import Status
-from vitrail.solvers.chains import Chains
+from vitrail.solvers.chains import ROUND, Chains
 
 
 def rows(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -122,7 +122,10 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 
     monkeypatch.setattr(Chains, "advance", advance)
     assert threading.current_thread() is threading.main_thread()
-    for after, kept in ((3, 16), (recipe.BURN_IN // recipe.ROUND + recipe.BETWEEN + 1, 32)):
+    before = int(held_out.SHORTER * recipe.BURN_IN) // ROUND + 1 + held_out.DRAWS - 1
+    whole = recipe.BURN_IN // ROUND
+    # in chains on parts of the rows, four betas of four parts; on all rows; between two networks
+    for after, kept in ((3, 16), (before + 3, 16), (before + whole + held_out.BETWEEN + 1, 32)):
         calls.clear()
         stops[:] = [after]
         net = small(networks=64).fit(table, labels)
@@ -134,10 +137,12 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 @pytest.mark.parametrize(
     ("count", "inputs", "nets", "width"),
     [
+        (100, 200, 1, 15),
         (200, 100, 1, 31),
+        (400, 200, 10, 15),
         (4300, 160, 1, 63),
         (48_000, 170, 1, 31),
-        (1350, 240, 10, 31),
+        (1350, 240, 10, 15),
         (40, 16_000, 1, 3),
     ],
 )

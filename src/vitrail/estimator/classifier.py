@@ -98,7 +98,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         epochs: How often every example is used.
         restarts: Independent starts, of which the best is kept.
         polish: Rounds of local search from what messages found; 0 for messages alone.
-        networks: How many networks the posterior predictor averages over.
+        networks: How many networks the posterior predictor averages over; "auto" is 128, and more
+            where nets are narrow.
         class_weight: None, "balanced" or {label: weight}.
         warm_start: Fit starts from the marginals of the fit before, with the same net; settings of
             the training may be changed between the two.
@@ -155,7 +156,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         epochs: int | Auto = "auto",
         restarts: int | Auto = "auto",
         polish: int | Auto = "auto",
-        networks: int = 128,
+        networks: int | str = AUTO,
         class_weight: str | Mapping[Any, float] | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -381,12 +382,17 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             settings=settings,
             predictor=self.predictor,
             chained=self._chained() and (earlier is None or earlier.drawn is not None),
-            networks=checked_count("networks", self.networks, 1, MOST_NETWORKS),
+            networks=self._networks(),
             seed=seed,
             device=self.device,
             progress=bool(self.verbose),
             checkpoint=self.checkpoint,
         )
+
+    def _networks(self) -> int | str:
+        auto = isinstance(self.networks, str) and self.networks == AUTO
+        most: Any = self.networks
+        return AUTO if auto else checked_count("networks", most, 1, MOST_NETWORKS)
 
     def _changed(self, name: str) -> bool:
         old, new = self._asked[name], getattr(self, name)

@@ -25,10 +25,21 @@ from vitrail.fitting.choice import HIDDEN_SIZES, Choice, Choosing, choose, stand
 from vitrail.fitting.deep import chosen_trainer, suits
 from vitrail.fitting.examples import Examples, nets_of
 from vitrail.fitting.front import Front, device_for
+from vitrail.fitting.held_out import USUAL
 from vitrail.fitting.plan import Plan, plan
 from vitrail.fitting.posterior import Committee, Predictor, Question, committee
 from vitrail.fitting.problem import AUTO, Problem
-from vitrail.fitting.recipe import BETAS, Drawn, answering, draw, effort, neighbours, unmixed
+from vitrail.fitting.recipe import (
+    LEAST_NETWORKS,
+    Drawn,
+    answering,
+    draw,
+    effort,
+    how_many,
+    learned,
+    neighbours,
+    unmixed,
+)
 from vitrail.fitting.training import Trained, problem_of, train
 from vitrail.model import Model
 from vitrail.model.voting import ONE
@@ -47,7 +58,7 @@ class Wanted:
     settings: Mapping[str, Any]  # fields of `fitting.problem.Settings`
     predictor: Predictor | Literal["auto"]
     chained: bool  # whether networks are drawn by the recipe, without message passing
-    networks: int
+    networks: int | str  # or "auto"
     seed: int
     device: str
     progress: bool
@@ -162,14 +173,20 @@ def _by_chains(
     """The recipe: chains from random starts, or from where earlier ones ended."""
     hidden = wanted.hidden if earlier is None else earlier.plan.problem.program.hidden
     program, burn_in = effort(front.num_inputs, nets, _checked(hidden, front.num_inputs))
-    beta = wanted.settings.get("beta", AUTO)
-    betas = BETAS if isinstance(beta, str) else (float(beta),)
-    made = plan(problem_of(program, nets), {"beta": max(betas)})
+    asked = wanted.settings.get("beta", AUTO)
+    beta = None if isinstance(asked, str) else float(asked)
+    made = plan(problem_of(program, nets), {"beta": max(USUAL) if beta is None else beta})
     question = _question(front, examples, nets, wanted, made)
-    before = None if earlier is None or earlier.drawn is None else earlier.drawn.networks
+    count = how_many(wanted.networks, program)
     partner = neighbours(front.encoder, front.num_inputs)
-    drawn = draw(question, partner, burn_in, wanted.networks, betas, before, calls)
-    voting = answering(question, drawn, wanted.networks)
+    if earlier is None or earlier.drawn is None:
+        drawn, found = learned(question, partner, burn_in, count, beta)
+    else:
+        before = earlier.drawn
+        betas = before.betas if beta is None else (beta,)
+        drawn = draw(question, partner, burn_in, count, betas, before.networks, calls)
+        found = None
+    voting = answering(question, drawn, count, found)
     told = unmixed(drawn.mixing)
     if told is not None:
         warnings.warn(told, ConvergenceWarning, stacklevel=2)
@@ -177,11 +194,13 @@ def _by_chains(
         "predictor": "posterior",
         "solver": "chains",
         "hidden": list(program.hidden or ()),
-        "beta": list(betas),
+        "beta": sorted(set(drawn.betas)),
         "burn_in": burn_in,
         "networks": len(voting.networks),
     }
-    notes = {"mixing": dict(drawn.mixing)}
+    notes: dict[str, Any] = {"mixing": dict(drawn.mixing)}
+    if found is not None:
+        notes["held_out_log_loss"] = round(found.log_loss, 6)
     return _Found(made, drawn.trained, voting, settings, drawn.interrupted, notes, drawn)
 
 
@@ -204,7 +223,7 @@ def _by_messages(
     question = _question(front, examples, nets, wanted, made)
     evidence = None if choice is None else choice.evidence
     predictor = _predictor(wanted, made)
-    voting = committee(question, trained, predictor, wanted.networks, evidence)
+    voting = committee(question, trained, predictor, _count(wanted), evidence)
     settings = {**made.settings, "predictor": predictor}
     return _Found(made, trained, voting, settings, stopped, notes)
 
@@ -216,6 +235,11 @@ def _question(
     return Question(
         program, examples, nets, front.num_classes, front.scheme, made.beta, wanted.seed
     )
+
+
+def _count(wanted: Wanted) -> int:
+    """How many networks of a posterior that messages have found."""
+    return LEAST_NETWORKS if isinstance(wanted.networks, str) else wanted.networks
 
 
 def _predictor(wanted: Wanted, made: Plan) -> Predictor:
@@ -283,7 +307,7 @@ def _settled(
     one_net = len(nets) == 1 and len(programs) == 1
     if one_net and wanted.settings.get("solver", AUTO) == AUTO and suits(problem):
         choosing = _choosing(front, examples, wanted, problem)
-        found = chosen_trainer(choosing, problem, wanted.settings, wanted.networks)
+        found = chosen_trainer(choosing, problem, wanted.settings, _count(wanted))
         return found.plan, found.choice, found.stopped, {"held_out_accuracy": found.accuracy}
     plans = [plan_of(problem_of(program, nets)) for program in programs]
     open_search = wanted.settings.get("polish") == AUTO and any(made.polish for made in plans)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -78,7 +79,7 @@ def committee(
     table = logistic_table(slope).expand(networks.shape[1], -1).clone()
     thresholds: tuple[int, ...] = ()
     if not alone or held_out is not None:
-        sureness = evidence.sureness(clip, table, question.num_classes, question.scheme)
+        sureness = evidence.chances(clip, table, question.num_classes, question.scheme).amax(1)
         thresholds = thresholds_of(sureness, evidence.weight)
     votes = torch.ones(networks.shape[:2], dtype=torch.int64)
     return Committee(networks, votes, clip, table, thresholds, interrupted)
@@ -147,6 +148,11 @@ def spread(question: Question, networks: int) -> Tensor:
     most = min(CALIBRATION_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // each))
     count = len(question.examples)
     return torch.arange(0, count, max(1, -(-count // most)))
+
+
+def clip_of(program: Program) -> int:
+    """How far margins count: those beyond chance's √units say no more."""
+    return 2 * math.isqrt((program.hidden or (1,))[0]) + 1
 
 
 def judged(lead: Tensor, labels: Tensor, num_classes: int, scheme: Scheme) -> Tensor:

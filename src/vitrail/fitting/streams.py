@@ -181,7 +181,7 @@ def _model(
     evidence = Evidence(said, labels, torch.ones(len(labels), dtype=torch.float64))
     clip, slope = fitted(evidence, front.num_classes, front.scheme)
     curve = logistic_table(slope)[None].clone()
-    sureness = evidence.sureness(clip, curve, front.num_classes, front.scheme)
+    sureness = evidence.chances(clip, curve, front.num_classes, front.scheme).amax(1)
     model = Model(
         encoder=front.encoder,
         labels=front.coder,

@@ -55,11 +55,11 @@ class Evidence:
         share = self.counts / self.counts.sum(1, keepdim=True)
         return (margin * share[..., None]).sum(1)
 
-    def sureness(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
-        """The chance of the answer on each row, in parts of 65535, (rows,)."""
+    def chances(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
+        """The chance of every class on each row, in parts of 65535, (rows, C) int64."""
         level = ((self.scores(clip) + 1) * (LEVELS // 2)).floor().to(torch.int64)
         score = class_scores(chances(level.clamp(0, LEVELS), table), num_classes, scheme)
-        return class_chances(score).amax(1)
+        return class_chances(score)
 
 
 def logistic_table(slope: float) -> Tensor:
@@ -76,15 +76,20 @@ def platt_table(evidence: Evidence, clip: int, num_classes: int, scheme: Scheme)
     """A table for each net, (N, LEVELS + 1) int64: σ(a·z + b), z the logit of the score's share.
 
     a and b are those under which the labels are likeliest; labels are held a little off 0 and 1,
-    as of Platt, so that rows without a fault prove nothing.
+    as of Platt, so that rows without a fault prove nothing. All nets have one curve: of few rows a
+    class, curves of their own said more about the rows than about the nets.
     """
-    tables = []
+    logits, wanted, weights = [], [], []
+    nets = 0
     for score, labels, weight in _parts(evidence, evidence.scores(clip), num_classes, scheme):
         ones = float(weight[labels == 1].sum())
         zeros = float(weight.sum()) - ones
-        wanted = torch.where(labels == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double()
-        tables.append(_curve(*_platt(_logit(score[:, 0]), wanted, weight)))
-    return torch.stack(tables)
+        logits.append(_logit(score[:, 0]))
+        wanted.append(torch.where(labels == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double())
+        weights.append(weight)
+        nets += 1
+    curve = _curve(*_platt(torch.cat(logits), torch.cat(wanted), torch.cat(weights)))
+    return curve.expand(nets, -1).clone()
 
 
 def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ examples that a network gets wrong.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,10 @@ from vitrail import interrupts
 from vitrail.nn import Program
 from vitrail.random import Key, Stream, bernoulli, philox
 from vitrail.ranks import ALONE, World
+from vitrail.solvers.sampling import WARM
 
 EVEN = 32768  # of 65536: a fair coin
+ROUND = 10  # sweeps between two looks for Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,19 @@ def random_starts(key: Key, chains: int, nets: int, num_bits: int) -> Tensor:
     fair = torch.full((chains, nets, num_bits), EVEN, dtype=torch.int32)
     net, chain = torch.arange(nets)[None], torch.arange(chains)[:, None]
     return bernoulli(key.of(Stream.PRIOR), net, chain, fair)
+
+
+def warming(cold: Sequence[float], sweeps: int) -> Iterator[tuple[int, list[float], list[float]]]:
+    """Rounds of sweeps for `Chains.advance`: betas rise to `cold` in the first half, and stay."""
+    rising = max(1, sweeps // 2)
+
+    def betas(sweep: int) -> list[float]:
+        share = min(1.0, sweep / rising)
+        return [min(WARM, beta) + (beta - min(WARM, beta)) * share for beta in cold]
+
+    for first in range(0, sweeps, ROUND):
+        last = min(first + ROUND, sweeps)
+        yield last - first, betas(first), betas(last)
 
 
 def plain_chain(

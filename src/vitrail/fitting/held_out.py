@@ -1,0 +1,146 @@
+"""What chains say on rows that they were not trained on: how sure an answer may be, and which beta.
+
+Rows are dealt into four parts, every class evenly. For each part some chains run on the rest, one
+for every beta that comes into question, and are asked about the part. Of the sets of betas the one
+with the least log-loss on these rows is taken, but only where it is clearly better than the usual
+one: with labels that are noise in part, cold chains fit the noise. A curve through the same rows
+says how sure a score makes us. Where rows are many one part is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vitrail import ranks
+from vitrail.data.draws import random_order
+from vitrail.fitting.examples import Examples, nets_of
+from vitrail.fitting.posterior import CALIBRATION_ROWS, Question, clip_of
+from vitrail.model import outputs_of
+from vitrail.model.calibration import Evidence, platt_table
+from vitrail.model.voting import leads
+from vitrail.random import Key
+from vitrail.solvers.chains import Chains, Sample, random_starts, warming
+
+PARTS = 4
+ENOUGH_ROWS = 2000  # judged; further parts would say little more
+USUAL = (2.0, 5.0, 8.0)  # the first is better on noise, the last where labels follow a rule
+OTHERS = ((1.0,), (1.0, 2.0), (5.0, 8.0))
+SHORTER = 1 / 2  # of the burn-in of chains on all rows
+DRAWS = 8  # networks of a chain
+BETWEEN = 4  # sweeps from one network to the next
+SWAPS = 0.3  # share of proposals that move a threshold
+APART = 2**30  # number of the step: no chain on all rows has these draws
+STANDARD_ERRORS = 1.0  # by which others must be better than the usual
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What was learned from rows held out."""
+
+    betas: tuple[float, ...]  # for the chains on all rows
+    evidence: Evidence  # of chains with these betas
+    log_loss: float
+
+
+class Parts:
+    """Chains on all rows but a part; `bits` is of use even where `judge` was interrupted."""
+
+    def __init__(self, question: Question, partner: Tensor, betas: Sequence[float] | None) -> None:
+        self._question, self._clip = question, clip_of(question.program)
+        self._sets = (USUAL, *OTHERS) if betas is None else (tuple(betas),)
+        ladder = sorted({beta for one in self._sets for beta in one})
+        self.betas = ladder if len(ladder) > 1 else ladder * 2
+        examples = question.examples
+        part = dealt(examples, question.seed)
+        self._held = [part == number for number in range(_parts(len(examples)))]
+        nets = [
+            one
+            for held in self._held
+            for one in nets_of(examples.where(~held), question.num_classes, question.scheme)
+        ]
+        key = Key(question.seed, APART)
+        starts = random_starts(key, len(self.betas), len(nets), question.program.num_bits)
+        samples = [Sample(one.inputs, one.labels, one.weight) for one in nets]
+        self._chains = Chains(
+            key, samples, starts, partner=partner, swaps=SWAPS, world=ranks.here()
+        )
+        self.moved = False
+
+    @property
+    def bits(self) -> Tensor:
+        """Where the chains are, (betas·parts, N, A) bool, each having seen most rows."""
+        bits = self._chains.bits
+        return bits.unflatten(1, (len(self._held), -1)).flatten(0, 1)
+
+    def judge(self, burn_in: int) -> HeldOut:
+        """Run the chains, and ask them about the rows that they have not seen."""
+        for sweeps, warm, cold in warming(self.betas, int(SHORTER * burn_in)):
+            self._chains.advance(sweeps, warm, cold)
+            self.moved = True
+        drawn = [self._chains.bits]
+        for _ in range(1, DRAWS):
+            self._chains.advance(BETWEEN, self.betas, self.betas)
+            drawn.append(self._chains.bits)
+        networks = torch.stack(drawn).unflatten(2, (len(self._held), -1))  # (D, B, parts, N, A)
+        said = [self._asked(networks[:, :, at], held) for at, held in enumerate(self._held)]
+        evidence = Evidence(*(torch.cat(parts) for parts in zip(*said, strict=True)))
+        found = [self._of(evidence, betas) for betas in self._sets]
+        losses = [self._losses(one.evidence) for one in found]
+        best, gained = found[0], 0.0
+        for one, loss in zip(found[1:], losses[1:], strict=True):
+            gain = evidence.weight * (losses[0] - loss)
+            sure = float(gain.sum() - STANDARD_ERRORS * gain.square().sum().sqrt())
+            if sure > gained:
+                best, gained = one, sure
+        return best
+
+    def _asked(self, networks: Tensor, held: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Leads (rows, D·B, N, O) of networks (D, B, N, A) on a part, its labels and weights."""
+        most = CALIBRATION_ROWS // len(self._held)
+        rows = self._question.examples.where(held)
+        rows = rows.where(torch.arange(0, len(rows), max(1, -(-len(rows) // most))))
+        outputs = outputs_of(self._question.program, networks.flatten(0, 1), rows.inputs)
+        return torch.cat([leads(part) for part in outputs]), rows.labels, rows.weight
+
+    def _of(self, evidence: Evidence, betas: tuple[float, ...]) -> HeldOut:
+        chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(DRAWS)
+        mine = replace(evidence, leads=evidence.leads[:, chosen])
+        weight = mine.weight / mine.weight.sum()
+        return HeldOut(betas, mine, float((weight * self._losses(mine)).sum()))
+
+    def _losses(self, evidence: Evidence) -> Tensor:
+        """−log of the chance given to the label of each row, (rows,) float64."""
+        classes, scheme = self._question.num_classes, self._question.scheme
+        table = platt_table(evidence, self._clip, classes, scheme)
+        chance = evidence.chances(self._clip, table, classes, scheme)
+        own = chance.gather(1, evidence.labels[:, None])[:, 0].double()
+        return -(own / chance.sum(1)).clamp(min=1e-3).log()
+
+
+def enough(question: Question) -> bool:
+    """Whether there are rows to hold out."""
+    return len(question.examples) >= 2 * PARTS
+
+
+def chains_on_parts(rows: int) -> float:
+    """How many chains on all rows would cost as much as those on parts of so many rows."""
+    ladder = {beta for one in (USUAL, *OTHERS) for beta in one}
+    return SHORTER * len(ladder) * _parts(rows)
+
+
+def _parts(rows: int) -> int:
+    """The number of parts that are judged."""
+    return max(1, min(PARTS, -(-ENOUGH_ROWS * PARTS // max(1, rows))))
+
+
+def dealt(examples: Examples, seed: int) -> Tensor:
+    """The part of each example, (F,) int64, at random and every class evenly."""
+    order = torch.from_numpy(random_order(seed, len(examples)))
+    by_class = order[examples.labels[order].sort(stable=True).indices]
+    part = torch.empty(len(examples), dtype=torch.int64)
+    part[by_class] = torch.arange(len(examples)) % PARTS
+    return part
