@@ -84,7 +84,7 @@ def check_warnings(folder, target):
 
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["m0plus", "m4", "avr"])
-@settings(SLOW, max_examples=2)
+@settings(SLOW, max_examples=10)
 @given(drawn=many_models(12))
 def test_emulated_devices_answer_as_python_does(target, drawn, tmp_path_factory):
     need(BY_NAME[target].compiler, BY_NAME[target].emulator)

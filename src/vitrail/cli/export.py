@@ -110,4 +110,5 @@ def _beside(
         return [], [f"no rivals: {absent.name} is not installed; pip install 'vitrail[footprint]'"]
     lines = [beside_line("vitrail", accuracy, own)]
     lines += [beside_line(one.name, one.accuracy, one.cost) for one in rivals]
-    return lines, ["rivals learned on one half of the rows and were judged on the other, both ways"]
+    note = "rivals learned on one half of these rows and were judged on the other, both ways"
+    return lines, [f"{note}; the model may have learned from all of them"]

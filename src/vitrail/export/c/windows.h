@@ -38,13 +38,13 @@ static inline void tiny_window(
 //: if masked
                     tiny_set(mask, bit);
 //: end
-                    if (x[from / TINY_WORD_BITS] >> (from % TINY_WORD_BITS) & 1u) {
+                    if ((tiny_word)(x[from / TINY_WORD_BITS] >> (from % TINY_WORD_BITS)) & 1u) {
                         tiny_set(window, bit);
                     }
                 }
 //: else
                 const tiny_index from = at + i * g->width + j;
-                if (x[from / TINY_WORD_BITS] >> (from % TINY_WORD_BITS) & 1u) {
+                if ((tiny_word)(x[from / TINY_WORD_BITS] >> (from % TINY_WORD_BITS)) & 1u) {
                     tiny_set(window, bit);
                 }
 //: end
