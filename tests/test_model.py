@@ -279,14 +279,18 @@ def edited(change) -> bytes:
     return spelled(tensors, metadata)
 
 
-def first_edited(**changes: object) -> bytes:
-    """A file of the first format, which has no checksum, with its description changed."""
+def first_edited(weights: int = 30, **changes: object) -> bytes:
+    """A file of the first format, which has no checksum, described otherwise, with zeros inside."""
     folder = Path(__file__).parent / "models"
     content = (folder / "first_format_one.safetensors").read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     metadata = header["__metadata__"]
     metadata["model"] = json.dumps({**json.loads(metadata["model"]), **changes})
-    return save(load(content), metadata)
+    tensors, octets = load(content), (weights + 7) // 8
+    tensors["marginals"] = torch.zeros(1, weights)
+    tensors["best"] = torch.zeros(1, octets, dtype=torch.uint8)
+    tensors["networks"] = torch.zeros(1, 1, octets, dtype=torch.uint8)
+    return save(tensors, metadata)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +300,10 @@ def first_edited(**changes: object) -> bytes:
             lambda: edited(lambda m, s, t: s["program"].update(nodes=[{}] * 200_000)),
             "200000 layers, at most",
         ),
-        (lambda: first_edited(hidden=[1] * 200_000), "more than 1024 layers"),
+        (
+            lambda: first_edited(200_009, hidden=[1] * 200_000, num_weights=200_009),
+            "more than 1024 layers",
+        ),
         (
             lambda: first_edited(num_inputs=2**16, hidden=[2**14], num_weights=2**30 + 2**14),
             "another number of weights than it says",

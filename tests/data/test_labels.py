@@ -80,6 +80,7 @@ def test_a_class_is_found_by_its_text_in_another_kind_of_file():
         (np.array(["2020"], "M8[Y]"), "must be text, numbers or booleans"),
         ([[1], [2, 3]], "one label a row"),
         (np.array([print, len], object), "must be text"),
+        ([pd.NA, "a", "b"], "missing in 1 of 3 rows, first in row 1"),
         (pd.Categorical(["a", None, "b"]), "missing in 1 of 3 rows, first in row 2"),
         (pd.array(["a", None, "b"], dtype="string"), "missing in 1 of 3 rows"),
         (pd.array([1, None, 2], dtype="Int64"), "missing in 1 of 3 rows"),

@@ -10,6 +10,7 @@ import random
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -282,7 +283,7 @@ def use(case: tuple[str, int]) -> str:
     """What becomes of the input of a kind and seed: a result, or a sentence that was said."""
     kind, seed = case
     rng = random.Random(f"{kind} {seed}")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder, chdir(folder):
         warnings.simplefilter("ignore")
         try:
             return MAKERS[kind](rng)

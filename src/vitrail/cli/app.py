@@ -6,8 +6,10 @@ Exit codes: 0 done, 1 nobody reads the output any more, 2 the input or the call 
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -17,6 +19,8 @@ import typer
 from typer.core import TyperGroup
 
 from vitrail import __version__, interrupts
+
+POOL = "vitrail"  # how the names of threads begin that rows are shared out to
 
 
 class _Commands(TyperGroup):
@@ -68,10 +72,13 @@ def vitrail(
 
 
 def _open_streams() -> None:
-    """Standard streams that were closed by the caller lead nowhere, in place of their numbers."""
+    """Streams that were closed by the caller lead nowhere; what a terminal lacks is spelled out."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (open until the end)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -107,7 +114,7 @@ def _ranks(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the program now: threads that are still at work are not waited for."""
+    """End the program now: threads that may be at work are not waited for."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
@@ -128,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 app(args=None if arguments is None else list(arguments))
     except KeyboardInterrupt as stop:  # a sentence says what is kept of the work
         sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped; nothing new is kept'}\n")
-        if arguments is None:
+        if arguments is None and any(one.name.startswith(POOL) for one in threading.enumerate()):
             _leave(interrupts.exit_code())
         sys.exit(interrupts.exit_code())
     except BrokenPipeError:  # whoever read our output has seen enough

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from numbers import Real
+from os import PathLike
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +18,13 @@ def checked_count(name: str, value: int, least: int, most: int | None = None) ->
         bounds = f"at least {least}" if most is None else f"from {least} to {most}"
         raise ValueError(f"{name} must be {bounds}, got {value}; choose another")
     return int(value)
+
+
+def checked_path(name: str, value: Any) -> Path | None:
+    """`value` as a path, or None as it is; an error that names the argument for anything else."""
+    if value is not None and not isinstance(value, str | PathLike):
+        raise TypeError(f"{name} must be a path, got {value!r}")
+    return None if value is None else Path(value)
 
 
 def check_made(value: object, by: str, maker: str) -> None:

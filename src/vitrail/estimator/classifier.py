@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 from torch import nn
 
 from vitrail.data.cells import checked_names
-from vitrail.data.checks import checked_count
+from vitrail.data.checks import checked_count, checked_path
 from vitrail.data.dataset import Coding
 from vitrail.data.errors import DataError
 from vitrail.data.frames import from_arrow, is_arrow
@@ -412,6 +412,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         for name in ("warm_start", "verbose"):
             if not isinstance(getattr(self, name), bool | np.bool_ | Integral):
                 raise TypeError(f"{name} is on or off, got {getattr(self, name)!r}; give a boolean")
+        checked_path("checkpoint", self.checkpoint)
         if not isinstance(self.beta, str | Real):
             raise TypeError(f"beta is 'auto' or a positive number, got {self.beta!r}")
         words = isinstance(self.hidden, str)

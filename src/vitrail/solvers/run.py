@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from vitrail import interrupts
-from vitrail.data.checks import check_made, checked_count, checked_number
+from vitrail.data.checks import check_made, checked_count, checked_number, checked_path
 from vitrail.graph import FactorGraph
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
@@ -130,6 +130,7 @@ def run(
             f"`after` is a solution of {len(after.best)} variables, the graph has "
             f"{graph.num_variables}; give one of the same graph"
         )
+    checked_path("checkpoint", checkpoint)
     checked_count("max_steps", max_steps, 0)
     checked_count("score_every", score_every, 1)
     checked_count("checkpoint_every", checkpoint_every, 1)

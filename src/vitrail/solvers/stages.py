@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vitrail.data.checks import checked_path
 from vitrail.graph import FactorGraph
 from vitrail.random import MAX_SEED, Key
 from vitrail.solvers.base import Solver
@@ -101,6 +102,7 @@ def run_stages(
         >>> run_stages(snmp(exact()), graph).found_by
         ('sbp',)
     """
+    checked_path("checkpoint", checkpoint)
     names = [stage.name for stage in stages]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"stages need names of their own, at least one, got {names}")
