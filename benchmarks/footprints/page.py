@@ -26,6 +26,12 @@ COLOURS = {
     "logistic": "tab:green",
 }
 
+SIDES = {  # rivals, by what their methods begin with
+    "any rival": ".",
+    "trees and forests by emlearn and m2cgen": "tree|forest",
+    "boosted trees by hand": "boosting",
+    "logistic regression in eight bits": "logistic",
+}
 SHOWN = 0.25  # below the best accuracy
 BUDGETS = 2 ** np.linspace(6.5, 14, 61)
 
@@ -35,19 +41,24 @@ def tables_of(found: dict[str, Any]) -> dict[str, Any]:
     return {name: pd.DataFrame(points) for name, points in sorted(found["splits"].items())}
 
 
-def compared(points: Any) -> dict[str, Any]:
-    """The smallest of both sides at the highest accuracy that both reach, and the work."""
-    mine, theirs = points[points.method == OURS], points[points.method != OURS]
+def compared(points: Any, rivals: str = ".") -> dict[str, Any]:
+    """The smallest of both sides at the highest accuracy that both reach, and the work.
+
+    rivals: what the names of methods on the other side match
+    """
+    mine = points[points.method == OURS]
+    theirs = points[(points.method != OURS) & points.method.str.match(rivals)]
     level = min(mine.accuracy.max(), theirs.accuracy.max())
     small = mine[mine.accuracy >= level].sort_values("flash").iloc[0]
-    good = theirs[theirs.accuracy >= level].sort_values("flash")
+    rival = theirs[theirs.accuracy >= level].sort_values("flash").iloc[0]
     many = theirs[
         theirs.method.str.match("forest|boosting") & (theirs.accuracy >= small.accuracy)
     ].sort_values("instructions")
     return {
         "level": level,
         "ours": small,
-        "rival": good.iloc[0],
+        "rival": rival,
+        "ratio": small.flash / rival.flash,
         "many": many.iloc[0] if len(many) else None,
         "best": mine.accuracy.max(),
         "best_rival": theirs.accuracy.max(),
@@ -55,44 +66,63 @@ def compared(points: Any) -> dict[str, Any]:
 
 
 def text(found: dict[str, Any]) -> str:
-    """What holds and where it does not, then a line for each table."""
+    """How flash and work compare in the median, then on each table."""
+    tables = tables_of(found)
+    parts = [*_medians(tables), "", *_work(tables), "", *_lines(tables), "", *_answers(found)]
+    return "\n".join(parts).strip()
+
+
+def _medians(tables: dict[str, Any]) -> list[str]:
+    """Flash beside each kind of rival at the highest accuracy that both reach."""
+    lines = [
+        "| beside | our flash by theirs, median | at most half on | larger on |",
+        "|---|---|---|---|",
+    ]
+    for title, rivals in SIDES.items():
+        ratios = {name: compared(points, rivals)["ratio"] for name, points in tables.items()}
+        half = sum(ratio <= 0.5 for ratio in ratios.values())
+        larger = [name for name, ratio in ratios.items() if ratio > 1]
+        shown = f": {_listed(larger)}" if larger and len(larger) < len(tables) else ""
+        lines.append(
+            f"| {title} | {np.median(list(ratios.values())):.2f} | {half} of {len(tables)} tables "
+            f"| {len(larger)}{shown} |"
+        )
+    return lines
+
+
+def _work(tables: dict[str, Any]) -> list[str]:
+    """Where instructions are fewer than those of many trees."""
+    fewer, more = [], []
+    for name, points in tables.items():
+        one = compared(points)
+        if one["many"] is not None:
+            less = one["ours"].instructions < one["many"].instructions
+            (fewer if less else more).append(name)
+    among = len(fewer) + len(more)
+    return [
+        f"A prediction takes fewer instructions than the cheapest forest or boosting of at least "
+        f"the same accuracy on {len(fewer)} of the {among} tables where there is one "
+        f"({_listed(fewer)}), and more on {len(more)} ({_listed(more)})."
+    ]
+
+
+def _lines(tables: dict[str, Any]) -> list[str]:
     lines = [
         "| table | accuracy of both | vitrail, bytes | smallest rival, bytes | ratio "
         "| vitrail, instructions | forest or boosting, instructions "
         "| best of vitrail | best of rivals |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    ratios, slower, untold = {}, [], []
-    for name, points in tables_of(found).items():
+    for name, points in tables.items():
         one = compared(points)
         small, rival, many = one["ours"], one["rival"], one["many"]
-        ratios[name] = small.flash / rival.flash
-        work = "none as accurate"
-        if many is None:
-            untold.append(name)
-        else:
-            work = f"{many.instructions:,.0f} ({many.method})"
-            slower += [name] * bool(small.instructions >= many.instructions)
+        work = "none as accurate" if many is None else f"{many.instructions:,.0f} ({many.method})"
         lines.append(
             f"| {_spoken(name)} | {one['level']:.3f} | {small.flash:,} "
-            f"| {rival.flash:,} ({rival.method}) | {ratios[name]:.2f} | {small.instructions:,.0f} "
-            f"| {work} | {one['best']:.3f} | {one['best_rival']:.3f} |"
+            f"| {rival.flash:,} ({rival.method}) | {one['ratio']:.2f} "
+            f"| {small.instructions:,.0f} | {work} | {one['best']:.3f} | {one['best_rival']:.3f} |"
         )
-    return "\n".join([*_said(ratios, slower, untold), "", *lines, *_answers(found)])
-
-
-def _said(ratios: dict[str, float], slower: list[str], untold: list[str]) -> list[str]:
-    values = np.array(list(ratios.values()))
-    half = [name for name, ratio in ratios.items() if ratio <= 0.5]
-    larger = [name for name, ratio in ratios.items() if ratio > 1]
-    others = len(ratios) - len(untold)
-    return [
-        f"Flash beside the smallest rival at equal accuracy: {np.median(values):.2f} of it in the "
-        f"median of {len(ratios)} tables; at most half on {len(half)} of them, and more than the "
-        f"rival's on {len(larger)}: {_listed(larger)}. Instructions are fewer than those of the "
-        f"cheapest forest or boosting of at least our accuracy on {others - len(slower)} of "
-        f"{others} tables where one is as accurate; more on {_listed(slower)}.",
-    ]
+    return lines
 
 
 def _listed(names: list[str]) -> str:
@@ -106,7 +136,6 @@ def _spoken(name: str) -> str:
 def _answers(found: dict[str, Any]) -> list[str]:
     """Published points, and the committees that were trained for them."""
     lines = [
-        "",
         "| | splits | committee | accuracy | standard error | bytes of model | BTHOWeN |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -117,10 +146,10 @@ def _answers(found: dict[str, Any]) -> list[str]:
             size = np.mean([one[1] for one in sizes])
             lines.append(
                 f"| {name} | {len(splits)} | {sizes[0][0]} | {right.mean():.4f} "
-                f"| {right.std(ddof=1) / len(right) ** 0.5:.4f} | {size:.0f} "
+                f"| {right.std() / max(len(right) - 1, 1) ** 0.5:.4f} | {size:.0f} "
                 f"| {accuracy:.3f} in {kib * 1024:.0f} |"
             )
-    return lines if len(lines) > 3 else []
+    return lines if len(lines) > 2 else []
 
 
 def best_within(points: Any, method: str, budgets: np.ndarray) -> np.ndarray:
