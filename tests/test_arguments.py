@@ -68,7 +68,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "a torch module, made already": lambda: network(any_("x"), DATA.inputs, DATA.labels),
     "what `load_model`": lambda: compress(any_(BinaryNetClassifier()), ROWS),
     "checkpoint must be a path": lambda: BinaryNetClassifier(checkpoint=any_(3)).fit(ROWS, LABELS),
-    "checkpoint must be a path, got 3": lambda: run(SOLVER, GRAPH, checkpoint=any_(3)),
+    "checkpoint must be a path, got ''": lambda: run(SOLVER, GRAPH, checkpoint=""),
     "add up to .* at most": lambda: BinaryNetClassifier().fit(ROWS, LABELS, LABELS * 1e300),
 }
 

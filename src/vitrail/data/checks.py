@@ -22,7 +22,7 @@ def checked_count(name: str, value: int, least: int, most: int | None = None) ->
 
 def checked_path(name: str, value: Any) -> Path | None:
     """`value` as a path, or None as it is; an error that names the argument for anything else."""
-    if value is not None and not isinstance(value, str | PathLike):
+    if value is not None and (not isinstance(value, str | PathLike) or not str(value)):
         raise TypeError(f"{name} must be a path, got {value!r}")
     return None if value is None else Path(value)
 
