@@ -71,6 +71,17 @@ def test_a_name_that_is_not_utf8_is_written_and_told(tmp_path):
     assert call("info", out)[0] == 0
 
 
+def test_a_terminal_that_lacks_a_sign_gets_it_spelled_out(tmp_path, monkeypatch):
+    terminal = io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    asked = ["--target", "kind", *QUICK, "-o", str(tmp_path / "m.safetensors")]
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", str(table(tmp_path, ["1", "2"] * 20, "größe")), *asked])
+    assert ended.value.code == 0
+    terminal.seek(0)
+    assert r"gr\xf6\xdfe" in terminal.read()
+
+
 def test_the_page_does_not_replace_the_model(tmp_path):
     data, out = table(tmp_path, ["1", "2"] * 20), tmp_path / "m.safetensors"
     code, said = call("fit", data, "--target", "kind", *QUICK, "-o", out, "--report", out)
