@@ -34,7 +34,7 @@ DRAWS = 8  # networks of a chain
 BETWEEN = 4  # sweeps from one network to the next
 SWAPS = 0.3  # share of proposals that move a threshold
 APART = 2**30  # number of the step: no chain on all rows has these draws
-STANDARD_ERRORS = 1.0  # by which others must be better than the usual
+STANDARD_ERRORS = 0.5  # by which others must be better than the usual
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ WIDE_FROM = 2000  # rows from which the widest pays
 FEW = 64  # rows a class, below which narrower nets do as well, and more of them better
 UNITS = 31 * 128  # hidden units of all networks: more networks where they are narrow
 LEAST_NETWORKS = 128
-WORK = 1.5e10  # words looked at, about a minute on one core; wider nets than that allows are cut
+WORK = 2e10  # words looked at, about a minute on one core; wider nets than that allows are cut
 PROPOSAL = 64  # words that drawing and judging a proposal costs, however few its rows are
 CHAINS = 16  # starts: what one chain does not find another does
 BURN_IN = 150  # sweeps; half of them while beta rises
@@ -89,7 +89,7 @@ def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Prog
         return chains * sweeps * (num_inputs + 1) * width * words
 
     few = rows < FEW * max(2, len(nets))
-    widths = WIDTHS[2:] if few else WIDTHS[rows < WIDE_FROM :]
+    widths = WIDTHS[3:] if few else WIDTHS[rows < WIDE_FROM :]
     fitting = [width for width in widths if work(width, BURN_IN) <= WORK]
     width = (fitting or widths[-1:])[0] if isinstance(hidden, str) else int(next(iter(hidden)))
     sweeps = int(min(1.0, WORK / work(width, BURN_IN)) * BURN_IN)
