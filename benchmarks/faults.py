@@ -2,9 +2,9 @@
 
     python benchmarks/faults.py [--kills 20]
 
-Each job has two or three ranks under `torchrun --max-restarts=1`; one of them kills itself with
-SIGKILL at a random step of its first sitting. What rank 0 finds is compared with one process that
-was left in peace.
+A job begins on two or three ranks, one of which kills itself with SIGKILL at a random step. It goes
+on from the checkpoint: on as many ranks by `torchrun --max-restarts=1`, or on another number by a
+second job. What rank 0 finds is compared with one process that was left in peace.
 """
 
 from __future__ import annotations
@@ -55,6 +55,16 @@ def job(folder: Path, victim: int, at: int) -> str:
     return digest
 
 
+def started(
+    folder: Path, ranks: int, victim: int, at: int, restarts: int
+) -> subprocess.CompletedProcess[str]:
+    """A job of so many ranks, to its end."""
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    how = [f"--max-restarts={restarts}", f"--nproc-per-node={ranks}"]
+    command = [*launch, *how, __file__, "--job", str(folder), str(victim), str(at)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
 def main() -> None:
     """As a program."""
     asked = argparse.ArgumentParser()
@@ -70,20 +80,20 @@ def main() -> None:
         peace = job(Path(folder), -1, -1)
     same = 0
     for number in range(given.kills):
-        ranks = draw.choice((2, 3))
+        ranks, after = draw.choice(((2, 2), (3, 3), (2, 3), (3, 2)))
         victim, at = draw.randrange(ranks), draw.randrange(1, STEPS)
+        begun = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-            how = ["--max-restarts=1", f"--nproc-per-node={ranks}"]
-            command = [*launch, *how, __file__, "--job", folder, str(victim), str(at)]
-            begun = time.perf_counter()
-            done = subprocess.run(command, capture_output=True, text=True)
-            found = Path(folder) / "found"
-            equal = done.returncode == 0 and found.read_text() == peace
+            done = started(Path(folder), ranks, victim, at, restarts=int(after == ranks))
             named = f"rank {victim} of {ranks} ended" in done.stderr
+            died = done.returncode != 0
+            if after != ranks:
+                done = started(Path(folder), after, -1, -1, restarts=0)
+            found = Path(folder) / "found"
+            equal = died == (after != ranks) and done.returncode == 0 and found.read_text() == peace
         same += equal
         print(
-            f"{number + 1:3d}: rank {victim} of {ranks} at step {at:2d}: "
+            f"{number + 1:3d}: rank {victim} of {ranks} at step {at:2d}, then {after} ranks: "
             f"{'identical' if equal else 'DIFFERENT'}, {'named' if named else 'not named'}, "
             f"{time.perf_counter() - begun:.1f} s",
             flush=True,
