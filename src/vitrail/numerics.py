@@ -23,6 +23,24 @@ def on_lattice(log_odds: Tensor) -> Tensor:
     return (log_odds.to(torch.float64) * LATTICE).round_().div_(LATTICE)
 
 
+def room_for_marks(largest: float, ranks: int) -> bool:
+    """Whether sums of at most `largest` in size leave bits of an int64 for two marks a rank."""
+    return largest * LATTICE * (ranks + 1) ** 2 < 2.0**62
+
+
+def marked(sums: Tensor, marks: Tensor, ranks: int) -> Tensor:
+    """Sums (V,) on the lattice and marks (2, V) bool as one int64 each, to be added over ranks."""
+    whole = (sums * LATTICE).round().to(torch.int64)
+    return (whole * (ranks + 1) + marks[0]) * (ranks + 1) + marks[1]
+
+
+def unmarked(added: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    """The sums (V,) float64, and whether any rank had set the marks, (2, V) bool."""
+    first = added.div(ranks + 1, rounding_mode="floor")
+    counts = torch.stack((first, added)).remainder(ranks + 1)
+    return first.div(ranks + 1, rounding_mode="floor").double() / LATTICE, counts > 0
+
+
 def chunks(rows: int, bytes_per_row: int, memory: int) -> Iterator[slice]:
     """Slices of `rows` whose scratch stays within `memory` bytes, one row at the least."""
     size = max(1, min(rows, memory // max(1, bytes_per_row)))

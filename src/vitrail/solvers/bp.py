@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from vitrail.graph import FactorGraph
-from vitrail.numerics import on_lattice
+from vitrail.numerics import EXACT_LIMIT, marked, on_lattice, room_for_marks, unmarked
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, MessagePassing, Tally
 from vitrail.solvers.checkpoint import PER_FACTOR
@@ -105,15 +105,16 @@ class BeliefPropagation(MessagePassing[BPState]):
                 hits.append(result.min_hits)
             if result.effective_samples is not None:
                 effective.append(result.effective_samples)
-        contradiction = torch.zeros_like(residual, dtype=torch.bool)
-        if self.update.exact:
-            none = moved.new_zeros(2, len(moved))
-            ruled_out = graph.world.any(sum(forbidding, none) > 0)
-            contradiction = graph.over_variables(ruled_out.all(0)) > 0
         told = Tally(
             residual, starved, evaluations, min(hits, default=None), min(effective, default=None)
         )
-        (moved,), told = told.met(graph.world, moved)
+        contradiction = torch.zeros_like(residual, dtype=torch.bool)
+        if self.update.exact:
+            ruled_out = sum(forbidding, moved.new_zeros(2, len(moved))) > 0
+            moved, ruled_out, told = _met(graph, told, moved, ruled_out)
+            contradiction = graph.over_variables(ruled_out.all(0)) > 0
+        else:
+            (moved,), told = told.met(graph.world, moved)
         state = replace(
             state, messages=tuple(messages), belief=state.belief + moved, gamma=gamma, order=order
         )
@@ -153,6 +154,23 @@ class BeliefPropagation(MessagePassing[BPState]):
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.batches.epoch_steps(graph)
+
+
+def _met(
+    graph: FactorGraph, told: Tally, moved: Tensor, ruled_out: Tensor
+) -> tuple[Tensor, Tensor, Tally]:
+    """What factors of all ranks moved (V,), ruled out (2, V) and have to tell.
+
+    What is ruled out rides in the bits that a sum of messages leaves free, where these suffice.
+    """
+    world, largest = graph.world, 2 * EXACT_LIMIT * graph.everything.num_factors
+    if world.size == 1:
+        return moved, ruled_out, told
+    if not room_for_marks(largest, world.size):
+        (moved,), told = told.met(world, moved)
+        return moved, world.any(ruled_out), told
+    (both,), told = told.met(world, marked(moved, ruled_out, world.size))
+    return *unmarked(both, world.size), told
 
 
 def _no_messages(num_factors: int, arity: int, graph: FactorGraph) -> Tensor:
