@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from vitrail.data.errors import DataError
-from vitrail.data.streams import sample, windows
+from vitrail.data.streams import Windows, blocks, sample
 from vitrail.fitting.streams import BASE, fit_stream, window_rows
 from vitrail.model import load_model
+from vitrail.ranks import World
 
 INPUTS = 15
 TEACHER = np.where(np.arange(INPUTS) % 3 > 0, 1, -1)
@@ -39,8 +40,9 @@ def test_windows_do_not_depend_on_blocks(sizes, size, seed):
     bits = np.arange(total, dtype=np.int64)[:, None]
     cuts = np.cumsum([0, *sizes])
     pieces = [(bits[a:b], bits[a:b, 0]) for a, b in pairwise(cuts)]
-    split = list(windows(pieces, size, seed, 0))
-    whole = list(windows([(bits, bits[:, 0])], size, seed, 0))
+    windows = Windows(total, size, 1, seed)
+    split = list(windows.shuffled(pieces, 0))
+    whole = list(windows.shuffled([(bits, bits[:, 0])], 0))
     assert [len(labels) for _, labels, _ in split] == [
         min(size, total - first) for first in range(0, total, size)
     ]
@@ -53,8 +55,57 @@ def test_windows_do_not_depend_on_blocks(sizes, size, seed):
 
 def test_every_epoch_has_an_order_of_its_own():
     bits = np.arange(100)[:, None]
-    first, second = (next(windows([(bits, bits[:, 0])], 100, 1, epoch))[2] for epoch in (0, 1))
+    windows = Windows(100, 100, 1, seed=1)
+    first, second = (next(windows.shuffled([(bits, bits[:, 0])], epoch))[2] for epoch in (0, 1))
     assert not np.array_equal(first, second)
+
+
+def file_of(path, count, group):
+    """A Parquet file of such rows, with a column of their places."""
+    bits, labels = rows_of(0, count)
+    columns = {f"c{i}": bits[:, i] for i in range(INPUTS)}
+    kinds = np.where(labels, "yes", "no")
+    table = pa.table({"place": np.arange(count), **columns, "kind": kinds})
+    parquet.write_table(table, path, row_group_size=group)
+    return path
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 7])
+@pytest.mark.parametrize("size", [40, 64, 1000])
+def test_ranks_read_every_row_once(tmp_path, ranks, size):
+    path = file_of(tmp_path / "rows.parquet", 150, 20)
+    arrays = {name: np.arange(150) for name in ("X", "y")}
+    for rows in (path, lambda: [(arrays["X"][:, None], arrays["y"])]):
+        read = []
+        for rank in range(ranks):
+            windows = Windows(150, size, INPUTS, 0, World(rank, ranks))
+            for block in blocks(rows, windows.wanted):
+                places = block.columns[0]
+                assert [block.place(i) for i in range(len(block))] == [
+                    block.place_of(place) for place in block[places]
+                ]
+                read += block[places].tolist()
+        assert sorted(read) == list(range(150))
+
+
+def test_row_groups_that_nobody_wants_stay_unread(tmp_path):
+    path = file_of(tmp_path / "rows.parquet", 150, 50)
+    group = parquet.ParquetFile(path).metadata.row_group(1)
+    damaged = bytearray(path.read_bytes())
+    first = group.column(0).dictionary_page_offset or group.column(0).data_page_offset
+    damaged[first : first + 100] = bytes(100)
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        list(blocks(path))
+    some = list(blocks(path, lambda first, count: np.flatnonzero(first + np.arange(count) >= 120)))
+    assert np.concatenate([block["place"] for block in some]).tolist() == list(range(120, 150))
+    assert some[0].place(0) == "row 121"
+
+
+def test_rows_that_vanish_while_they_are_read_are_missed():
+    bits = np.zeros((9, 1), np.int8)
+    with pytest.raises(DataError, match="fewer of them"):
+        list(Windows(10, 20, 1, 0).shuffled([(bits, bits[:, 0])], 0))
 
 
 def test_a_sample_is_even_and_does_not_depend_on_blocks():

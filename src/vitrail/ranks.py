@@ -15,6 +15,7 @@ in one sentence who is missing. `torchrun --max-restarts` then goes on from the 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -71,6 +72,10 @@ class World:
         """Which of `count` things are this rank's: every size-th, so that shares are alike."""
         return slice(self.rank, count, self.size)
 
+    def stretch(self, count: int) -> range:
+        """Which of `count` things in a row are this rank's: a run of them."""
+        return range(self.rank * count // self.size, (self.rank + 1) * count // self.size)
+
     def own(self, places: Tensor) -> Tensor:
         """Of places (f,) among all things, those of this rank, counted within its share."""
         if self.size == 1:
@@ -78,7 +83,10 @@ class World:
         return places[places % self.size == self.rank] // self.size
 
     def sum(self, *values: Tensor) -> tuple[Tensor, ...]:
-        """Sums over all ranks, float64; exact for whole numbers and on the message lattice."""
+        """Sums over all ranks, float64; exact for whole numbers and on the message lattice.
+
+        Where all values are int64, so are the sums.
+        """
         return self._reduced(values, dist.ReduceOp.SUM)
 
     def max(self, *values: Tensor) -> tuple[Tensor, ...]:
@@ -117,6 +125,27 @@ class World:
             whole[theirs] = room
         return whole
 
+    def together(self, part: Tensor) -> list[Tensor]:
+        """The parts (f, …) of all ranks, rank by rank, at every rank; lengths may differ."""
+        if self.size == 1:
+            return [part]
+        mine = torch.zeros(self.size, dtype=torch.int64)
+        mine[self.rank] = len(part)
+        lengths = self.sum(mine)[0].tolist()
+        padded = part.new_zeros((max(lengths), *part.shape[1:]))
+        padded[: len(part)] = part
+        room = [torch.empty_like(padded) for _ in lengths]
+        self.handed += padded.nbytes
+        self._told(lambda: dist.all_gather(room, padded))
+        return [theirs[:length] for theirs, length in zip(room, lengths, strict=True)]
+
+    def exchanged(self, thing: Any) -> list[Any]:
+        """What every rank has to tell, rank by rank, at every rank; small, and made by us."""
+        if self.size == 1:
+            return [thing]
+        letter = torch.frombuffer(bytearray(pickle.dumps(thing)), dtype=torch.uint8)
+        return [pickle.loads(theirs.numpy().tobytes()) for theirs in self.together(letter)]
+
     def spread(self, part: Tensor, count: int) -> Tensor:
         """The shares (f, …) of all ranks as one tensor (count, …), at every rank."""
         if self.size == 1:
@@ -138,8 +167,9 @@ class World:
     def _reduced(self, values: tuple[Tensor, ...], how: Any) -> tuple[Tensor, ...]:
         if self.size == 1:
             return values
-        place = values[0].device
-        flat = torch.cat([value.flatten().to(place, torch.float64) for value in values])
+        place, whole = values[0].device, all(value.dtype == torch.int64 for value in values)
+        kind = torch.int64 if whole else torch.float64
+        flat = torch.cat([value.flatten().to(place, kind) for value in values])
         self._all_reduce(flat, how)
         parts = flat.split([value.numel() for value in values])
         return tuple(

@@ -8,18 +8,25 @@ Every rank writes what it found to FOLDER/<rank>.json; checkpoints go to FOLDER,
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
 from vitrail import BinaryNetClassifier, factor_graph, join, network, perceptron, run
 from vitrail.data import glass
+from vitrail.data.encoders import TableEncoder
+from vitrail.data.tables import Table
+from vitrail.data.writing import write_table
+from vitrail.fitting.streams import BASE, fit_stream
 from vitrail.graph import FactorGraph
 from vitrail.nn import mlp
 from vitrail.ranks import World, joined
@@ -39,6 +46,8 @@ from vitrail.updates import closed_form, counting, exact, flip, pooled
 
 FIRST_SITTING = 10  # steps until the checkpoint
 STEPS = 30
+ROWS = 1501  # of streams
+READ: dict[str, int] = {}  # how many of them, in two epochs, were made bits of here
 
 
 def digest(*values: Tensor) -> str:
@@ -117,6 +126,39 @@ def classifier(world: World, **settings: Any) -> dict[str, Any]:
     return {"model": digest(*tables), "steps": net.n_iter_, **kept}
 
 
+def stream(_: World, suffix: str, hidden: tuple[int, ...] = ()) -> dict[str, Any]:
+    """A model of rows that are read as they come."""
+    values = np.random.default_rng(9).integers(0, 10, (ROWS, 6))
+    table = pa.table({f"c{i}": values[:, i] for i in range(6)})
+    table = table.append_column("kind", pa.array(np.where(values.sum(1) > 27, "many", "few")))
+    with TemporaryDirectory() as folder, counted(TableEncoder) as rows:
+        path = Path(folder) / f"rows.{suffix}"
+        write_table(path, [Table(table.slice(i, 250)) for i in range(0, ROWS, 250)])
+        memory = BASE + 100_000  # so little that there are several windows
+        model = fit_stream(path, "kind", hidden=hidden, epochs=2, memory=memory, networks=9)
+    tables = model.best, model.marginals, model.networks, model.calibration
+    note = model.record
+    assert note["settings"]["window_rows"] < ROWS / 2
+    READ[suffix] = rows[0] - note["test_rows"]
+    return {"model": digest(*tables), "test_accuracy": note["test_accuracy"]}
+
+
+@contextmanager
+def counted(encoder: type) -> Iterator[list[int]]:
+    """How many rows it has made bits of."""
+    rows, whole = [0], encoder.transform
+
+    def transform(self: Any, table: Any) -> np.ndarray:
+        rows[0] += len(table)
+        return whole(self, table)
+
+    encoder.transform = transform
+    try:
+        yield rows
+    finally:
+        encoder.transform = whole
+
+
 CASES: dict[str, Callable[[World], dict[str, Any]]] = {
     "batches": lambda world: found(batches(world)),
     "adaptive damping, fractional weights": by_solver(
@@ -141,6 +183,8 @@ CASES: dict[str, Callable[[World], dict[str, Any]]] = {
     ),
     "messages, then surveys": surveys,
     "streaming": by_solver(streaming(closed_form("gaussian"), batch=16, batches=2), two, 8),
+    "rows of Parquet": lambda world: stream(world, "parquet"),
+    "rows of CSV, hidden units": lambda world: stream(world, "csv", (3,)),
     "classifier": lambda world: classifier(world, random_state=2),
     "posterior by chains": lambda world: classifier(world, predictor="posterior", random_state=2),
 }
@@ -152,19 +196,30 @@ def moments(world: World) -> list[float]:
     return run(solver, deep().shared(world), seed=3, max_steps=8).marginals.tolist()
 
 
-def handed(world: World) -> dict[str, float]:
-    """Most bytes that a rank gives to collectives in a step of belief propagation."""
-    graph, seen = two().shared(world), [world.handed]
-    solver = belief_propagation(flip(5), damping=0.5, batch=7)
-    run(solver, graph, max_steps=9, on_step=lambda *_: seen.append(world.handed))
-    most = max(now - before for before, now in pairwise(seen[1:]))
-    return {"bytes": most, "bound": 8 * graph.num_variables + 32 * graph.num_problems + 1024}
+def handed(world: World) -> dict[str, list[float]]:
+    """Most bytes that a rank gives to collectives in a step of belief propagation, and may give."""
+    told = {}
+    wide = hard(40, 8_001)  # so many weights that a quarter of a byte for each would be too much
+    for name, update, graph, batch in (
+        ("flip", flip(5), two(), 7),
+        ("counting", counting(64), deep(), 9),
+        ("pooled", pooled(64), soft(60, 21), 9),
+        ("exact", exact(), hard(40, 7), None),
+        ("convolution", closed_form(), two(), None),
+        ("gaussian", closed_form("gaussian"), wide, 20),
+    ):
+        mine, seen = graph.shared(world), [world.handed]
+        solver = belief_propagation(update, damping=0.5, batch=batch)
+        run(solver, mine, max_steps=4, on_step=lambda *_, seen=seen: seen.append(world.handed))
+        most = max(now - before for before, now in pairwise(seen[1:]))
+        told[name] = [most, 8 * mine.num_variables + 32 * mine.num_problems + 1024]
+    return told
 
 
 def main(folder: Path) -> None:
     with joined() as world:
         told: dict[str, Any] = {name: case(world) for name, case in CASES.items()}
-        told |= {"moments": moments(world), "handed": handed(world)}
+        told |= {"read": READ, "moments": moments(world), "handed": handed(world)}
         later = folder / "given.ckpt"
         if later.exists():
             told["resumed"] = found(batches(world, checkpoint=later))

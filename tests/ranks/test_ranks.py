@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranks.cases import CASES, FIRST_SITTING, batches, found, moments
+from ranks.cases import CASES, FIRST_SITTING, ROWS, batches, found, moments
 
 from vitrail.ranks import ALONE
 
@@ -28,10 +28,13 @@ def told_by(size: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def check(told: list[dict[str, Any]], alone: dict[str, Any]) -> None:
-    """All ranks agree with one process, and have not told each other more than they may."""
+    """All ranks agree with one process, and have neither read nor told more than they may."""
     for rank in told:
         assert {name: rank[name] for name in CASES} == alone
-        assert 0 < rank["handed"]["bytes"] <= rank["handed"]["bound"]
+        for read in rank["read"].values():
+            assert read == pytest.approx(2 * ROWS / len(told), abs=20)  # one a window and epoch
+        for update, (most, allowed) in rank["handed"].items():
+            assert 0 < most <= allowed, update
         assert rank["moments"] == told[0]["moments"]
         # sums of float32, which are not exact
         assert rank["moments"] == pytest.approx(moments(ALONE), abs=1e-5)

@@ -22,6 +22,7 @@ from vitrail.data.errors import DataError
 from vitrail.data.files import Unpacked, is_stream
 from vitrail.data.lines import Lines, Row
 from vitrail.data.spelling import plain_number
+from vitrail.data.wanted import Wanted, everything
 
 BLOCK_BYTES = 1 << 23  # a row must fit in a block; a dozen or so are in flight at once
 DELIMITERS = ",;\t|"  # looked for in this order
@@ -38,6 +39,7 @@ class DelimitedFile:
 
     label = None
     image_shape = None
+    num_rows = None  # lines are not counted before they are read
 
     def __init__(self, path: str | Path, delimiter: str | None = None) -> None:
         self._bytes = Unpacked(path)
@@ -72,16 +74,18 @@ class DelimitedFile:
         total = self._bytes.total()
         return 1.0 if total is None else total / BLOCK_BYTES
 
-    def blocks(self) -> Iterator[pa.RecordBatch]:
-        """The rows, block by block; some blocks may be empty. Can be had once."""
-        last_row = None
+    def blocks(self, wanted: Wanted = everything) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows, block by block, each with its place; some may be empty. Can be had once."""
+        last_row, start = None, 0
         ragged: list[Any] = []
         try:
             if self._skip_blank_lines():
                 with self._open(ragged) as reader:
                     for block in reader:
                         last_row = block.slice(block.num_rows - 1) if block else last_row
-                        yield block
+                        if len(wanted(start, block.num_rows)):
+                            yield start, block
+                        start += block.num_rows
         except pa.ArrowInvalid as error:
             raise self._fault(str(error), ragged) from None
         # a quote that is never closed swallows the rest of the file

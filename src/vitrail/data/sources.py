@@ -18,6 +18,7 @@ from vitrail.data.errors import DataError
 from vitrail.data.files import file_size, is_stream, open_file
 from vitrail.data.idx import read_idx
 from vitrail.data.npz import read_npz
+from vitrail.data.wanted import Wanted, everything
 
 Format = Literal["csv", "tsv", "parquet", "npz", "idx"]
 SUFFIXES: dict[str, Format] = {
@@ -27,6 +28,10 @@ SUFFIXES: dict[str, Format] = {
     ".npz": "npz",
 }
 PARQUET_BLOCK_ROWS = 65_536
+
+
+Block = tuple[int, pa.RecordBatch]
+"""Rows, and the place of the first of them in the file."""
 
 
 class Source(Protocol):
@@ -49,8 +54,13 @@ class Source(Protocol):
     @property
     def schema(self) -> pa.Schema: ...
 
-    def blocks(self) -> Iterator[pa.RecordBatch]:
-        """The rows from the first on, a block at a time; can be had once."""
+    @property
+    def num_rows(self) -> int | None:
+        """How many rows there are, where that is known before they are read."""
+        ...
+
+    def blocks(self, wanted: Wanted = everything) -> Iterator[Block]:
+        """Blocks in order, those without a wanted row left out; can be had once."""
         ...
 
     def expected_blocks(self) -> float:
@@ -85,15 +95,37 @@ class ParquetSource:
             self.close()
             raise
 
-    def blocks(self) -> Iterator[pa.RecordBatch]:
+    @property
+    def num_rows(self) -> int:
+        return self._file.metadata.num_rows
+
+    def blocks(self, wanted: Wanted = everything) -> Iterator[Block]:
         try:
-            for block in self._file.iter_batches(PARQUET_BLOCK_ROWS):
-                yield from plain_table(pa.Table.from_batches([block])).to_batches()
+            for first, groups in self._runs(wanted):
+                for block in self._file.iter_batches(PARQUET_BLOCK_ROWS, row_groups=groups):
+                    for part in plain_table(pa.Table.from_batches([block])).to_batches():
+                        yield first, part
+                        first += part.num_rows
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from None
 
+    def _runs(self, wanted: Wanted) -> Iterator[tuple[int, list[int]]]:
+        """Row groups that follow one another and have wanted rows, and the place of the first."""
+        start, first, groups = 0, 0, []
+        for group in range(self._file.num_row_groups):
+            rows = self._file.metadata.row_group(group).num_rows
+            if len(wanted(start, rows)):
+                first = first if groups else start
+                groups.append(group)
+            elif groups:
+                yield first, groups
+                groups = []
+            start += rows
+        if groups:
+            yield first, groups
+
     def expected_blocks(self) -> float:
-        return self._file.metadata.num_rows / PARQUET_BLOCK_ROWS
+        return self.num_rows / PARQUET_BLOCK_ROWS
 
     def place(self, row: int) -> str:
         return f"row {row + 1}"
@@ -149,8 +181,16 @@ class ArraySource:
     def schema(self) -> pa.Schema:
         return self._table.schema
 
-    def blocks(self) -> Iterator[pa.RecordBatch]:
-        yield from self._table.to_batches()
+    @property
+    def num_rows(self) -> int:
+        return self._table.num_rows
+
+    def blocks(self, wanted: Wanted = everything) -> Iterator[Block]:
+        start = 0
+        for block in self._table.to_batches():
+            if len(wanted(start, block.num_rows)):
+                yield start, block
+            start += block.num_rows
 
     def expected_blocks(self) -> float:
         return 1.0

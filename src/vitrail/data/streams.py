@@ -9,6 +9,7 @@ from one window to another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ import torch
 
 from vitrail.data.errors import DataError
 from vitrail.data.labels import LabelCoder, check_recurring, require_labels
-from vitrail.data.sources import ArraySource
-from vitrail.data.tables import Table, iter_table
+from vitrail.data.sources import ArraySource, file_format, open_source
+from vitrail.data.tables import BATCH_ROWS, Table, iter_table
+from vitrail.data.wanted import Wanted, everything
 from vitrail.random import Key, permutation_keys
+from vitrail.ranks import ALONE, World
 
 ROWS = Path | str | Callable[[], Iterable[tuple[Any, Any]]]
 """A file, or what gives batches of inputs (rows, columns) and labels (rows,) anew each time."""
@@ -41,10 +44,10 @@ class Sample:
     total: int  # rows in all
 
 
-def blocks(rows: ROWS) -> Iterator[Table]:
-    """The rows from the first on, a block at a time."""
+def blocks(rows: ROWS, wanted: Wanted = everything) -> Iterator[Table]:
+    """The wanted rows from the first on, a block at a time."""
     if isinstance(rows, str | Path):
-        yield from iter_table(rows)
+        yield from iter_table(rows, wanted=wanted)
         return
     if not callable(rows):
         raise TypeError(f"rows are a file, or a function that gives batches, got {rows!r}")
@@ -54,9 +57,13 @@ def blocks(rows: ROWS) -> Iterator[Table]:
             raise TypeError(f"a batch is a pair of inputs and labels, got {type(batch).__name__}")
         inputs, labels = batch
         source = ArraySource("the batch", np.asarray(inputs), LABEL, np.asarray(labels))
-        for block in source.blocks():
-            yield Table(pa.Table.from_batches([block]), LABEL, source.image_shape, start)
-            start += block.num_rows
+        for first, block in source.blocks():
+            arrow = pa.Table.from_batches([block])
+            table = Table(arrow, LABEL, source.image_shape, start + first)
+            chosen = wanted(table.start, len(table))
+            if len(chosen):
+                yield table if len(chosen) == len(table) else table.take(chosen)
+        start += source.num_rows
 
 
 def target_of(rows: ROWS, target: str | None) -> str:
@@ -80,12 +87,26 @@ def labels_of(block: Table, target: str) -> np.ndarray:
     return labels
 
 
-def sample(rows: ROWS, target: str, count: int, seed: int) -> Sample:
-    """At most `count` rows, the same whatever the blocks are, and all labels; one look at all."""
+@dataclass(frozen=True)
+class _Look:
+    """What one rank has seen of the rows."""
+
+    keys: np.ndarray  # of the rows kept
+    numbers: np.ndarray  # their places in the stream
+    arrow: pa.Table | None  # the rows kept
+    labels: set[Any]  # of all rows seen
+    count: int  # rows seen
+
+
+def sample(rows: ROWS, target: str, count: int, seed: int, world: World = ALONE) -> Sample:
+    """At most `count` rows, the same whatever the blocks are, and all labels; one look at all.
+
+    Ranks each look at a share of the rows and tell each other what they have found.
+    """
     kept: list[tuple[np.ndarray, Table]] = []
-    limit, total, held, columns = 2**62, 0, 0, None
+    limit, seen_rows, held, columns = 2**62, 0, 0, None
     seen: set[Any] = set()
-    for block in blocks(rows):
+    for block in blocks(rows, _looked_at(rows, world)):
         if not len(block):
             continue
         columns = columns or block.columns
@@ -97,61 +118,130 @@ def sample(rows: ROWS, target: str, count: int, seed: int) -> Sample:
         seen.update(labels_of(block, target).tolist())
         if len(seen) > MOST_CLASSES:
             check_recurring(len(seen), 2 * MOST_CLASSES)
-        keys = _keys(seed, 0, total, len(block))
+        keys = _keys(seed, 0, _places(block))
         chosen = np.flatnonzero(keys < limit)
         kept.append((keys[chosen], block.take(chosen)))
-        total, held = total + len(block), held + len(chosen)
+        seen_rows, held = seen_rows + len(block), held + len(chosen)
         if held > 2 * count:
             limit = int(np.partition(np.concatenate([keys for keys, _ in kept]), count)[count])
             kept = [_below(keys, part, limit) for keys, part in kept]
             held = sum(len(keys) for keys, _ in kept)
+    mine = _Look(
+        np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in kept)]),
+        np.concatenate([np.empty(0, np.int64), *(_places(part) for _, part in kept)]),
+        pa.concat_tables([part.arrow for _, part in kept]) if kept else None,
+        seen,
+        seen_rows,
+    )
+    looks = world.exchanged(mine)
+    total = sum(look.count for look in looks)
     if total < 2:
         raise DataError(f"expected at least two rows to learn from, got {total}; add rows")
-    keys = np.concatenate([keys for keys, _ in kept])
-    order = np.sort(np.argsort(keys, kind="stable")[:count])
-    arrow = pa.concat_tables([part.arrow for _, part in kept]).unify_dictionaries()
-    numbers = np.concatenate([part.start + _origin(part) for _, part in kept])[order]
-    first = kept[0][1]
-    table = Table(arrow, first.label, first.image_shape, place_of=first.place_of).take(order)
-    coder = LabelCoder.fit(np.array(sorted(seen, key=lambda label: (str(type(label)), label))))
+    arrow = pa.concat_tables([look.arrow for look in looks if look.arrow is not None])
+    numbers = np.concatenate([look.numbers for look in looks])
+    in_order = np.argsort(numbers)
+    keys = np.concatenate([look.keys for look in looks])[in_order]
+    chosen = in_order[np.sort(np.argsort(keys, kind="stable")[:count])]
+    first = kept[0][1] if kept else next(iter(blocks(rows)))
+    whole = Table(
+        arrow.unify_dictionaries(), first.label, first.image_shape, place_of=first.place_of
+    )
+    table = whole.take(chosen)
+    labels = set().union(*(look.labels for look in looks))
+    coder = LabelCoder.fit(np.array(sorted(labels, key=lambda label: (str(type(label)), label))))
     check_recurring(len(coder.classes), total)
-    return Sample(table.without(target), table[target], numbers, coder, total)
+    return Sample(table.without(target), table[target], numbers[chosen], coder, total)
 
 
-def windows(
-    encoded: Iterable[tuple[np.ndarray, np.ndarray]], size: int, seed: int, epoch: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Blocks of bits (rows, D) and label numbers (rows,) as shuffled windows of `size` rows.
+@dataclass(frozen=True)
+class Windows:
+    """How the rows of a stream become shuffled windows of `size` rows.
 
-    Yields bits, label numbers, and the rows' places in the stream.
+    Of every window each rank reads a run of rows and makes bits of them; the bits are put together
+    at every rank, so that all see the same windows as a single process.
     """
-    held: list[tuple[np.ndarray, np.ndarray]] = []
-    start = waiting = 0
-    for bits, labels in encoded:
-        while len(labels):
-            taken = min(size - waiting, len(labels))
-            held.append((bits[:taken], labels[:taken]))
-            waiting, bits, labels = waiting + taken, bits[taken:], labels[taken:]
-            if waiting == size:
-                yield _shuffled(held, start, seed, epoch)
-                start, waiting, held = start + size, 0, []
-    if waiting:
-        yield _shuffled(held, start, seed, epoch)
+
+    total: int  # rows in all
+    size: int
+    width: int  # bits of a row
+    seed: int
+    world: World = ALONE
+
+    def wanted(self, first: int, count: int) -> np.ndarray:
+        """The rows that this rank reads."""
+        return _stretches(self.total, self.size, self.world)(first, count)
+
+    def shuffled(
+        self, encoded: Iterable[tuple[np.ndarray, np.ndarray]], epoch: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Windows of this rank's blocks of bits (rows, D) and label numbers (rows,).
+
+        Yields bits, label numbers, and the rows' places in the stream.
+        """
+        source = iter(encoded)
+        left = np.empty((0, self.width), np.int8), np.empty(0, np.int64)
+        for start in range(0, self.total, self.size):
+            count = min(self.size, self.total - start)
+            need, held = len(self.world.stretch(count)), [(left[0][:0], left[1][:0])]
+            while need:
+                if not len(left[1]):
+                    left = next(source, left)
+                if not len(left[1]):
+                    raise DataError(
+                        "rows came once and not again, or fewer of them; give a file that stays as "
+                        "it is, or a function that gives them each time"
+                    )
+                held.append((left[0][:need], left[1][:need]))
+                taken = len(held[-1][1])
+                need, left = need - taken, (left[0][taken:], left[1][taken:])
+            bits, labels = self._together(held)
+            order = np.argsort(
+                _keys(self.seed, 1 + epoch, np.arange(start, start + count)), kind="stable"
+            )
+            yield bits[order], labels[order], start + order
+
+    def _together(self, held: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of all ranks, from those that this one holds."""
+        bits = np.concatenate([part for part, _ in held])
+        labels = np.concatenate([part for _, part in held])
+        held.clear()  # one copy of a window at a time
+        if self.world.size == 1:
+            return bits, labels
+        packed = torch.cat(self.world.together(torch.from_numpy(np.packbits(bits, axis=1))))
+        labels = torch.cat(self.world.together(torch.from_numpy(labels))).numpy()
+        return np.unpackbits(packed.numpy(), axis=1, count=self.width).view(np.int8), labels
 
 
-def _shuffled(
-    held: list[tuple[np.ndarray, np.ndarray]], start: int, seed: int, epoch: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    bits = np.concatenate([part for part, _ in held])
-    labels = np.concatenate([part for _, part in held])
-    held.clear()  # one copy of a window at a time
-    order = np.argsort(_keys(seed, 1 + epoch, start, len(labels)), kind="stable")
-    return bits[order], labels[order], start + order
+def _looked_at(rows: ROWS, world: World) -> Wanted:
+    """The share of all rows that a rank looks at: a run of them where their number is known."""
+    if isinstance(rows, str | Path) and file_format(rows) == "parquet":
+        with closing(open_source(rows)) as source:
+            total = source.num_rows
+        assert total is not None
+        return _stretches(total, total, world)
+
+    def alternate(first: int, count: int) -> np.ndarray:
+        return np.flatnonzero((first + np.arange(count)) // BATCH_ROWS % world.size == world.rank)
+
+    return everything if world.size == 1 else alternate
 
 
-def _keys(seed: int, epoch: int, start: int, count: int) -> np.ndarray:
+def _stretches(total: int, size: int, world: World) -> Wanted:
+    """Of every `size` rows, this rank's run."""
+
+    def mine(first: int, count: int) -> np.ndarray:
+        places = first + np.arange(count)
+        start = places // size * size
+        rows = np.minimum(size, total - start)
+        least, most = world.rank * rows // world.size, (world.rank + 1) * rows // world.size
+        return np.flatnonzero((places - start >= least) & (places - start < most))
+
+    return everything if world.size == 1 else mine
+
+
+def _keys(seed: int, epoch: int, places: np.ndarray) -> np.ndarray:
     """One sortable number a row, a function of (seed, epoch, row)."""
-    ids = torch.arange(start, start + count)
+    ids = torch.from_numpy(places)
     return permutation_keys(Key(seed), ids, torch.full_like(ids, epoch)).numpy()
 
 
@@ -160,7 +250,6 @@ def _below(keys: np.ndarray, part: Table, limit: int) -> tuple[np.ndarray, Table
     return keys[chosen], part.take(chosen)
 
 
-def _origin(part: Table) -> np.ndarray:
-    """Places of taken rows, from the start of their block."""
-    assert part.rows is not None
-    return part.rows - part.start
+def _places(part: Table) -> np.ndarray:
+    """Places of a block's rows in the stream, (rows,) int64."""
+    return part.start + np.arange(len(part)) if part.rows is None else part.rows

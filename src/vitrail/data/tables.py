@@ -20,6 +20,7 @@ from vitrail.data.errors import DataError, counted, listed
 from vitrail.data.labels import check_target
 from vitrail.data.memory import check_size
 from vitrail.data.sources import Format, Source, open_source
+from vitrail.data.wanted import Wanted, everything
 
 BATCH_ROWS = 65_536
 LOADING_COPIES = 2  # joining blocks and their dictionaries holds the table twice for a while
@@ -129,7 +130,7 @@ def read_table(path: str | Path, kind: Format | None = None) -> Table:
     """
     with closing(open_source(path, kind)) as source:
         blocks, rows, held = [], 0, 0
-        for block in source.blocks():
+        for _, block in source.blocks():
             if block.num_rows:
                 blocks.append(block)
                 rows, held = rows + block.num_rows, held + block.nbytes
@@ -142,6 +143,7 @@ def iter_table(
     path: str | Path,
     batch_rows: int = BATCH_ROWS,
     kind: Format | None = None,
+    wanted: Wanted = everything,
 ) -> Iterator[Table]:
     """The table as batches of rows; CSV, TSV and Parquet in constant memory.
 
@@ -151,6 +153,8 @@ def iter_table(
         path: As for `read_table`.
         batch_rows: Rows of a batch at most.
         kind: The format; None is what the file's name tells.
+        wanted: Tells which of `count` rows from `first` on to give; of Parquet, others stay unread
+            where a whole row group is not wanted.
 
     Yields:
         The batches in order.
@@ -160,16 +164,19 @@ def iter_table(
         ...     print(len(batch))
     """
     with closing(open_source(path, kind)) as source:
-        start = 0
+        some = False
         empty = Table(
             source.schema.empty_table(), source.label, source.image_shape, place_of=source.place
         )
-        for block in source.blocks():
+        for start, block in source.blocks(wanted):
             for first in range(0, block.num_rows, batch_rows):
                 arrow = pa.Table.from_batches([block.slice(first, batch_rows)])
-                yield replace(empty, arrow=arrow, start=start)
-                start += len(arrow)
-        if start == 0:
+                batch = replace(empty, arrow=arrow, start=start + first)
+                chosen = wanted(batch.start, len(batch))
+                if len(chosen):
+                    some = True
+                    yield batch if len(chosen) == len(batch) else batch.take(chosen)
+        if not some:
             yield empty
 
 

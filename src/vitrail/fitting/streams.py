@@ -2,7 +2,9 @@
 
 One look at all rows finds the labels and an even sample; the encoder is fitted to the sample, and
 some of its rows are held out to say how sure answers are. Then batch after batch goes through
-`streaming`, and nothing but one window of rows and one number a weight is held.
+`streaming`, and nothing but one window of rows and one number a weight is held. Ranks read and
+encode a share of every window each, and then do the same sums: batches are small, and a sum over
+ranks for each would take longer than the batch.
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail import __version__
+from vitrail import __version__, ranks
 from vitrail.data.bits import SIGNS, BitColumns
 from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding
 from vitrail.data.encoders import fit_encoder
 from vitrail.data.errors import DataError
 from vitrail.data.memory import in_gigabytes
-from vitrail.data.streams import ROWS, Sample, blocks, labels_of, sample, target_of, windows
+from vitrail.data.streams import ROWS, Sample, Windows, blocks, labels_of, sample, target_of
+from vitrail.data.wanted import Wanted
 from vitrail.decode import samples, threshold
 from vitrail.factors import network
 from vitrail.fitting.front import Front, auto_bias
@@ -82,7 +85,8 @@ def fit_stream(
     for units in hidden:
         checked_count("a hidden layer", units, 1)
     target = target_of(rows, target)
-    found = sample(rows, target, SAMPLE, seed)
+    world = ranks.here()
+    found = sample(rows, target, SAMPLE, seed, world)
     encoder = fit_encoder(found.table)
     signs = isinstance(encoder, BitColumns) and (encoder.low, encoder.high) == SIGNS
     coding: Coding = "bipolar" if signs else "binary"
@@ -91,6 +95,7 @@ def fit_stream(
     held = np.arange(min(HELD_OUT, max(1, len(found.labels) // 5)))
     apart = found.numbers[held]
     size = window_rows(len(encoder.bit_names), memory)
+    windows = Windows(found.total, size, len(encoder.bit_names), seed, world)
     per_epoch = -(-(found.total - len(apart)) // STREAM_BATCH)
     solver = streaming(
         batch=STREAM_BATCH, batches=1, beta=geometric(1.0, LAST_BETA, max(2, epochs * per_epoch))
@@ -98,8 +103,8 @@ def fit_stream(
     state, graph, number, done = None, None, 0, 0
     fitting = time.perf_counter()
     for epoch in range(epochs):
-        encoded = _encoded(rows, target, front)
-        for bits, labels, places in windows(encoded, size, seed, epoch):
+        encoded = _encoded(rows, target, front, windows.wanted)
+        for bits, labels, places in windows.shuffled(encoded, epoch):
             mine = ~np.isin(places, apart)
             bits, labels = bits[mine], labels[mine]
             for first in range(0, len(labels), STREAM_BATCH):
@@ -148,8 +153,10 @@ def window_rows(bits: int, memory: int) -> int:
     return max(STREAM_BATCH, min(LARGEST_WINDOW, room // (COPIES * (bits + 16))))
 
 
-def _encoded(rows: ROWS, target: str, front: Front) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for block in blocks(rows):
+def _encoded(
+    rows: ROWS, target: str, front: Front, wanted: Wanted
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for block in blocks(rows, wanted):
         if len(block):
             yield (
                 front.encoder.transform(block.without(target)),
