@@ -4,13 +4,19 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from experiments.sweep import chosen, units
 
-from vitrail.experiments.engines import checked_backend
-from vitrail.experiments.methods import SBP
+from vitrail.engines import checked_backend, each, workers
+from vitrail.experiments.reproduce import FIGURES, plans
 from vitrail.experiments.units import FailedUnitsError, Unit, compute
+
+JOB = Path(__file__).with_name("sweep.py")
 
 
 def fails_once(number: int, folder: str) -> list:
@@ -47,37 +53,90 @@ def test_a_unit_that_fails_twice_is_told_and_the_others_are_kept(tmp_path: Path,
     assert len(list((tmp_path / "kept").iterdir())) == 2
 
 
-# a process of its own: clusters leave threads and sockets behind that warn at odd times
-SWEEP = """
-import json, sys
-from pathlib import Path
-from vitrail.experiments.fig3 import outcomes
-from vitrail.experiments.methods import SBP
-from vitrail.experiments.units import Unit, compute
-if __name__ == "__main__":
-    settings = {"num_inputs": 5, "size": 6, "steps": 2, "repeats": 2, "method": SBP()}
-    units = [Unit(outcomes, {**settings, "seed": seed}, 1.0) for seed in range(3)]
-    done = compute(units, Path(sys.argv[2]), 2, backend=sys.argv[1])
-    print(json.dumps([part.rows for part in done]))
-"""
+CLUSTERS = pytest.mark.parametrize(
+    ("backend", "package"), [("dask", "distributed"), ("ray", "ray")]
+)
 
 
-@pytest.mark.parametrize(("backend", "package"), [("dask", "distributed"), ("ray", "ray")])
-def test_clusters_give_the_rows_of_one_process(tmp_path: Path, backend: str, package: str):
+def require(backend: str, package: str) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed: pip install 'vitrail[{backend}]'")
-    from vitrail.experiments.fig3 import outcomes
 
-    settings = {"num_inputs": 5, "size": 6, "steps": 2, "repeats": 2, "method": SBP()}
-    units = [Unit(outcomes, {**settings, "seed": seed}, 1.0) for seed in range(3)]
-    alone = compute(units, tmp_path / "alone", jobs=1)
-    script = tmp_path / "sweep.py"
-    script.write_text(SWEEP)
-    command = [sys.executable, str(script), backend, str(tmp_path / "spread")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+@pytest.fixture(scope="module")
+def models() -> list[str]:
+    return chosen()
+
+
+@CLUSTERS
+def test_clusters_give_what_one_process_gives(
+    tmp_path: Path, models: list[str], backend: str, package: str
+):
+    require(backend, package)
+    alone = compute(units(), tmp_path / "alone", jobs=1)
+    command = [sys.executable, str(JOB), backend, str(tmp_path / "spread")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == [part.rows for part in alone]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told == {"rows": [part.rows for part in alone], "chosen": models}
     assert len(list((tmp_path / "spread").glob("*.json"))) == 3
+
+
+def test_two_processes_choose_the_same_nets(models: list[str]):
+    with workers("processes", 2):
+        assert chosen() == models
+
+
+def squared(number: int, folder: str) -> int:
+    """At the second try, of number 1."""
+    fails_once(number, folder)
+    return number**2
+
+
+def test_each_keeps_the_order_and_tries_once_more(tmp_path: Path):
+    given = [(number, str(tmp_path)) for number in range(4)]
+    with workers("processes", 2):
+        assert list(each(squared, given)) == [0, 1, 4, 9]
+        with pytest.raises(ZeroDivisionError):
+            list(each(divmod, [(1, 1), (1, 0)]))
+    (tmp_path / "tried 1").unlink()
+    with pytest.raises(RuntimeError, match="the first try"):  # here it would fail the same way
+        list(each(squared, given))
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of all figures, quickly, by a backend; each is made once."""
+
+    @cache
+    def by(backend: str) -> Path:
+        folder = tmp_path_factory.mktemp(backend)
+        command = [sys.executable, "-m", "vitrail", "reproduce", "all", "--quick", "--jobs", "2"]
+        command += ["--backend", backend, "--out", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return folder
+
+    return by
+
+
+@pytest.mark.long
+@CLUSTERS
+def test_clusters_reproduce_the_same_numbers(
+    reproduced: Callable[[str], Path], backend: str, package: str
+):
+    require(backend, package)
+    plain, spread = reproduced("processes"), reproduced(backend)
+    assert len(kept(plain)) == sum(len(plan.units) for plan in plans("all", quick=True))
+    assert kept(spread) == kept(plain)
+    for figure in FIGURES:
+        assert (spread / f"{figure}.csv").read_text() == (plain / f"{figure}.csv").read_text()
+
+
+def kept(folder: Path) -> dict[str, Any]:
+    """Settings and rows of every unit that a sweep has left behind."""
+    units = {place.name: json.loads(place.read_text()) for place in folder.glob(".units/*.json")}
+    return {name: (unit["settings"], unit["rows"]) for name, unit in units.items()}
 
 
 def test_an_unknown_backend_is_refused():

@@ -31,7 +31,7 @@ from vitrail.cli.options import (
 
 if TYPE_CHECKING:
     from vitrail.data import Dataset
-    from vitrail.experiments.engines import Backend
+    from vitrail.engines import Backend
 
 NAMED = "glass[:NxM], stained-glass[:NxM], digits[:A-B], mnist:A-B"
 
@@ -58,7 +58,7 @@ def compare(
 
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
-    from vitrail.experiments.engines import checked_backend
+    from vitrail.engines import checked_backend
     from vitrail.fitting import canonical
 
     if figure is not None:
@@ -153,7 +153,7 @@ def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iter
         return
     from joblib import delayed
 
-    from vitrail.experiments.engines import Failure, attempt, engine
+    from vitrail.engines import Failure, attempt, engine
 
     failed = []
     with engine(backend, min(jobs, len(names))) as pool:

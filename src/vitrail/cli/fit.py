@@ -16,6 +16,7 @@ from vitrail.cli.options import (
     Hidden,
     Seed,
     Target,
+    Workers,
     byte_count,
     check_apart,
     hidden_units,
@@ -75,6 +76,10 @@ def fit(
         typer.Option(help="Write a page about the model too: how good, how sure, by what."),
     ] = None,
     seed: Seed = 0,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Workers, where several nets are tried on rows held out.")
+    ] = 1,
+    backend: Workers = "processes",
 ) -> None:
     """Train a binary network on a table and save it.
 
@@ -88,6 +93,7 @@ def fit(
     from vitrail.data.account import column_lines
     from vitrail.data.output import check_writable
     from vitrail.data.tables import read_table
+    from vitrail.engines import checked_backend, workers
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.fitting import canonical
     from vitrail.solvers import Status
@@ -150,7 +156,8 @@ def fit(
             checkpoint=checkpoint,
         )
         try:
-            classifier.fit(features.take(rows), labels[rows])
+            with workers(checked_backend(backend), jobs):
+                classifier.fit(features.take(rows), labels[rows])
         except KeyboardInterrupt:
             if not hasattr(classifier, "model_"):
                 raise
@@ -207,6 +214,7 @@ def _stream(
     seed: int,
 ) -> None:
     """Train on rows that are read as they come, and save the model."""
+    from vitrail import ranks
     from vitrail.data.account import column_lines
     from vitrail.fitting.streams import fit_stream
 
@@ -216,6 +224,8 @@ def _stream(
         model = fit_stream(
             data, target, hidden=units, epochs=epochs, memory=memory, seed=seed, progress=progress
         )
+    if not ranks.here().first:
+        return
     model.record.update(data=shown(data.name))
     model.save(output)
     note = model.record

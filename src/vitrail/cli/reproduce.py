@@ -15,7 +15,7 @@ from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import Workers, plain_console, shown
 
 if TYPE_CHECKING:
-    from vitrail.experiments.engines import Backend
+    from vitrail.engines import Backend
     from vitrail.experiments.reproduce import Plan, Result
     from vitrail.experiments.units import Done
 
@@ -42,8 +42,8 @@ def reproduce(
 
     Example: `vitrail reproduce all --quick --out results`
     """
+    from vitrail.engines import checked_backend
     from vitrail.experiments import reproduce as work
-    from vitrail.experiments.engines import checked_backend
     from vitrail.experiments.report import write_report
 
     console = plain_console()

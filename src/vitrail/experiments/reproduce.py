@@ -17,9 +17,9 @@ from io import StringIO
 from pathlib import Path
 
 from vitrail import __version__
+from vitrail.engines import Backend
 from vitrail.experiments import fig1, fig2, fig3, fig4, fig5
 from vitrail.experiments.claims import Claim
-from vitrail.experiments.engines import Backend
 from vitrail.experiments.experiment import AnyExperiment, Table
 from vitrail.experiments.units import Done, Rows, Unit, compute, plain
 from vitrail.plots import save

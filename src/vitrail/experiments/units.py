@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from vitrail import __version__, interrupts
-from vitrail.experiments.engines import Backend, Failure, attempt, engine
+from vitrail.engines import Backend, Failure, attempt, engine
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]

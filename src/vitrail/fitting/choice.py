@@ -8,7 +8,7 @@ network that message passing found and the one that local search made of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from vitrail.data.draws import random_order
+from vitrail.engines import each
 from vitrail.fitting.examples import Examples, nets_of
 from vitrail.fitting.plan import Plan
 from vitrail.fitting.problem import Problem
@@ -77,6 +78,11 @@ class Choosing:
                 parts.append((self.examples.where(~held), self.examples.where(held)))
         return parts
 
+    def trained(self, nets: Sequence[Examples], plans: Sequence[Plan]) -> Iterator[Trained]:
+        """What each plan finds on the same nets, in order; over workers where there are any."""
+        how = (self.seed, self.device, self.progress)
+        return each(_trained, [(nets, plan, *how) for plan in plans])
+
     def evidence(
         self, program: Program, best: Tensor, parts: Sequence[tuple[Examples, Examples]]
     ) -> Evidence:
@@ -115,12 +121,11 @@ def choose(
     nets = [
         net for seen, _ in parts for net in nets_of(seen, choosing.num_classes, choosing.scheme)
     ]
-    for program in programs:
-        plan = plan_of(problem_of(program, nets)).changed(restarts=1)
+    plans = [plan_of(problem_of(program, nets)).changed(restarts=1) for program in programs]
+    trials = choosing.trained(nets, plans)
+    for program, plan in zip(programs, plans, strict=True):
         try:
-            found = train(
-                nets, plan, seed=choosing.seed, device=choosing.device, progress=choosing.progress
-            )
+            found = next(trials)
             for polish, bits in ((plan.polish, found.best), (0, found.unpolished)):
                 evidence = choosing.evidence(program, bits, parts)
                 hits = choosing.hits(evidence)
@@ -133,6 +138,13 @@ def choose(
         if Status.INTERRUPTED in found.status:
             return best, True
     return best, False
+
+
+def _trained(
+    nets: Sequence[Examples], plan: Plan, seed: int, device: str, progress: bool
+) -> Trained:
+    found = train(nets, plan, seed=seed, device=device, progress=progress)
+    return replace(found, solution=replace(found.solution, state=None))  # too large to travel
 
 
 def stand_in(choice: Choice, nets: Sequence[Examples], restarts: int) -> Trained:

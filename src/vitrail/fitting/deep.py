@@ -20,7 +20,7 @@ from vitrail.fitting.choice import Choice, Choosing
 from vitrail.fitting.plan import Plan, plan
 from vitrail.fitting.posterior import drawn_from_marginals
 from vitrail.fitting.problem import AUTO, Problem
-from vitrail.fitting.training import messages_fit, problem_of, train
+from vitrail.fitting.training import messages_fit, problem_of
 from vitrail.model import outputs_of
 from vitrail.model.calibration import Evidence
 from vitrail.model.voting import leads
@@ -62,13 +62,13 @@ def chosen_trainer(
     )
     found: dict[str, Choice] = {}
     accuracy: dict[str, float] = {}
+    small = problem_of(program, [seen])
+    trials = choosing.trained(
+        [seen], [plan(small, {**_asked(settings, name, small), "restarts": 1}) for name in RIVALS]
+    )
     for name in RIVALS:
-        small = problem_of(program, [seen])
-        made = plan(small, {**_asked(settings, name, small), "restarts": 1})
         try:
-            trained = train(
-                [seen], made, seed=choosing.seed, device=choosing.device, progress=choosing.progress
-            )
+            trained = next(trials)
         except KeyboardInterrupt:
             if not found:
                 raise

@@ -1,18 +1,24 @@
-"""Who does the units of a sweep: processes of this machine, a Dask cluster, or Ray.
+"""Who does tasks that need no sums: processes of this machine, a Dask cluster, or Ray.
 
-All three stand behind joblib. Dask and Ray start a cluster on this machine, or join the one that
-their own variables name: DASK_SCHEDULER_ADDRESS, RAY_ADDRESS.
+    with workers("dask", 4):
+        for found in each(trained, [(plan,) for plan in plans]): ...
+
+All three stand behind joblib, and `each` goes by joblib's own `parallel_config`, too. Dask and Ray
+start a cluster on this machine, or join the one that their own variables name:
+DASK_SCHEDULER_ADDRESS, RAY_ADDRESS.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
+
+T = TypeVar("T")
 
 Backend = Literal["processes", "dask", "ray"]
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -47,11 +53,45 @@ def attempt(task: Callable[..., Any], *given: Any) -> Any:
             return Failure(f"{type(error).__name__}: {error}")
 
 
+def each(task: Callable[..., T], given: Sequence[tuple[Any, ...]]) -> Iterator[T]:
+    """`task(*one)` for each of `given`, in order: by the workers in force, or here and now.
+
+    On workers a task that fails is tried once more, and its error is raised if it fails again.
+    """
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    if effective_n_jobs(None) == 1 or len(given) == 1:
+        yield from (task(*one) for one in given)
+        return
+    yield from Parallel()(delayed(_insisted)(task, *one) for one in given)
+
+
+def _insisted(task: Callable[..., T], *given: Any) -> T:
+    try:
+        return task(*given)
+    except Exception:
+        return task(*given)
+
+
 @contextmanager
 def engine(backend: Backend, jobs: int) -> Iterator[Any]:
     """A joblib.Parallel on `jobs` workers that gives results as they come, where it can."""
-    from joblib import Parallel, parallel_config
+    from joblib import Parallel
 
+    with workers(backend, jobs):
+        # Ray's backend knows no generators: its results are heard of when all are there
+        way = "list" if backend == "ray" else "generator_unordered"
+        yield Parallel(return_as=way, pre_dispatch="n_jobs")
+
+
+@contextmanager
+def workers(backend: Backend, jobs: int) -> Iterator[None]:
+    """In the block joblib's tasks are done by `jobs` workers; with one process, right here."""
+    from joblib import parallel_config
+
+    if backend == "processes" and jobs == 1:
+        yield
+        return
     with ExitStack() as stack:
         if backend == "dask":
             distributed = _package("distributed", backend)
@@ -73,9 +113,7 @@ def engine(backend: Backend, jobs: int) -> Iterator[Any]:
             import_module("ray.util.joblib").register_ray()
         name = "loky" if backend == "processes" else backend
         stack.enter_context(parallel_config(name, n_jobs=jobs))
-        # Ray's backend knows no generators: its results are heard of when all are there
-        way = "list" if backend == "ray" else "generator_unordered"
-        yield Parallel(return_as=way, pre_dispatch="n_jobs")
+        yield
 
 
 def _package(name: str, extra: str) -> Any:
