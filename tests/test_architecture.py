@@ -20,7 +20,7 @@ FLOW = (
     {"random", "numerics", "prepared", "fingerprint", "interrupts", "ranks", "engines"},
     {"data"},
     {"nn"},
-    {"graph", "factors"},
+    {"scopes", "graph", "factors"},
     {"kernels"},
     {"updates"},
     {"surveys"},

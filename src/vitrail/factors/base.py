@@ -20,9 +20,9 @@ from typing import Self, TypedDict, TypeVar
 import torch
 from torch import Tensor
 
-from vitrail.graph import Dense, Indexed, Scope, dense
 from vitrail.numerics import chunks
 from vitrail.prepared import Prepared
+from vitrail.scopes import Dense, Indexed, Scope, dense
 
 T = TypeVar("T")
 

@@ -17,7 +17,6 @@ from vitrail.factors.base import (
     selected_parts,
 )
 from vitrail.factors.flips import shallow_flips
-from vitrail.graph import Scope
 from vitrail.nn import (
     Coding,
     Program,
@@ -27,6 +26,7 @@ from vitrail.nn import (
     numbers,
     program_of,
 )
+from vitrail.scopes import Scope
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]
 MAX_KEPT = 2**24  # inputs whose float32 form is kept: 64 MiB

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from vitrail.factors.base import Factors
-from vitrail.graph import Dense, FactorGraph, Indexed
+from vitrail.graph import FactorGraph
+from vitrail.scopes import Dense, Indexed
 
 
 def split(graph: FactorGraph) -> list[tuple[FactorGraph, Tensor]]:

@@ -16,7 +16,7 @@ from vitrail.factors.base import (
     merged_parts,
     selected_parts,
 )
-from vitrail.graph import Scope
+from vitrail.scopes import Scope
 
 MAX_TABLE_ARITY = 20  # 2²⁰ potentials a factor; beyond that a table is the wrong description
 

@@ -16,7 +16,7 @@ from vitrail.solvers.s3p import S3P, s3p
 from vitrail.solvers.s4p import S4P, s4p
 from vitrail.solvers.schedules import Batches
 from vitrail.solvers.snmp import snmp
-from vitrail.solvers.sp import SPState
+from vitrail.solvers.sp_state import SPState
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
 from vitrail.solvers.status import Status
 from vitrail.solvers.steady import Steady, steady

@@ -19,9 +19,10 @@ from torch import Tensor
 from vitrail.factors import Network
 from vitrail.factors.linear import LinearProblem, linear_problem
 from vitrail.factors.split import split
-from vitrail.graph import Dense, FactorGraph
+from vitrail.graph import FactorGraph
 from vitrail.nn.wiring import Wiring
 from vitrail.random import Key, Stream, lanes32
+from vitrail.scopes import Dense
 
 MAX_COUNT = 2**12  # of one example, where weights become whole numbers; rounding is 1e-4 of it
 MAX_LOOKAHEAD = 64  # proposals evaluated at once where there is no kernel

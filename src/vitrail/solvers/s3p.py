@@ -13,7 +13,8 @@ from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
 from vitrail.solvers.damping import Damping
-from vitrail.solvers.sp import Part, SPState, Store, SurveyPropagation, checked_settings
+from vitrail.solvers.sp import SurveyPropagation
+from vitrail.solvers.sp_state import Part, SPState, Store, checked_settings
 from vitrail.surveys import Split
 from vitrail.surveys.cavity import Cavities, drawn_values
 from vitrail.surveys.fft import belief_survey, exact_surveys

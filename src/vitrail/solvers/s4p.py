@@ -17,17 +17,8 @@ from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
 from vitrail.solvers.damping import Damping
-from vitrail.solvers.sp import (
-    CERTAIN,
-    Part,
-    Report,
-    SPState,
-    Store,
-    SurveyPropagation,
-    Updated,
-    checked_settings,
-    degrees,
-)
+from vitrail.solvers.sp import CERTAIN, SurveyPropagation, degrees
+from vitrail.solvers.sp_state import Part, Report, SPState, Store, Updated, checked_settings
 from vitrail.surveys import VARIABLES, Feed, Gaussian, Split, VariableUpdate, Weighted
 from vitrail.surveys.cavity import Cavities, cavities
 from vitrail.surveys.factor_update import pair_tables

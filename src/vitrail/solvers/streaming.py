@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.graph import Dense, FactorGraph
+from vitrail.graph import FactorGraph
 from vitrail.nn.moments import are_bipolar, log_chance, moments
 from vitrail.random import Key, Stream, normal
+from vitrail.scopes import Dense
 from vitrail.solvers.base import Feedback, Info, MessagePassing
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.replay import Replay, replay

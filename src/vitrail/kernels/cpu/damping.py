@@ -15,11 +15,11 @@ from numba import njit
 from torch import Tensor
 
 from vitrail.factors import Factors
-from vitrail.graph import Dense
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.flip import all_rows
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.numerics import LATTICE
+from vitrail.scopes import Dense
 
 DOUBT = 2e-6  # of a lattice step: ten times what torch and this can differ by
 _FINITE = {"contract", "nsz", "nnan", "ninf"}

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.graph import Dense
 from vitrail.kernels.cpu import one_hidden, perceptron
 from vitrail.kernels.cpu.philox import addressed
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.random import Key, threshold_edges
+from vitrail.scopes import Dense
 
 MAX_SAMPLES = 2**15 - 1  # hits are counted in 16-bit lanes
 MAX_FAN_IN = 2**14  # and so are sums

@@ -22,11 +22,11 @@ from numpy import float32, int32
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.graph import Dense
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.flip import all_rows
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.mills import MILLS
+from vitrail.scopes import Dense
 
 LATTICE = float32(2.0**19)  # as in `vitrail.numerics`
 LARGEST = float32(1e9)  # bounds a, b, so that their squares stay finite in float32

@@ -8,10 +8,10 @@ from numba import uint64
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.graph import Dense
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.flip import classifiers, perceptron_low
 from vitrail.kernels.cpu.threads import over_rows
+from vitrail.scopes import Dense
 
 
 @compiled(

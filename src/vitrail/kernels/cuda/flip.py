@@ -15,11 +15,11 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.graph import Dense
 from vitrail.kernels.cuda import one_hidden, perceptron
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, pieces, warps_of
 from vitrail.kernels.cuda.rows import cavities, settled, write
 from vitrail.random import Key, threshold_edges
+from vitrail.scopes import Dense
 
 MAX_SAMPLES = 2**16 - 1  # draws of perceptrons are counted in halves of a word
 MAX_HIDDEN = 32  # a draw takes a sum over the row for each hidden unit

@@ -15,11 +15,11 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.graph import Dense
 from vitrail.kernels.cuda.flip import double
 from vitrail.kernels.cuda.philox import pieces, power_of_two
 from vitrail.kernels.mills import MILLS
 from vitrail.numerics import LATTICE as _LATTICE
+from vitrail.scopes import Dense
 
 BLOCK = 2048  # slots of a row in registers at a time
 LARGEST = tl.constexpr(1e9)  # bounds a, b, so that their squares stay finite

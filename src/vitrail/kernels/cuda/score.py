@@ -11,9 +11,9 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.graph import Dense
 from vitrail.kernels.cuda.flip import perceptron_low
 from vitrail.kernels.cuda.philox import pieces, power_of_two, warps_of
+from vitrail.scopes import Dense
 
 MAX_SLOTS = 1024  # of a row at a time
 MAX_CANDIDATES = 2**16 - 1  # programs along the second side of a grid
