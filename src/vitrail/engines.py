@@ -60,10 +60,12 @@ def each(task: Callable[..., T], given: Sequence[tuple[Any, ...]]) -> Iterator[T
     """
     from joblib import Parallel, delayed, effective_n_jobs
 
-    if effective_n_jobs(None) == 1 or len(given) == 1:
+    in_force: Any = None  # the workers of the block that we are in
+    if effective_n_jobs(in_force) == 1 or len(given) == 1:
         yield from (task(*one) for one in given)
         return
-    yield from Parallel()(delayed(_insisted)(task, *one) for one in given)
+    pool: Any = Parallel()
+    yield from pool(delayed(_insisted)(task, *one) for one in given)
 
 
 def _insisted(task: Callable[..., T], *given: Any) -> T:

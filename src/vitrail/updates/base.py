@@ -118,7 +118,7 @@ class Update(ABC):
             new,
             moved,
             change,
-            result.starved.sum(1),
+            _true_in_rows(result.starved),
             result.evaluations,
             result.min_hits,
             result.effective_samples,
@@ -185,6 +185,18 @@ class Update(ABC):
             estimate.effective_samples,
             forbids if self.exact else None,
         )
+
+
+def _true_in_rows(values: Tensor) -> Tensor:
+    """How many are true in each row: (F, A) bool → (F,) int64.
+
+    On a CPU torch's own sum makes int64 of everything first; here only of the few rows that have
+    any. A GPU would have to wait for their number.
+    """
+    if values.device.type != "cpu":
+        return values.sum(1)
+    some = values.any(1).nonzero()[:, 0]
+    return some.new_zeros(len(values)).index_copy_(0, some, values[some].sum(1))
 
 
 @dataclass(frozen=True, kw_only=True)
