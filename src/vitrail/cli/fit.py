@@ -131,6 +131,8 @@ def fit(
             "--test-size": test_size != TEST_SIZE,
             "--checkpoint": checkpoint is not None,
             "--report": report is not None,
+            "--jobs": jobs > 1,
+            "--backend": backend != "processes",
         }
         if any(settings.values()):
             named = ", ".join(name for name, given in settings.items() if given)

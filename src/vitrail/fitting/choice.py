@@ -126,11 +126,12 @@ def choose(
     for program, plan in zip(programs, plans, strict=True):
         try:
             found = next(trials)
-            for polish, bits in ((plan.polish, found.best), (0, found.unpolished)):
+            for polished, bits in ((True, found.best), (False, found.unpolished)):
                 evidence = choosing.evidence(program, bits, parts)
                 hits = choosing.hits(evidence)
                 if best is None or clearly_better(hits, best.hits, evidence.weight):
-                    best = Choice(program, polish, hits, evidence, found, bits is found.best)
+                    polish = plan.polish if polished else 0
+                    best = Choice(program, polish, hits, evidence, found, polished)
         except KeyboardInterrupt:
             if best is None:
                 raise
