@@ -70,6 +70,7 @@ def stops(tally: Tally, numbers: range) -> None:
             name = STOPPED[number % len(STOPPED)]
             how = (signal.SIGINT, signal.SIGTERM)[number // len(STOPPED) % 2]
             with tally.trial(number, f"{name}, {how.name}") as rng:
+                commands.undisturbed(name)  # so that stops come before its end
                 done = commands.try_stop(name, how, rng, Path(folder) / str(number))
                 if done.stopped:
                     tally.counts["stopped"] += 1
@@ -84,6 +85,7 @@ def reruns(tally: Tally, numbers: range) -> None:
         for number in numbers:
             name, place = RERUN[number % len(RERUN)], Path(folder) / str(number)
             with tally.trial(number, name) as rng:
+                commands.undisturbed(name)
                 for how in (signal.SIGINT, signal.SIGTERM):
                     commands.try_stop(name, how, rng, place)
                 assert commands.run(name, place).code == 0

@@ -26,7 +26,7 @@ class Case:
     """A command, when it is stopped, and what its folder may hold then."""
 
     arguments: tuple[str, ...]
-    span: float  # seconds within which the stop comes; then the command is done, or nearly
+    span: float  # about how many seconds it takes, and within which the stop comes
     check: Callable[[Path, Whole, str], None]  # its folder, an undisturbed run's, its sentence
 
 
@@ -153,6 +153,7 @@ class Stopper:
         )
         assert self._answer() == "ready"
         self.whole: dict[str, Path] = {}
+        self.span = {name: case.span for name, case in CASES.items()}
 
     def _answer(self) -> Any:
         assert self._child.stdout is not None
@@ -173,18 +174,18 @@ class Stopper:
         self._child.communicate()
 
     def undisturbed(self, name: str) -> Path:
-        """The folder of a run of the case that nobody stopped."""
+        """The folder of a run of the case that nobody stopped; from then on we know its span."""
         if name not in self.whole:
-            place = self.folder / f"whole {name}"
+            place, begun = self.folder / f"whole {name}", time.monotonic()
             trial = self.run(name, place)
             assert trial.code == 0, trial
-            self.whole[name] = place
+            self.whole[name], self.span[name] = place, time.monotonic() - begun
         return self.whole[name]
 
     def try_stop(self, name: str, number: int, rng: random.Random, place: Path) -> Trial:
         """Stop the case's command at a random moment, and hold it to the policy."""
         case = CASES[name]
-        trial = self.run(name, place, number, rng.uniform(0.0, case.span))
+        trial = self.run(name, place, number, rng.uniform(0.0, self.span[name]))
         lines = trial.said.strip().splitlines()
         assert "Traceback" not in trial.said, trial
         early = trial.code == -number and not trial.said  # the program had not taken over yet

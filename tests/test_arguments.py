@@ -12,6 +12,7 @@ from vitrail import (
     blackbox,
     compress,
     factor_graph,
+    graph,
     join,
     network,
     perceptron,
@@ -87,6 +88,12 @@ def test_what_is_something_else_is_named(sentence):
 def test_variables_are_numbered_from_zero_on(scope):
     with pytest.raises(ValueError, match="whole numbers from 0 on"):
         table(torch.ones(1, 2, 2), indexed(scope))
+
+
+def test_variables_beyond_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(graph, "available_memory", lambda: 10**9)
+    with pytest.raises(ValueError, match=r"1,000,000,001 variables need .* without gaps"):
+        factor_graph(table(torch.ones(1, 2, 2), indexed([[0, 10**9]])))
 
 
 @pytest.mark.parametrize("update", [flip, pinned, counting])

@@ -138,6 +138,13 @@ def test_thousands_of_columns_are_fitted_by_a_linear_net():
     assert len(net.fit(rows, rows[:, 0] > 0).predict(rows)) == 40
 
 
+def test_words_beyond_what_a_linear_net_is_searched_for_name_a_remedy():
+    from vitrail.kernels.cpu.anneal import columns
+
+    with pytest.raises(ValueError, match=r"at most 16,384 weights, got 16,385; add hidden units"):
+        columns(np.zeros((1, 2**14 + 1), np.int8), np.ones(1, np.bool_), -1)
+
+
 def test_threads_that_wait_leave_the_cores_to_others():
     """By what is set before torch is loaded: a thread that spins takes a busy core from others."""
     script = "import os, vitrail; print(os.environ.get('GOMP_SPINCOUNT'))"

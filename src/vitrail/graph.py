@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from vitrail.data.checks import check_made
+from vitrail.data.memory import available_memory, in_gigabytes
 from vitrail.numerics import DEFAULT_MEMORY, chunks, on_lattice
 from vitrail.prepared import Prepared
 from vitrail.ranks import ALONE, World
@@ -24,6 +25,8 @@ from vitrail.scopes import Dense, Indexed, Scope, dense, indexed
 __all__ = ["Dense", "FactorGraph", "Indexed", "Scope", "dense", "factor_graph", "indexed", "join"]
 
 T = TypeVar("T")
+VARIABLE_BYTES = 32  # of a variable: its prior, its problem, its marginal and belief
+MUCH = 2**27  # bytes from which on memory is looked at
 
 if TYPE_CHECKING:
     from vitrail.factors.base import Factors
@@ -226,6 +229,13 @@ def factor_graph(
         raise ValueError(
             f"a factor sees variable {needed - 1} but the graph has {num_variables} variables; "
             "raise num_variables or correct the scope"
+        )
+    room = VARIABLE_BYTES * num_variables
+    available = available_memory() if room > MUCH else None
+    if available is not None and room > available:
+        raise ValueError(
+            f"{num_variables:,} variables need {in_gigabytes(room)} of memory, "
+            f"{in_gigabytes(available)} is available; number them without gaps"
         )
     if log_prior is None:
         log_prior = torch.zeros(num_variables, dtype=torch.float64)

@@ -27,6 +27,15 @@ def test_a_container_may_have_less_and_its_file_cache_is_free(system: Path):
     assert memory.available_memory() == 8 * 1024
 
 
+def test_a_limit_of_the_process_counts(system: Path, monkeypatch: pytest.MonkeyPatch):
+    resource = pytest.importorskip("resource")
+    (system / "statm").write_text("1 1 1 1 0 1 0\n")
+    monkeypatch.setattr(memory, "STATM", system / "statm")
+    page = resource.getpagesize()
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (page + 500, page + 500))
+    assert memory.available_memory() == 500
+
+
 def test_a_system_that_does_not_say_gives_none(system: Path):
     (system / "meminfo").unlink()
     assert memory.available_memory() is None

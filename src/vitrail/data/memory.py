@@ -13,6 +13,7 @@ TIMES_ITS_SIZE = 200
 
 # Where Linux says it: the machine's free memory, and a container's limit and use (v2, v1).
 MEMINFO = Path("/proc/meminfo")
+STATM = Path("/proc/self/statm")
 CGROUPS = (
     (Path("/sys/fs/cgroup"), "memory.max", "memory.current"),
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -21,7 +22,7 @@ CGROUPS = (
 
 def available_memory() -> int | None:
     """Bytes that can still be taken without swapping; None where the system does not say."""
-    free = [_free_in_machine()]
+    free = [_free_in_machine(), _free_in_limit()]
     free += [_free_in_group(*group) for group in CGROUPS]
     known = [amount for amount in free if amount is not None]
     return min(known, default=None)
@@ -60,6 +61,19 @@ def _free_in_machine() -> int | None:
     try:
         return _field(MEMINFO, "MemAvailable:") * 1024
     except (OSError, ValueError):
+        return None
+
+
+def _free_in_limit() -> int | None:
+    """What `ulimit -v` leaves to this process."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None
+        return max(0, limit - int(STATM.read_text().split()[0]) * resource.getpagesize())
+    except (ImportError, OSError, ValueError):  # not a Unix, or not one that says
         return None
 
 

@@ -48,6 +48,8 @@ from vitrail.nn.nodes import MAX_SIZE
 from vitrail.random import MAX_SEED
 from vitrail.solvers import Status
 
+WIDEST_LINEAR = 2**14  # inputs; beyond, local search takes no linear net
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -343,6 +345,8 @@ def _programs(front: Front, wanted: Wanted) -> list[Program]:
             )
         return [program]
     sizes = HIDDEN_SIZES if isinstance(wanted.hidden, str) else (tuple(wanted.hidden),)
+    if isinstance(wanted.hidden, str) and front.num_inputs > WIDEST_LINEAR:
+        sizes = sizes[1:]
     for hidden in sizes:
         _checked(hidden, front.num_inputs)
     return [_perceptron(shape, hidden, front.num_outputs) for hidden in sizes]

@@ -189,7 +189,11 @@ def columns(
 ) -> Columns:
     """Inputs (F, A) in {−1, 0, 1} and labels (F,), laid out by weight."""
     if inputs.shape[1] > MAX_ARITY:
-        raise ValueError(f"the search takes at most {MAX_ARITY} weights, got {inputs.shape[1]}")
+        raise ValueError(
+            f"local search and chains of a linear net take at most {MAX_ARITY:,} weights, got "
+            f"{inputs.shape[1]:,}; add hidden units, such as hidden=(3,), leave columns out, or do "
+            "without them: polish=0 and predictor='best'"
+        )
     sign = np.where(labels, 1, -1).astype(np.int8)
     return Columns(
         np.ascontiguousarray(inputs.T) * sign,
