@@ -164,6 +164,8 @@ class Stopper:
         place.mkdir(exist_ok=True)
         for file in ("t.csv", "known.safetensors"):
             (place / file).write_bytes((self.folder / file).read_bytes())
+        for file in ("out.txt", "err.txt"):  # a stop may come before the command has opened them
+            (place / file).write_text("")
         task = {"arguments": CASES[name].arguments, "place": str(place)}
         assert self._child.stdin is not None
         self._child.stdin.write(json.dumps({**task, "number": number, "delay": delay}) + "\n")
