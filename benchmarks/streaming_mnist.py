@@ -27,7 +27,7 @@ from vitrail.data.idx import FULL_INTENSITY, max_pool, read_idx
 from vitrail.decode import samples
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
-from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, Program, Sign, mlp, numbers
+from vitrail.nn import Flatten, Program, Sign, Threshold, conv, mlp, numbers
 from vitrail.nn.moments import chances
 from vitrail.random import Key
 from vitrail.solvers import Solution, Solver, geometric, run, streaming
@@ -37,22 +37,7 @@ BATCHES = 16  # of a streaming step
 CALIBRATION_BINS = 15
 COMMITTEE = 8
 EPOCHS = {"mlp": 20, "conv": 15}
-
-
-def conv_net(channels: list[int], side: int) -> nn.Sequential:
-    """Two convolutions 5×5 of stride 2, one linear layer."""
-    first, second = channels
-    places = [side]
-    for _ in range(2):
-        places.append((places[-1] + 2 * 2 - 5) // 2 + 1)
-    return nn.Sequential(
-        BinaryConv2d(1, first, 5, stride=2, padding=2),
-        Sign(window=5.0),
-        BinaryConv2d(first, second, 5, stride=2, padding=2),
-        Sign(window=(25.0 * first) ** 0.5),
-        Flatten(),
-        BinaryLinear(second * places[-1] ** 2, 10),
-    )
+UNITS = {"threshold": Threshold, "sign": Sign}
 
 
 def calibration_error(found: Tensor, labels: Tensor) -> float:
@@ -155,6 +140,9 @@ def main() -> None:
     parser.add_argument("--nets", nargs="+", choices=("mlp", "conv"), default=["mlp"])
     parser.add_argument("--hidden", nargs="+", type=int, default=[501, 501])
     parser.add_argument("--channels", nargs=2, type=int, default=[64, 128])
+    parser.add_argument(
+        "--units", choices=UNITS, default="threshold", help="hidden units of conv, 0/1 or -1/+1"
+    )
     parser.add_argument("--epochs", type=int, help="20 for mlp, 15 for conv if not given")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rows", type=int, default=60_000, help="training images")
@@ -188,7 +176,7 @@ def main() -> None:
         module = (
             nn.Sequential(Flatten(), *mlp(side * side, args.hidden, 10))
             if net == "mlp"
-            else conv_net(args.channels, side)
+            else conv((1, side, side), args.channels, 10, UNITS[args.units])
         )
         graph = factor_graph(network(module, inputs, labels)).to(args.device)
         print(f"{net}, {graph.num_variables:,} bits, {len(labels):,} images, {epochs} epochs")

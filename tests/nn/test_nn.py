@@ -99,3 +99,10 @@ def test_gradients_pass_a_step_within_its_window():
     nn.Threshold(window=3)(x).sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [0, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(("units", "background"), [(nn.Sign, -1), (nn.Threshold, 0)])
+def test_hidden_units_of_convolutions_are_of_the_kind_asked_for(units, background):
+    net = nn.conv((1, 8, 8), (2, 3), num_outputs=2, units=units)
+    hidden = net[:2](torch.zeros(1, 1, 8, 8))
+    assert (hidden == background).all()

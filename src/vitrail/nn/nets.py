@@ -9,7 +9,7 @@ from math import prod, sqrt
 from torch import nn
 
 from vitrail.data.dataset import Coding
-from vitrail.nn.layers import BinaryConv2d, BinaryLinear, Sign, Threshold
+from vitrail.nn.layers import Activation, BinaryConv2d, BinaryLinear, Sign, Threshold
 
 
 def mlp(
@@ -41,14 +41,21 @@ def mlp(
 
 
 def conv(
-    shape: Sequence[int], channels: Sequence[int] = (16, 32), num_outputs: int = 1
+    shape: Sequence[int],
+    channels: Sequence[int] = (16, 32),
+    num_outputs: int = 1,
+    units: type[Activation] = Sign,
 ) -> nn.Sequential:
-    """Convolutions 5×5 of stride 2 with sign between them, then one linear layer.
+    """Convolutions 5×5 of stride 2 with steps between them, then one linear layer.
+
+    A window of background, all zeros, is a tie, which is not positive: `Sign` says −1 of it, which
+    all images then share, and `Threshold` says 0, which the next layer does not hear.
 
     Args:
         shape: Of one example: (channels, height, width).
         channels: Of each convolution.
         num_outputs: 1 for two classes, else an output a class.
+        units: What hidden units are, `Sign` (±1) or `Threshold` (0/1).
 
     Returns:
         The net, an ordinary torch module.
@@ -62,7 +69,7 @@ def conv(
     layers: list[nn.Module] = []
     for after in channels:
         layers.append(BinaryConv2d(before, after, 5, stride=2, padding=2))
-        layers.append(Sign(window=sqrt(25 * before)))
+        layers.append(units(window=sqrt(25 * before)))
         before, sides = after, [(side + 1) // 2 for side in sides]
     return nn.Sequential(*layers, nn.Flatten(), BinaryLinear(before * prod(sides), num_outputs))
 
