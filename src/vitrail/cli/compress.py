@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table as RichTable
 
-from vitrail.cli.app import app
+from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
     DataFile,
     ModelFile,
@@ -56,22 +56,23 @@ def compress(
         net.labels.encode(labels, table.place)
     small = made_small(net, table, labels, bits=bits)
     small.save(output)
-    notes = small.record["compressed"]
-    curve = RichTable("members a net", "bits", "agrees", "accuracy", "")
-    for point in notes["curve"]:
-        accuracy = "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}"
-        mark = "taken" if point["members"] == notes["chosen"] else ""
-        curve.add_row(
-            str(point["members"]),
-            f"{point['bits']:,}",
-            f"{point['agreement']:.4f}",
-            accuracy,
-            mark,
+    with when_stopped(f"stopped; the small model is in {shown(output)}"):
+        notes = small.record["compressed"]
+        curve = RichTable("members a net", "bits", "agrees", "accuracy", "")
+        for point in notes["curve"]:
+            accuracy = "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}"
+            mark = "taken" if point["members"] == notes["chosen"] else ""
+            curve.add_row(
+                str(point["members"]),
+                f"{point['bits']:,}",
+                f"{point['agreement']:.4f}",
+                accuracy,
+                mark,
+            )
+        console = plain_console()
+        console.print(curve)
+        console.print(
+            f"{notes['bits_of_all']:,} bits in {notes['networks']} networks became "
+            f"{small.networks.numel():,} bits"
         )
-    console = plain_console()
-    console.print(curve)
-    console.print(
-        f"{notes['bits_of_all']:,} bits in {notes['networks']} networks became "
-        f"{small.networks.numel():,} bits"
-    )
-    console.print(f"model: {shown(output)}")
+        console.print(f"model: {shown(output)}")

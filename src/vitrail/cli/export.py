@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as RichTable
 
-from vitrail.cli.app import app
+from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import ModelFile, plain_console, shown
 
 
@@ -48,8 +48,9 @@ def export(
     paths = export_model(net, to, output, name=name, layout=layout, rows=table)
     if report:
         paths.append(_reported(net, name, output, table))
-    for path in paths:
-        console.print(f"wrote {shown(path)} ({path.stat().st_size:,} bytes)")
+    with when_stopped("stopped; the files are written"):
+        for path in paths:
+            console.print(f"wrote {shown(path)} ({path.stat().st_size:,} bytes)")
 
 
 def _reported(net: Any, name: str, output: Path, table: Any) -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from vitrail.cli.app import app
+from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
     DataFile,
     ModelFile,
@@ -58,4 +58,5 @@ def page_of(model: Model, table: Table, labels: np.ndarray, output: Path, rows_a
 
     found = measure(model, table, labels)
     write_page(model, found, output, table, rows_are)
-    plain_console().print(f"report: {shown(output)}")
+    with when_stopped(f"stopped; the page is in {shown(output)}"):
+        plain_console().print(f"report: {shown(output)}")
