@@ -37,6 +37,7 @@ BATCHES = 16  # of a streaming step
 CALIBRATION_BINS = 15
 COMMITTEE = 8
 EPOCHS = {"mlp": 20, "conv": 15}
+STEP = {"mlp": 2.0, "conv": 1.0}
 UNITS = {"threshold": Threshold, "sign": Sign}
 
 
@@ -62,6 +63,14 @@ def read(args: argparse.Namespace, part: str) -> tuple[Tensor, Tensor]:
         return levels, labels
     bits = (levels > FULL_INTENSITY / 2).to(torch.int8)
     return (bits if args.coding == "binary" else 2 * bits - 1), labels
+
+
+def with_constant(levels: Tensor, level: int) -> Tensor:
+    """Images (F, 1, H, W) uint8 with a second channel that is the same everywhere, (F, 2, H, W).
+
+    Windows of background are then no ties: their units say what the weights say, not all the same.
+    """
+    return torch.cat([levels, torch.full_like(levels, level)], 1)
 
 
 def predictions(program: Program, bits: Tensor, images: Tensor) -> Tensor:
@@ -109,7 +118,9 @@ def measured(
     return row
 
 
-def solvers(args: argparse.Namespace, rows: int, epochs: int) -> dict[str, tuple[Solver, int]]:
+def solvers(
+    args: argparse.Namespace, rows: int, epochs: int, step: float
+) -> dict[str, tuple[Solver, int]]:
     """The rivals by name, each with its steps for the same epochs."""
     batches = -(-rows // BATCH) * epochs
     steps = -(-batches // BATCHES)
@@ -119,7 +130,7 @@ def solvers(args: argparse.Namespace, rows: int, epochs: int) -> dict[str, tuple
             batch=BATCH,
             batches=BATCHES,
             beta=geometric(1.0, last, steps),
-            step=args.step,
+            step=step,
             forget=args.forget,
             first=args.first,
         )
@@ -143,6 +154,9 @@ def main() -> None:
     parser.add_argument(
         "--units", choices=UNITS, default="threshold", help="hidden units of conv, 0/1 or -1/+1"
     )
+    parser.add_argument(
+        "--constant", type=int, default=16, help="level of conv's second channel; 0 is no channel"
+    )
     parser.add_argument("--epochs", type=int, help="20 for mlp, 15 for conv if not given")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rows", type=int, default=60_000, help="training images")
@@ -155,7 +169,7 @@ def main() -> None:
     )
     parser.add_argument("--betas", nargs="*", type=float, default=[10.0], help="last beta")
     parser.add_argument("--rates", nargs="*", type=float, default=[0.003, 0.01])
-    parser.add_argument("--step", type=float, default=1.0)
+    parser.add_argument("--step", type=float, help="2 for mlp, 1 for conv if not given")
     parser.add_argument("--forget", type=float, default=0.0)
     parser.add_argument("--first", type=float, default=1.0)
     parser.add_argument("--threads", type=int)
@@ -173,17 +187,23 @@ def main() -> None:
     print(f"{'':34}{'one net':>9}{'posterior':>11}{'committee':>11}{'ECE':>8}{'train':>8}{'s':>8}")
     for net in args.nets:
         epochs = args.epochs or EPOCHS[net]
-        module = (
-            nn.Sequential(Flatten(), *mlp(side * side, args.hidden, 10))
-            if net == "mlp"
-            else conv((1, side, side), args.channels, 10, UNITS[args.units])
-        )
-        graph = factor_graph(network(module, inputs, labels)).to(args.device)
+        images, test_images = inputs, test_inputs
+        if net == "mlp":
+            module = nn.Sequential(Flatten(), *mlp(side * side, args.hidden, 10))
+        else:
+            if args.coding == "levels" and args.constant:
+                images, test_images = (
+                    with_constant(x, args.constant) for x in (images, test_images)
+                )
+            module = conv(images.shape[1:], args.channels, 10, UNITS[args.units])
+        graph = factor_graph(network(module, images, labels)).to(args.device)
         print(f"{net}, {graph.num_variables:,} bits, {len(labels):,} images, {epochs} epochs")
-        for name, (solver, steps) in solvers(args, len(labels), epochs).items():
+        for name, (solver, steps) in solvers(
+            args, len(labels), epochs, args.step or STEP[net]
+        ).items():
             mine = []
             for seed in range(args.seeds):
-                row = measured(solver, graph, steps, seed, test_inputs, test_labels)
+                row = measured(solver, graph, steps, seed, test_images, test_labels)
                 mine.append(row)
                 rows.append({"net": net, "solver": name, "epochs": epochs, "seed": seed, **row})
                 if args.out:
