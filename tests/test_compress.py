@@ -93,7 +93,7 @@ def test_flips_bring_the_sum_nearer():
     wanted = np.where(TWO == "yes", 1.0, -1.0)
 
     def likeness(bits: np.ndarray) -> float:
-        program = room._member(model.program)
+        program = room._kinds(model.program)[0]
         outputs = torch.cat(list(room.outputs_of(program, torch.from_numpy(bits[:, None]),
                                                  torch.from_numpy(rows))))  # fmt: skip
         score = scores(leads(outputs), torch.from_numpy(votes)[:, None], 1)[:, 0, 0].numpy()

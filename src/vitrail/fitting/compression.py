@@ -1,10 +1,11 @@
 """A small committee that answers as many networks do: what goes onto a device.
 
-What is kept of a posterior are not whole networks but single hidden units. Each is a small net of
+What is kept of a posterior are single hidden units, or whole networks. A unit is a small net of
 its own, and greedy search picks those whose votes, whole numbers, add up to nearly the same scores
 as those of all networks; then bits of the units are flipped wherever that brings the sum nearer.
-Nets whose units cannot be taken apart (no hidden layer, several, own modules) keep whole networks
-as they are; the search is the same.
+Where labels follow a rule, one network knows it and units of many do not: so whole networks are
+picked by the same search, and of both the one is kept that agrees with the model on more rows.
+Nets whose units cannot be taken apart (no hidden layer, several, own modules) are kept whole.
 
 Scores are compared on rows given and on rows made of them: two rows are crossed, every column
 being taken from the second with a chance of 3 in 10. No labels are needed: the calibration table
@@ -86,12 +87,11 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
     given = model.inputs(rows)
     if not len(given):
         raise ValueError("got no rows to compress by; give some that are like those of training")
-    program = _member(model.program)
-    each = program.num_bits * model.networks.shape[1]
-    most = None if bits is None else checked_count("bits", bits, 1) // each
-    if most == 0:
+    kinds = _kinds(model.program)
+    least = min(kind.num_bits for kind in kinds) * model.networks.shape[1]
+    if bits is not None and checked_count("bits", bits, 1) < least:
         raise ValueError(
-            f"{bits} bits are too few: a committee of one member a net has {each}; give as many"
+            f"{bits} bits are too few: a committee of one member a net has {least}; give as many"
         )
     known = given[:: -(-len(given) // ROWS)]
     seen = torch.cat([known, crossed(known, columns_of(model), MADE, seed=0)])
@@ -102,19 +102,24 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
     truth = None if labels is None else torch.from_numpy(model.labels.encode(np.asarray(labels)))
     if truth is not None and len(truth) != len(given):
         raise ValueError(f"expected one label for each of {len(given)} rows, got {len(truth)}")
-    search = _Search(model, program, seen, weight)
+    whole = _Whole(model, seen, weight)
     curve: list[tuple[Size, Model]] = []
-    for count in _counts(most, search.pool):
-        small = search.committee(count)
-        agreement = float((small.answers_of(unseen).numbers == answers).double().mean())
-        right = None
-        if truth is not None:
-            right = float((small.answers_of(given).numbers == truth).double().mean())
-        curve.append((Size(count, count * each, agreement, right), small))
-    wanted = max(size.agreement for size, _ in curve) - NEAR
-    size, small = next((size, small) for size, small in curve if size.agreement >= wanted)
-    if most is not None:
-        size, small = curve[-1]
+    largest: list[tuple[Size, Model]] = []  # of each kind
+    for kind in kinds:
+        search = _Search(whole, kind)
+        for count in _counts((bits or SIZES[-1] * least) // search.each, search.pool):
+            small = search.committee(count)
+            agreement = float((small.answers_of(unseen).numbers == answers).double().mean())
+            right = None
+            if truth is not None:
+                right = float((small.answers_of(given).numbers == truth).double().mean())
+            curve.append((Size(count, count * search.each, agreement, right), small))
+        largest += curve[-1:]
+    curve.sort(key=lambda point: point[0].bits)
+    size, small = max(largest, key=lambda point: point[0].agreement)
+    if bits is None:
+        near = max(size.agreement for size, _ in curve) - NEAR
+        size, small = next((size, small) for size, small in curve if size.agreement >= near)
     notes = {
         "networks": len(model.networks),
         "bits_of_all": model.networks.numel(),
@@ -125,11 +130,10 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
     return replace(small, record={**record, "compressed": notes})
 
 
-def _counts(most: int | None, pool: int) -> list[int]:
-    if most is None:
-        return [count for count in SIZES if count <= pool] or [pool]
+def _counts(most: int, pool: int) -> list[int]:
+    """The numbers of members that are tried."""
     largest = min(most, pool)
-    return [*(count for count in SIZES if count < largest), largest]
+    return [*(count for count in SIZES if count < largest), largest] if largest else []
 
 
 def columns_of(model: Model) -> list[slice]:
@@ -153,33 +157,27 @@ def crossed(rows: Tensor, columns: Sequence[slice], count: int, seed: int) -> Te
     return made
 
 
-def _member(program: Program) -> Program:
-    """What one member computes: a hidden unit where there is one layer of them, else the net."""
-    if not program.packable:
-        return program
-    return program_of(mlp(program.num_inputs, (1,), 1), program.input_shape)
+def _kinds(program: Program) -> list[Program]:
+    """What one member may compute: a hidden unit where there is one layer of them, or the net."""
+    if not program.packable or program.hidden == (1,):
+        return [program]
+    return [program_of(mlp(program.num_inputs, (1,), 1), program.input_shape), program]
 
 
-def _candidates(model: Model, program: Program) -> Tensor:
-    """The pool of each net, (P, N, A'): hidden units or networks, evenly from first to last."""
-    networks = model.networks
-    if model.program.packable:
-        inputs, (hidden,) = program.num_inputs, model.program.hidden or (1,)
-        count, nets, _ = networks.shape
-        first = networks[..., : hidden * inputs].reshape(count, nets, hidden, inputs)
-        units = torch.cat([first, networks[..., hidden * inputs :, None]], -1)
-        networks = units.transpose(1, 2).reshape(count * hidden, nets, inputs + 1)
-    return networks[torch.linspace(0, len(networks) - 1, min(POOL, len(networks))).long()]
+def _units(networks: Tensor, num_inputs: int) -> Tensor:
+    """The hidden units of networks (K, N, A) as nets of their own, (K·H, N, I + 1)."""
+    count, nets, num_bits = networks.shape
+    hidden = num_bits // (num_inputs + 1)
+    first = networks[..., : hidden * num_inputs].reshape(count, nets, hidden, num_inputs)
+    units = torch.cat([first, networks[..., hidden * num_inputs :, None]], -1)
+    return units.transpose(1, 2).reshape(count * hidden, nets, num_inputs + 1)
 
 
-class _Search:
-    """What every size shares: what candidates and the whole model say on rows."""
+class _Whole:
+    """What the whole model says on rows."""
 
-    def __init__(self, model: Model, program: Program, rows: Tensor, weight: Tensor) -> None:
-        self.model, self.program, self.weight = model, program, weight / weight.sum()
-        self.rows, self.candidates = rows, _candidates(model, program)
-        self.pool = len(self.candidates)
-        self.clip = 1 if model.program.packable else model.clip
+    def __init__(self, model: Model, rows: Tensor, weight: Tensor) -> None:
+        self.model, self.rows, self.weight = model, rows, weight / weight.sum()
         wanted, chance = [], []
         for outputs in outputs_of(model.program, model.networks, rows):
             score = scores(leads(outputs), model.votes, model.clip)
@@ -187,9 +185,24 @@ class _Search:
             wanted.append(score.double() / (model.clip * model.votes.sum(0)[:, None]))
             chance.append(chances(level, model.calibration))
         self.wanted, self.chance = torch.cat(wanted), torch.cat(chance)  # (rows, N, O)
+
+
+class _Search:
+    """What every size shares: what candidates say on the rows."""
+
+    def __init__(self, whole: _Whole, program: Program) -> None:
+        model = whole.model
+        self.whole, self.model, self.program = whole, model, program
+        self.apart = program != model.program
+        networks = _units(model.networks, program.num_inputs) if self.apart else model.networks
+        places = torch.linspace(0, len(networks) - 1, min(POOL, len(networks))).long()
+        self.candidates = networks[places]  # evenly from first to last
+        self.pool = len(self.candidates)
+        self.each = program.num_bits * networks.shape[1]
+        self.clip = 1 if self.apart else model.clip
         said = self._said(self.candidates)
         self.nets = [
-            Picker(said[:, :, net], self.wanted[:, net], self.weight)
+            Picker(said[:, :, net], whole.wanted[:, net], whole.weight)
             for net in range(said.shape[2])
         ]
 
@@ -198,13 +211,13 @@ class _Search:
         found = [net.picked(count) for net in self.nets]
         votes = torch.tensor([list(one.values()) for one in found]).T
         chosen = [self.candidates[list(one), net] for net, one in enumerate(found)]
-        if self.model.program.packable:
+        if self.apart:
             chosen = [self._polished(net, bits, votes[:, net]) for net, bits in enumerate(chosen)]
         networks = torch.stack(chosen, 1)
         score = (self._said(networks).double() * votes[None, :, :, None]).sum(1)
         share = score / (self.clip * votes.sum(0)[:, None])
         tables = [
-            soft_table(share[:, net], self.chance[:, net], self.weight)
+            soft_table(share[:, net], self.whole.chance[:, net], self.whole.weight)
             for net in range(networks.shape[1])
         ]
         return replace(
@@ -220,13 +233,14 @@ class _Search:
 
     def _said(self, networks: Tensor) -> Tensor:
         """Clipped margins on the rows, (rows, K, N, O) int16."""
-        said = outputs_of(self.program, networks, self.rows)
+        said = outputs_of(self.program, networks, self.whole.rows)
         return torch.cat([members(leads(one), self.clip).to(torch.int16) for one in said])
 
     def _polished(self, net: int, units: Tensor, votes: Tensor) -> Tensor:
-        wanted = self.wanted[:, net, 0].numpy()
+        whole = self.whole
+        wanted = whole.wanted[:, net, 0].numpy()
         found = polished(
-            self.rows.numpy(), units.numpy(), votes.numpy(), wanted, self.weight.numpy()
+            whole.rows.numpy(), units.numpy(), votes.numpy(), wanted, whole.weight.numpy()
         )
         return torch.from_numpy(found)
 
