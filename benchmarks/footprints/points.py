@@ -36,18 +36,22 @@ def gather(
         known = entries.setdefault((kind, table), {}).setdefault(int(split), [])
         known += pickle.loads(file.read(name))
     for (kind, table), by_split in entries.items():
-        splits = list(by_split.values())
-        known = found.setdefault(kind, {})
-        if table in known:
+        splits, begun = list(by_split.values()), time.perf_counter()
+        if kind == "published":
+            found.setdefault(kind, {})[table] = splits
+            keep()
             continue
-        begun = time.perf_counter()
-        known[table] = splits if kind == "published" else list(_points(table, splits, folder))
-        keep()
-        print(f"{kind} {table}: {time.perf_counter() - begun:.0f} s", flush=True)
+        known = found.setdefault(kind, {}).setdefault(table, [])
+        for point in _points(table, splits, folder, list(known)):
+            known.append(point)
+            keep()
+        print(f"{table}: {time.perf_counter() - begun:.0f} s", flush=True)
 
 
-def _points(table: str, splits: list[list[Trained]], folder: Path | None) -> Iterator[Point]:
-    """Sizes of the first split's models with accuracies of all."""
+def _points(
+    table: str, splits: list[list[Trained]], folder: Path | None, known: list[Point]
+) -> Iterator[Point]:
+    """Sizes of the first split's models with accuracies of all; not of those that are known."""
     right: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for split in splits:
         for one in split:
@@ -57,6 +61,8 @@ def _points(table: str, splits: list[list[Trained]], folder: Path | None) -> Ite
     seen, held = (rows.taken(part) for part in split_of(rows.labels, 0))
     means = {key: np.mean(values, axis=0) for key, values in right.items()}
     for one in _worth_measuring(splits[0], {key: float(max(two)) for key, two in means.items()}):
+        if any(p["size"] == one.size and p["method"].startswith(one.method) for p in known):
+            continue
         soft, hard = means[one.method, one.size]
         if one.method == "boosting":
             soft += _rounded(one, seen, held) - one.accuracy
