@@ -1,6 +1,7 @@
 """Rivals in C answer as they do in Python, for numbers, words and holes."""
 
 import subprocess
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,6 +46,7 @@ def test_a_rival_in_c_answers_as_in_python(kind, classes, tmp_path):
     columns, labels = table(classes)
     features = Features.fit(columns)
     assert (len(features.numbers), len(features.words)) == (3, 1)
+    learner: Any
     if kind == "logistic":
         learner = Logistic.fit(columns, labels, 1.0)
         assert np.mean(learner.predict(columns) == labels) > 0.9
