@@ -156,16 +156,24 @@ def test_mixing_tells_chains_that_disagree():
     made = torch.Generator().manual_seed(0)
     alike = torch.randn(50, 30, 4, 1, generator=made).double()
     apart = alike + 5 * torch.randn(50, 1, 1, 1, generator=made) * torch.arange(4)[:, None]
-    assert recipe.mixing(alike)["spread"] < 1.1
-    assert recipe.mixing(alike)["effective_networks"] > 80
-    assert recipe.unmixed(recipe.mixing(alike)) is None
-    assert recipe.mixing(apart)["spread"] > 2
-    assert recipe.mixing(apart)["effective_networks"] < 8
-    assert "not mixed" in str(recipe.unmixed(recipe.mixing(apart)))
+    one_beta = [1.0] * 4
+
+    def mixing(said):
+        return recipe.mixing(said, one_beta)
+
+    assert mixing(alike)["spread"] < 1.1
+    assert mixing(alike)["effective_networks"] > 80
+    assert recipe.unmixed(mixing(alike)) is None
+    assert mixing(apart)["spread"] > 2
+    assert mixing(apart)["effective_networks"] < 8
+    assert "not mixed" in str(recipe.unmixed(mixing(apart)))
     still = apart.mean(1, keepdim=True).expand(-1, 30, -1, -1)
-    assert recipe.mixing(still)["spread"] == recipe.MOST_SPREAD
-    one = recipe.mixing(torch.ones(50, 30, 4, 1).double())
+    assert mixing(still)["spread"] == recipe.MOST_SPREAD
+    one = mixing(torch.ones(50, 30, 4, 1).double())
     assert (one["spread"], one["effective_networks"]) == (1.0, 120.0)
+    # what colder chains say apart is no fault
+    shifted = alike + torch.tensor([0.0, 5.0, 0.0, 5.0])[:, None]
+    assert recipe.mixing(shifted, [1.0, 2.0, 1.0, 2.0])["spread"] < 1.1 < mixing(shifted)["spread"]
 
 
 def test_chains_that_stay_apart_are_warned_of(monkeypatch):

@@ -122,17 +122,19 @@ class _Watch:
     def __init__(self, question: Question) -> None:
         examples = question.examples
         self._rows = examples.inputs[:: -(-len(examples) // WATCHED)]
-        self._program, self._clip = question.program, clip_of(question.program)
+        self._program = question.program
         self.said: list[Tensor] = []
 
     def look(self, networks: Tensor) -> None:
         """Remember what networks (C, N, A) say."""
         for outputs in outputs_of(self._program, networks, self._rows):  # the rows are one chunk
-            self.said.append(members(leads(outputs)[..., 0], self._clip).to(torch.int16))
+            self.said.append(members(leads(outputs)[..., 0], 1).to(torch.int8))
 
-    def mixing(self) -> dict[str, Any]:
+    def mixing(self, betas: Sequence[float]) -> dict[str, Any]:
         """How far they agree; nothing is known of them where no sweep was watched."""
-        return mixing(torch.stack(self.said, 1).double()) if self.said else {"draws": 0}
+        if not self.said:
+            return {"draws": 0, "chains": len(betas)}
+        return mixing(torch.stack(self.said, 1).double(), betas)
 
 
 def learned(
@@ -216,7 +218,7 @@ def draw(
             for sweeps, warm, until in warming(cold, burn_in):
                 go(sweeps, warm, until)
         collect()
-        if burn_in == BURN_IN and unmixed(watch.mixing()):
+        if burn_in == BURN_IN and unmixed(watch.mixing(cold)):
             stay()
             collect()
     except KeyboardInterrupt:
@@ -228,7 +230,7 @@ def draw(
     networks, missed = torch.stack(drawn), torch.stack(wrong)
     status = Status.INTERRUPTED if stopped else Status.MAX_STEPS
     trained = _trained(networks, missed, total, history, status, time.perf_counter() - begun)
-    return Drawn(networks, trained, tuple(cold), stopped, watch.mixing())
+    return Drawn(networks, trained, tuple(cold), stopped, watch.mixing(cold))
 
 
 def _so_far(question: Question, parts: Parts, seconds: float) -> Drawn:
@@ -285,17 +287,20 @@ def _left_out(question: Question, drawn: Drawn, networks: Tensor) -> Evidence:
     return Evidence(lead, examples.labels, examples.weight, counts)
 
 
-def mixing(said: Tensor) -> dict[str, Any]:
-    """How far chains agree on rows: `said` (rows, draws, chains, N).
+def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:
+    """How far chains agree on rows: `said` (rows, draws, chains, N), and the beta of each chain.
 
-    `spread` is √(V/W), W the mean variance within chains and V that of all; one is well mixed.
-    `effective_networks` is the number of independent ones with the same error of their mean.
+    `spread` is √(V/W), W the mean variance within chains and V that of all with the same beta;
+    one is well mixed. `effective_networks` is the number of independent ones with the same error
+    of their mean.
     """
     draws, chains = said.shape[1:3]
-    if draws < 2 or chains < 2:
+    groups = [[at for at, one in enumerate(betas) if one == beta] for beta in sorted(set(betas))]
+    if draws < 2 or min(len(group) for group in groups) < 2:
         return {"chains": chains, "draws": draws}
     within = float(said.var(1).mean())
-    between = float(said.mean(1).var(1).mean())
+    means = said.mean(1)
+    between = float(torch.stack([means[:, group].var(1).mean() for group in groups]).mean())
     whole = within * (draws - 1) / draws + between
     share = min(1.0, whole / (draws * between)) if between > 0 else 1.0
     apart = math.sqrt(whole / within) if within > 0 else MOST_SPREAD

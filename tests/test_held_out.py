@@ -1,0 +1,75 @@
+"""Rows held out: parts are fair, nothing leaks, and noise makes chains warm."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vitrail import BinaryNetClassifier
+from vitrail.fitting import held_out
+from vitrail.fitting.examples import Examples
+
+
+def fitted(table: np.ndarray, labels: np.ndarray, **settings) -> BinaryNetClassifier:
+    return BinaryNetClassifier(random_state=0, hidden=(7,), **settings).fit(table, labels)
+
+
+@given(st.lists(st.integers(0, 3), min_size=8, max_size=60), st.integers(0, 5))
+def test_every_class_is_dealt_evenly(labels, seed):
+    classes = torch.tensor(labels)
+    rows = Examples(torch.zeros(len(labels), 1), classes, torch.ones(len(labels)))
+    part = held_out.dealt(rows, seed)
+    for number in set(labels):
+        counts = torch.bincount(part[classes == number], minlength=held_out.PARTS)
+        assert int(counts.max() - counts.min()) <= 1
+    assert (
+        int(torch.bincount(part, minlength=held_out.PARTS).min()) >= len(labels) // held_out.PARTS
+    )
+    assert torch.equal(part, held_out.dealt(rows, seed))
+
+
+def test_labels_of_chance_make_nobody_sure():
+    """Networks fit 120 coins; chains that had seen the rows they judge would be sure of them.
+
+    Of a fair coin a log-loss below 0.6 on 120 rows has a chance below 1e-3.
+    """
+    made = np.random.default_rng(1)
+    table, labels = made.normal(size=(120, 6)), made.integers(0, 2, 120)
+    net = fitted(table, labels)
+    assert net.model_.record["train_accuracy"] > 0.8
+    assert net.model_.record["held_out_log_loss"] > 0.6
+    assert net.predict_proba(made.normal(size=(200, 6))).max(1).mean() < 0.7
+
+
+def test_noise_wants_warmer_chains_than_a_rule():
+    made = np.random.default_rng(2)
+    table = made.integers(0, 2, size=(300, 8))
+    rule = table[:, 0] | table[:, 1]
+    noisy = np.where(made.random(300) < 0.3, 1 - rule, rule)
+    warm, cold = (
+        max(fitted(table + 0.0, labels).model_.record["settings"]["beta"])
+        for labels in (noisy, rule)
+    )
+    assert warm <= 2 < cold
+
+
+def test_a_beta_that_is_given_is_kept():
+    made = np.random.default_rng(3)
+    table = made.normal(size=(60, 2))
+    net = fitted(table, table[:, 0] > 0, beta=3.0)
+    assert net.model_.record["settings"]["beta"] == [3.0]
+    assert net.model_.record["held_out_log_loss"] < 0.5
+
+
+def test_too_few_rows_are_left_out_one_by_one():
+    table = np.array([[0.0], [1.0]] * 3)
+    net = fitted(table, np.array([0, 1] * 3))
+    assert "held_out_log_loss" not in net.model_.record
+    assert net.predict([[0.0], [1.0]]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(20, 4), (2000, 4), (4000, 2), (48_000, 1)])
+def test_many_rows_need_fewer_parts(rows, parts):
+    ladder = {beta for one in (held_out.USUAL, *held_out.OTHERS) for beta in one}
+    assert held_out.chains_on_parts(rows) == held_out.SHORTER * len(ladder) * parts
