@@ -170,7 +170,7 @@ def test_mixing_tells_chains_that_disagree():
     still = apart.mean(1, keepdim=True).expand(-1, 30, -1, -1)
     assert mixing(still)["spread"] == recipe.MOST_SPREAD
     one = mixing(torch.ones(50, 30, 4, 1).double())
-    assert (one["spread"], one["effective_networks"]) == (1.0, 120.0)
+    assert (one["spread"], one["effective_networks"], one["error"]) == (1.0, 120.0, 0.0)
     # what colder chains say apart is no fault
     shifted = alike + torch.tensor([0.0, 5.0, 0.0, 5.0])[:, None]
     assert recipe.mixing(shifted, [1.0, 2.0, 1.0, 2.0])["spread"] < 1.1 < mixing(shifted)["spread"]

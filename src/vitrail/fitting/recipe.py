@@ -47,7 +47,7 @@ BURN_IN = 150  # sweeps; half of them while beta rises
 SHORTEST = 20  # sweeps of burn-in, however large the table
 WATCHED = 256  # rows at most on which mixing is measured
 LEAST_CHAINS, LEAST_DRAWS = 4, 25  # below, nothing is said about mixing
-ENOUGH = 25  # independent networks that an average should be worth
+ENOUGH = 25  # undecided networks whose mean vote is as far off as an average may be
 MOST_SPREAD = 99.0  # where chains stand still
 
 
@@ -292,7 +292,7 @@ def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:
 
     `spread` is √(V/W), W the mean variance within chains and V that of all with the same beta;
     one is well mixed. `effective_networks` is the number of independent ones with the same error
-    of their mean.
+    of their mean, which is `error`.
     """
     draws, chains = said.shape[1:3]
     groups = [[at for at, one in enumerate(betas) if one == beta] for beta in sorted(set(betas))]
@@ -309,13 +309,14 @@ def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:
         "draws": draws,
         "spread": round(min(apart, MOST_SPREAD), 3) if whole > 0 else 1.0,
         "effective_networks": round(chains * draws * share, 1),
+        "error": round(math.sqrt(whole / (chains * draws * share)), 4),
     }
 
 
 def unmixed(found: Mapping[str, Any]) -> str | None:
     """What there is to say of chains that do not agree, where enough is known of them."""
     known = found["draws"] >= LEAST_DRAWS and found["chains"] >= LEAST_CHAINS
-    if not known or found["effective_networks"] >= ENOUGH:
+    if not known or found["error"] ** 2 * ENOUGH <= 1:
         return None
     return (
         f"the chains have not mixed: all networks together differ {found['spread']:.2f} times as "
