@@ -173,6 +173,13 @@ def _by_chains(
     calls: int,
 ) -> _Found:
     """The recipe: chains from random starts, or from where earlier ones ended."""
+    if wanted.checkpoint is not None:
+        warnings.warn(
+            "checkpoints are of message passing, and chains take none: the checkpoint is not "
+            "written; leave it out, or name a solver",
+            UserWarning,
+            stacklevel=2,
+        )
     hidden = wanted.hidden if earlier is None else earlier.plan.problem.program.hidden
     program, burn_in = effort(front.num_inputs, nets, _checked(hidden, front.num_inputs))
     asked = wanted.settings.get("beta", AUTO)
