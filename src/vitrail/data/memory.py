@@ -44,16 +44,16 @@ def check_size(title: str, what: str, needed: int, file_bytes: int | None, held:
     file_bytes  the size of the file, None where nobody knows
     held        how many of the bytes needed are taken already
     """
+    if file_bytes is not None and needed > most_bytes(file_bytes):
+        raise TableTooLargeError(
+            f"{title}: {file_bytes:,} bytes unpack to {what} ({in_gigabytes(needed)}), which is "
+            f"over {TIMES_ITS_SIZE} times their size; check the file, or save it unpacked"
+        )
     free = available_memory()
     if free is not None and needed - held > free:
         raise TableTooLargeError(
             f"{title}: {what} need {in_gigabytes(needed)} of memory to load, "
             f"{in_gigabytes(free)} is available; use a sample of the rows or fewer columns"
-        )
-    if file_bytes is not None and needed > most_bytes(file_bytes):
-        raise TableTooLargeError(
-            f"{title}: {file_bytes:,} bytes unpack to {what} ({in_gigabytes(needed)}), which is "
-            f"over {TIMES_ITS_SIZE} times their size; check the file, or save it unpacked"
         )
 
 
