@@ -265,8 +265,9 @@ def answering(question: Question, drawn: Drawn, count: int, found: HeldOut | Non
     networks = drawn.networks.flatten(0, 1)[: max(count, drawn.networks.shape[1])]
     evidence = _left_out(question, drawn, networks) if found is None else found.evidence
     clip = clip_of(question.program)
-    table = platt_table(evidence, clip, question.num_classes, question.scheme)
-    sureness = evidence.chances(clip, table, question.num_classes, question.scheme).amax(1)
+    classes, scheme = question.num_classes, question.scheme
+    table = platt_table(evidence, clip, classes, scheme, len(networks))
+    sureness = evidence.chances(clip, table, classes, scheme).amax(1)
     votes = torch.ones(networks.shape[:2], dtype=torch.int64)
     return Committee(
         networks, votes, clip, table, thresholds_of(sureness, evidence.weight), drawn.interrupted

@@ -8,7 +8,7 @@ so the answer is the one that the votes give.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import torch
@@ -32,6 +32,8 @@ NEWTON_STEPS = 50
 LONGEST_STEP = 5.0
 PULL = 1e-3
 LEAST = 1e-9  # chance that a loss looks at
+STEEPER = 3.0  # at most, where a curve is made for more networks than it was fitted to
+STEPS = ((2.0, 1.0), (1.25, 0.25), (1.06, 0.06))  # of slopes, times, and of shifts
 
 
 @dataclass(frozen=True)
@@ -72,24 +74,69 @@ def logistic_table(slope: float) -> Tensor:
     return torch.round(ONE * torch.sigmoid(slope * x)).to(torch.int64).clamp(1, ONE - 1)
 
 
-def platt_table(evidence: Evidence, clip: int, num_classes: int, scheme: Scheme) -> Tensor:
+def platt_table(
+    evidence: Evidence, clip: int, num_classes: int, scheme: Scheme, count: int | None = None
+) -> Tensor:
     """A table for each net, (N, LEVELS + 1) int64: σ(a·z + b), z the logit of the score's share.
 
-    a and b are those under which the labels are likeliest; labels are held a little off 0 and 1,
-    as of Platt, so that rows without a fault prove nothing. All nets have one curve: of few rows a
-    class, curves of their own said more about the rows than about the nets.
+    a and b are those under which the labels are likeliest, of several classes by the chances that
+    all nets together give. Labels are held a little off 0 and 1, as of Platt, so that rows without
+    a fault prove nothing. All nets have one curve: of few rows a class, curves of their own said
+    more about the rows than about the nets.
+
+    count: how many networks will answer, where those of the evidence are fewer. A mean of few
+    networks is noisy, which makes a curve flatter by 1/networks: half of them tell how much.
     """
+    slope, shift = _likeliest(evidence, clip, num_classes, scheme)
+    known = evidence.leads.shape[1]
+    if count is not None and count > known > 1 and slope > 0:
+        half = known // 2
+        parts = (evidence.leads[:, :half], evidence.leads[:, half:])
+        each = [
+            _likeliest(replace(evidence, leads=part), clip, num_classes, scheme) for part in parts
+        ]
+        flat = sum(one[0] for one in each) / 2, sum(one[1] for one in each) / 2
+        if flat[0] > 0:
+            further = 1 - known / count
+            width = 1 / slope + (1 / slope - 1 / flat[0]) * further
+            place = shift / slope + (shift / slope - flat[1] / flat[0]) * further
+            width = max(width, 1 / (STEEPER * slope))
+            slope, shift = 1 / width, place / width
+    nets = evidence.leads.shape[2]
+    return _curve(slope, shift).expand(nets, -1).clone()
+
+
+def _likeliest(
+    evidence: Evidence, clip: int, num_classes: int, scheme: Scheme
+) -> tuple[float, float]:
+    """Slope and shift of the one curve."""
     logits, wanted, weights = [], [], []
-    nets = 0
-    for score, labels, weight in _parts(evidence, evidence.scores(clip), num_classes, scheme):
+    scores = evidence.scores(clip)
+    for score, labels, weight in _parts(evidence, scores, num_classes, scheme):
         ones = float(weight[labels == 1].sum())
         zeros = float(weight.sum()) - ones
         logits.append(_logit(score[:, 0]))
         wanted.append(torch.where(labels == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double())
         weights.append(weight)
-        nets += 1
-    curve = _curve(*_platt(torch.cat(logits), torch.cat(wanted), torch.cat(weights)))
-    return curve.expand(nets, -1).clone()
+    found = _platt(torch.cat(logits), torch.cat(wanted), torch.cat(weights))
+    if scheme != "one-vs-rest":
+        return found
+    off = 1 / (float(evidence.weight.sum()) + 2)
+    z, labels, weight = _logit(scores[..., 0]), evidence.labels[:, None], evidence.weight
+
+    def loss(slope: float, shift: float) -> float:
+        chance = torch.sigmoid(slope * z + shift)
+        log = (chance / chance.sum(1, keepdim=True)).clamp(min=LEAST).log()
+        own = log.gather(1, labels)[:, 0]
+        others = (log.sum(1) - own) / (num_classes - 1)
+        return -float((weight * ((1 - off) * own + off * others)).sum())
+
+    for rise, step in STEPS:  # from coarse to fine, about the best so far
+        near = [
+            (found[0] * rise**i, found[1] + step * j) for i in range(-3, 4) for j in range(-3, 4)
+        ]
+        found = min(near, key=lambda one: loss(*one))
+    return found
 
 
 def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:
