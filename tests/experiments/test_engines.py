@@ -54,7 +54,9 @@ def test_a_unit_that_fails_twice_is_told_and_the_others_are_kept(tmp_path: Path,
 
 
 CLUSTERS = pytest.mark.parametrize(
-    ("backend", "package"), [("dask", "distributed"), ("ray", "ray")]
+    ("backend", "package"),
+    # a cluster of Ray takes the better part of a minute to start and stop
+    [("dask", "distributed"), pytest.param("ray", "ray", marks=pytest.mark.long)],
 )
 
 

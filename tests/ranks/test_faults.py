@@ -54,7 +54,9 @@ def test_a_killed_rank_is_named_and_the_job_restarts_to_the_same_end(tmp_path: P
     job = [*launch, "--nproc-per-node=3", str(JOB), str(tmp_path), "kill", "11"]
     done = subprocess.run(job, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "rank 2 of 3 ended or cannot be reached" in done.stderr
+    # the others say it, unless the launcher ends them first, which then says it itself
+    said = ("rank 2 of 3 ended or cannot be reached", "(exitcode: -9) local_rank: 2")
+    assert any(sentence in done.stderr for sentence in said)
     assert json.loads((tmp_path / "found.json").read_text()) == whole
 
 
