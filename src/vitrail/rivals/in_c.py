@@ -37,7 +37,7 @@ def headers(
         for way, code in boosted.ways():
             yield f"boosting, {way}", _header(features, code, rows, boosted.predict(x))
         return
-    import emlearn
+    import emlearn  # pyright: ignore[reportMissingImports] (an extra)
 
     many = hasattr(learner, "estimators_")
     kind = "forest" if many else "tree"
@@ -48,7 +48,7 @@ def headers(
     yield f"{kind}, emlearn", _header(features, code, rows, votes, "rival_predict(row, 0)")
     if not doubles:
         return
-    import m2cgen
+    import m2cgen  # pyright: ignore[reportMissingImports] (an extra)
 
     code = m2cgen.export_to_c(learner) + _argmax(features, len(learner.classes_))
     yield f"{kind}, m2cgen", _header(features, code, rows, said)
