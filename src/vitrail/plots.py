@@ -68,7 +68,7 @@ def demo_figure(
         for digit, axes in enumerate(top.subplots(2, 5).flat):
             draw_weights(axes, panes[digit], str(digit))
         top.suptitle(
-            "What 128 networks of one-bit weights agree on, ten images a digit: blue for, red "
+            "What many networks of one-bit weights agree on, ten images a digit: blue for, red "
             "against, pale not sure",
             fontsize=10,
         )
