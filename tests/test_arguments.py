@@ -68,6 +68,13 @@ WRONG: dict[str, Callable[[], Any]] = {
     "what factor_graph.* makes, got str": lambda: join(any_("x")),
     "a torch module, made already": lambda: network(any_("x"), DATA.inputs, DATA.labels),
     "what `load_model`": lambda: compress(any_(BinaryNetClassifier()), ROWS),
+    "beta must be positive": lambda: BinaryNetClassifier(beta=10**400).fit(ROWS, LABELS),
+    "beta must be positive .math.inf for hard rows": lambda: BinaryNetClassifier(
+        beta=10**400, hidden=()
+    ).fit(ROWS, LABELS),
+    "choose 'cpu', 'auto', or 'cuda' with a GPU": lambda: BinaryNetClassifier(
+        device=any_(np.zeros(2)), hidden=(), epochs=1
+    ).fit(ROWS, LABELS),
     "checkpoint must be a path": lambda: BinaryNetClassifier(checkpoint=any_(3)).fit(ROWS, LABELS),
     "checkpoint must be a path, got ''": lambda: run(SOLVER, GRAPH, checkpoint=""),
     "add up to .* at most": lambda: BinaryNetClassifier().fit(ROWS, LABELS, LABELS * 1e300),

@@ -88,7 +88,7 @@ class ParquetSource:
             self._file = parquet.ParquetFile(self._stream)
             self.schema = plain_schema(self._file.schema_arrow)
             checked_names(self.schema.names, self._title)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeError) as error:
             self.close()
             raise self._damaged(error) from None
         except BaseException:
@@ -106,7 +106,7 @@ class ParquetSource:
                     for part in plain_table(pa.Table.from_batches([block])).to_batches():
                         yield first, part
                         first += part.num_rows
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeError) as error:
             raise self._damaged(error) from None
 
     def _runs(self, wanted: Wanted) -> Iterator[tuple[int, list[int]]]:

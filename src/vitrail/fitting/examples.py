@@ -124,7 +124,7 @@ def graph_of(
                 program,
                 one.inputs.unflatten(1, program.input_shape),
                 one.labels,
-                beta * one.weight,
+                float(beta) * one.weight,
                 weight=one.weight,
             )
         )

@@ -129,10 +129,12 @@ def seed_of(random_state: Any) -> int:
 
 def device_for(name: str, num_factors: int, num_weights: int) -> str:
     """The device asked for; "auto" is a GPU where there is one and enough messages to fill it."""
+    if not isinstance(name, str):
+        raise TypeError(f"device {name!r} is not here; choose 'cpu', 'auto', or 'cuda' with a GPU")
     if name == AUTO:
         large = num_factors * num_weights >= GPU_MESSAGES
         return "cuda" if large and torch.cuda.is_available() else "cpu"
-    gpu = isinstance(name, str) and name.startswith("cuda") and torch.cuda.is_available()
+    gpu = name.startswith("cuda") and torch.cuda.is_available()
     if name != "cpu" and not gpu:
         raise ValueError(f"device {name!r} is not here; choose 'cpu', 'auto', or 'cuda' with a GPU")
     return name

@@ -183,8 +183,9 @@ def _by_chains(
     hidden = wanted.hidden if earlier is None else earlier.plan.problem.program.hidden
     program, burn_in = effort(front.num_inputs, nets, _checked(hidden, front.num_inputs))
     asked = wanted.settings.get("beta", AUTO)
-    beta = None if isinstance(asked, str) else float(asked)
-    made = plan(problem_of(program, nets), {"beta": max(USUAL) if beta is None else beta})
+    auto = isinstance(asked, str)
+    made = plan(problem_of(program, nets), {"beta": max(USUAL) if auto else asked})
+    beta = None if auto else float(made.beta)
     question = _question(front, examples, nets, wanted, made)
     count = how_many(wanted.networks, program)
     partner = neighbours(front.encoder, front.num_inputs)

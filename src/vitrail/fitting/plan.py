@@ -129,4 +129,8 @@ def _check(settings: Settings) -> None:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, Real)
+    """Whether it is a number that a float can hold."""
+    try:
+        return isinstance(value, Real) and not math.isnan(value)
+    except OverflowError:
+        return False
