@@ -43,14 +43,11 @@ class Failure:
 def attempt(task: Callable[..., Any], *given: Any) -> Any:
     """`task(*given)`, at the second try if need be; a `Failure` where that fails, too."""
     try:
-        return task(*given)
-    except Exception:
-        try:
-            return task(*given)
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno in NO_SPACE:
-                raise  # so will all others
-            return Failure(f"{type(error).__name__}: {error}")
+        return _insisted(task, *given)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
+            raise  # so will all others
+        return Failure(f"{type(error).__name__}: {error}")
 
 
 def each(task: Callable[..., T], given: Sequence[tuple[Any, ...]]) -> Iterator[T]:

@@ -30,6 +30,8 @@ AGAIN = 0.1  # seconds after which work is cut again that has lost a stop
 SAME_PRESS = 0.5  # seconds; launchers pass on what their whole group has got already
 _USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
+POOL = "vitrail"  # how the names of threads begin that rows are shared out to
+
 
 class PassingBy(BaseException):
     """A stop that no loop may keep its best at; KeyboardInterrupt again where its block ends."""

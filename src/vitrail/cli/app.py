@@ -20,8 +20,6 @@ from typer.core import TyperGroup
 
 from vitrail import __version__, interrupts
 
-POOL = "vitrail"  # how the names of threads begin that rows are shared out to
-
 
 class _Commands(TyperGroup):
     """Commands are stopped by the policy of `interrupts`, and not by that of typer."""
@@ -135,7 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 app(args=None if arguments is None else list(arguments))
     except KeyboardInterrupt as stop:  # a sentence says what is kept of the work
         sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped; nothing new is kept'}\n")
-        if arguments is None and any(one.name.startswith(POOL) for one in threading.enumerate()):
+        if arguments is None and any(
+            one.name.startswith(interrupts.POOL) for one in threading.enumerate()
+        ):
             _leave(interrupts.exit_code())
         sys.exit(interrupts.exit_code())
     except BrokenPipeError:  # whoever read our output has seen enough

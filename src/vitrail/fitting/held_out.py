@@ -43,7 +43,12 @@ class HeldOut:
 
     betas: tuple[float, ...]  # for the chains on all rows
     evidence: Evidence  # of chains with these betas
-    log_loss: float
+    losses: Tensor  # (rows,) float64, −log of the chance given to each label
+
+    @property
+    def log_loss(self) -> float:
+        weight = self.evidence.weight / self.evidence.weight.sum()
+        return float((weight * self.losses).sum())
 
 
 class Parts:
@@ -89,10 +94,9 @@ class Parts:
         said = [self._asked(networks[:, :, at], held) for at, held in enumerate(self._held)]
         evidence = Evidence(*(torch.cat(parts) for parts in zip(*said, strict=True)))
         found = [self._of(evidence, betas) for betas in self._sets]
-        losses = [self._losses(one.evidence) for one in found]
         best, gained = found[0], 0.0
-        for one, loss in zip(found[1:], losses[1:], strict=True):
-            gain = evidence.weight * (losses[0] - loss)
+        for one in found[1:]:
+            gain = evidence.weight * (found[0].losses - one.losses)
             sure = float(gain.sum() - STANDARD_ERRORS * gain.square().sum().sqrt())
             if sure > gained:
                 best, gained = one, sure
@@ -109,8 +113,7 @@ class Parts:
     def _of(self, evidence: Evidence, betas: tuple[float, ...]) -> HeldOut:
         chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(DRAWS)
         mine = replace(evidence, leads=evidence.leads[:, chosen])
-        weight = mine.weight / mine.weight.sum()
-        return HeldOut(betas, mine, float((weight * self._losses(mine)).sum()))
+        return HeldOut(betas, mine, self._losses(mine))
 
     def _losses(self, evidence: Evidence) -> Tensor:
         """−log of the chance given to the label of each row, (rows,) float64."""

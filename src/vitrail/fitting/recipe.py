@@ -237,12 +237,11 @@ def _so_far(question: Question, parts: Parts, seconds: float) -> Drawn:
     """What chains on parts of the rows had come to when Ctrl-C came."""
     networks = parts.bits[None]
     chains = networks.shape[1]
-    missed = torch.zeros(1, chains, len(question.nets), dtype=torch.float64)
-    for net, one in enumerate(question.nets):
-        for chain in range(chains):
-            bits = networks[0, chain, net][None, None]
-            said = torch.cat(list(outputs_of(question.program, bits, one.inputs)))[:, 0, 0, 0]
-            missed[0, chain, net] = (one.weight * ((said > 0) != (one.labels == 1))).sum()
+    examples = question.examples
+    said = outputs_of(question.program, networks[0], examples.inputs)
+    lead = torch.cat([leads(outputs) for outputs in said])
+    wrong = judged(lead, examples.labels, question.num_classes, question.scheme)
+    missed = (examples.weight[:, None, None] * wrong).sum(0)[None]
     total, history = _total(question), History()
     right = 1 - missed[0] / total
     history.add(accuracy=right.mean(0), best=right.amax(0))

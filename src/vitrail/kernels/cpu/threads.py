@@ -15,6 +15,8 @@ from types import CodeType
 
 import torch
 
+from vitrail.interrupts import POOL
+
 # Waking a thread costs some 50 µs, as much as drawing this many lanes.
 WORK_PER_THREAD = 200_000
 SHARES = 8  # pieces a thread takes one by one, so that a slow core does not hold up the others
@@ -53,7 +55,7 @@ def over_rows(kernel: Callable[[int, int], None], rows: int, work_per_row: int) 
             kernel(begin, min(begin + size, rows))
 
     if _pool is None:
-        _pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="vitrail")
+        _pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix=POOL)
     helpers = [_pool.submit(work) for _ in range(threads - 1)]
     work()
     for helper in helpers:
