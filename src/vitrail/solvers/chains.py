@@ -137,14 +137,23 @@ class Chains:
             for one in samples
         ]
         hidden = [num_bits // (one.inputs.shape[1] + 1) for one in samples]
-        self._key, self._partner, self._swaps = key, partner.numpy(), swaps
-        self._prior = None if prior is None else prior.double().contiguous().numpy()
-        self._made = 0  # proposals so far, of every chain
+        priors = None if prior is None else prior.double().contiguous().numpy()
         places = [(chain, net) for net in range(nets) for chain in range(count)]
         self._world, self._places = world, places[world.share(len(places))]
+        words, exchanged = key.of(Stream.CHAIN).words(), partner.numpy()
         bits = starts.numpy()
         self._chains = [
-            Chain(rows[net], bits[chain, net], hidden[net]) for chain, net in self._places
+            Chain(
+                rows[net],
+                bits[chain, net],
+                hidden[net],
+                words,
+                (chain, net, key.step),
+                exchanged,
+                swaps,
+                None if priors is None else priors[chain, net],
+            )
+            for chain, net in self._places
         ]
         self._shape = (count, nets, num_bits)
         self._words = max(one.columns.shape[1] for one in rows)
@@ -177,24 +186,14 @@ class Chains:
         from vitrail.kernels.cpu.threads import over_rows
 
         proposals = sweeps * self._shape[-1]
-        words = self._key.of(Stream.CHAIN).words()
 
         def run(begin: int, end: int) -> None:
             for place in range(begin, end):
                 if interrupts.waiting():
                     return  # a chain is whole wherever it is, and whoever asked is waiting
-                number, net = self._places[place]
-                self._chains[place].run(
-                    proposals,
-                    (warm[number], cold[number]),
-                    (self._made, number, net, self._key.step),
-                    words,
-                    self._partner,
-                    self._swaps,
-                    None if self._prior is None else self._prior[number, net],
-                )
+                number = self._places[place][0]
+                self._chains[place].run(proposals, (warm[number], cold[number]))
 
         interrupts.check()
         with interrupts.held():
             over_rows(run, len(self._places), proposals * self._words)
-            self._made += proposals

@@ -25,18 +25,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import int64, njit, uint32, uint64
+from numba import float64, int32, int64, njit, uint32, uint64
 from numpy.typing import NDArray
 
 from vitrail.kernels.cpu.anneal import accepted
 from vitrail.kernels.cpu.compiled import compiled
-from vitrail.kernels.cpu.philox import philox
+from vitrail.kernels.cpu.philox import rounds
 from vitrail.kernels.cpu.words import WORD, Words, packed, planes, popcount
 
 MAX_WEIGHT = 2**16  # whole weights below are exact
 WEIGHT_STEPS = 2**10 - 1  # others are rounded to this part of the largest
+BATCH = 256  # proposals drawn at a time
 
 _FULL = uint64(0xFFFFFFFFFFFFFFFF)
+# A float read as a whole number is nearly its logarithm: to the base of 2, low by 0.0861 at most.
+_SLOPE = np.log(2.0) / 2**20
+_SHIFT = (0.0861 / 2 - 1023) * np.log(2.0)
+DOUBT = 0.031  # half of that in natural logarithms, and what the cut digits leave out
 
 
 @dataclass(frozen=True)
@@ -69,60 +74,66 @@ class PackedRows:
 
 
 class Chain:
-    """One chain: its bits, and how far every count is from its edge."""
+    """One chain: its bits, and how far every count is from its edge.
 
-    def __init__(self, rows: PackedRows, bits: NDArray[np.bool_], num_hidden: int) -> None:
+    key and stream: of its draws, the latter being its number, its net's and the step's. partner
+    (I,): the neighbour that an input's weight is exchanged with, −1 for none; swaps: the share of
+    exchanges. prior (A,): log-odds of the bits.
+    """
+
+    def __init__(
+        self,
+        rows: PackedRows,
+        bits: NDArray[np.bool_],
+        num_hidden: int,
+        key: tuple[int, int],
+        stream: tuple[int, int, int],
+        partner: NDArray[np.int64],
+        swaps: float = 0.0,
+        prior: NDArray[np.float64] | None = None,
+    ) -> None:
         self.rows = rows
         self.bits = np.array(bits, np.bool_)
         num_inputs, width = len(rows.columns) - 1, rows.columns.shape[1]
         below = planes(-rows.half - 1, (num_inputs + 2).bit_length() + 1)
         start = np.full(len(rows.half), -(num_hidden // 2) - 1, np.int64)
-        self._hidden = np.repeat(below[None], num_hidden, 0)
-        self._output = planes(start, (num_hidden + 2).bit_length() + 1)
-        self._edges = np.zeros((2, num_hidden, width), np.uint64)
-        self._sides = np.zeros((2, width), np.uint64)
-        _begin(rows.columns, self.bits, self._hidden, self._edges, self._output, self._sides)
+        hidden = np.repeat(below[None], num_hidden, 0)
+        output = planes(start, (num_hidden + 2).bit_length() + 1)
+        edges = np.zeros((2, num_hidden, width), np.uint64)
+        sides = np.zeros((2, width), np.uint64)
+        _begin(rows.columns, self.bits, hidden, edges, output, sides)
+        negative = output[:, -1]
+        lost = np.stack([~negative, negative])[:, None] & rows.right
+        digits = np.unpackbits(lost.view(np.uint8), axis=-1).sum((0, 2), dtype=np.int64)
+        self._lost = np.array([digits @ (1 << np.arange(len(digits)))], np.int64)
+        self._address, self._key = np.array([0, *stream], np.int64), np.array(key, np.uint32)
+        self._counts = (hidden, edges, output, sides)
+        self._kind = partner, np.zeros(0) if prior is None else prior
+        self._swaps = int(swaps * 2**32)
 
     @property
     def wrong(self) -> float:
         """The weight of the rows on the wrong side."""
-        negative = self._output[:, -1]
-        lost = np.stack([~negative, negative])[:, None] & self.rows.right
-        digits = np.unpackbits(lost.view(np.uint8), axis=-1).sum((0, 2), dtype=np.int64)
-        return self.rows.unit * float(digits @ (1 << np.arange(len(digits))))
+        return self.rows.unit * float(self._lost[0])
 
-    def run(
-        self,
-        proposals: int,
-        betas: tuple[float, float],
-        address: tuple[int, int, int, int],
-        key: tuple[int, int],
-        partner: NDArray[np.int64],
-        swaps: float = 0.0,
-        prior: NDArray[np.float64] | None = None,
-    ) -> int:
-        """Make proposals, beta going from the first to the second; how many were taken.
-
-        address: the number of the first proposal, chain, net, step. partner (I,): the neighbour
-        that an input's weight is exchanged with, −1 for none. prior (A,): log-odds of the bits.
-        """
-        return _advance(
+    def run(self, proposals: int, betas: tuple[float, float]) -> int:
+        """Make proposals, beta going from the first to the second; how many were taken."""
+        taken = _advance(
             self.rows.columns,
             self.rows.right,
             self.bits,
-            self._hidden,
-            self._edges,
-            self._output,
-            self._sides,
-            partner,
-            np.zeros(0) if prior is None else prior,
+            *self._counts,
+            *self._kind,
             proposals,
             betas[0] * self.rows.unit,
             betas[1] * self.rows.unit,
-            int(swaps * 2**32),
-            np.array(address, np.int64),
-            np.array(key, np.uint32),
+            self._swaps,
+            self._address,
+            self._key,
+            self._lost,
         )
+        self._address[0] += proposals
+        return taken
 
 
 @njit(inline="always")
@@ -139,7 +150,7 @@ def _add(counts, word, rows, borrow):
     return ~some, every
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _toll(rows, but, edge, side, right):
     """What it costs that the output falls in the rows that are at the edge."""
     total = int64(0)
@@ -153,19 +164,7 @@ def _toll(rows, but, edge, side, right):
     return total
 
 
-@njit(inline="always")
-def _change(columns, right, edges, sides, unit, i, but, on, positive):
-    """Energy after weight i of a unit is switched on or off, in rows without input `but`."""
-    rises = on == positive
-    toll = _toll(columns[i], columns[but], edges[1 if on else 0, unit], sides[1 if rises else 0],
-                 right)  # fmt: skip
-    return -toll if rises else toll
-
-
-# What is called seldom is compiled once, and not into every place that calls it.
-
-
-@njit(error_model="numpy")
+@njit(forceinline=True, error_model="numpy")
 def _switch(columns, hidden, edges, output, sides, unit, i, but, on, positive):
     """Switch weight i of a unit on or off, in rows without input `but`."""
     borrow = uint64(0) if on else _FULL
@@ -178,6 +177,35 @@ def _switch(columns, hidden, edges, output, sides, unit, i, but, on, positive):
         edges[0, unit, w], edges[1, unit, w] = _add(hidden[unit], w, rows, borrow)
         if moved != 0:
             sides[0, w], sides[1, w] = _add(output, w, moved, borrow_output)
+
+
+@njit(forceinline=True)
+def _accepted(change, rough, coin):
+    """`anneal.accepted`, where a logarithm that is off by at most DOUBT mostly decides."""
+    if change <= 0:
+        return True
+    if abs(change + rough) > DOUBT:
+        return -change > rough
+    return accepted(0.0, change, 1.0, coin)
+
+
+@njit(inline="always")
+def _draw(first, chain, net, step, k0, k1, num_inputs, num_bits, place, unit, coin, kind, rough):
+    """The draws of as many proposals as there is room for, as vector code."""
+    for t in range(place.shape[0]):
+        which, toss, other, _ = rounds(
+            uint64(uint32(first + t)), uint64(chain), uint64(net), uint64(step), k0, k1
+        )
+        place[t] = int32((which * num_bits) >> uint64(32))
+        # half a place off the edge: the quotient is never within rounding of the next
+        unit[t] = int32((float64(place[t]) + 0.5) / num_inputs)
+        coin[t] = uint32(toss)
+        kind[t] = uint32(other)
+        share = (float64(coin[t]) + 0.5) / 4294967296.0
+        rough[t] = float64(int32(np.float64(share).view(np.int64) >> 32)) * _SLOPE + _SHIFT
+
+
+# What is called seldom is compiled once, and not into every place that calls it.
 
 
 @njit(error_model="numpy")
@@ -227,23 +255,28 @@ def _begin(columns, bits, hidden, edges, output, sides):
 
 @compiled("int64(uint64[:, ::1], uint64[:, :, ::1], boolean[::1], uint64[:, :, ::1],"
           " uint64[:, :, ::1], uint64[:, ::1], uint64[:, ::1], int64[::1], float64[::1], int64,"
-          " float64, float64, int64, int64[::1], uint32[::1])")  # fmt: skip
+          " float64, float64, int64, int64[::1], uint32[::1], int64[::1])")  # fmt: skip
 def _advance(
     columns, right, bits, hidden, edges, output, sides, partner, prior, proposals, warm, cold,
-    swaps, address, key,
+    swaps, address, key, energy,
 ):  # fmt: skip
     num_inputs, width = columns.shape[0] - 1, columns.shape[1]
     num_hidden, num_bits = hidden.shape[0], bits.shape[0]
     none, votes = num_inputs, num_hidden * num_inputs
     agree = np.empty(width, np.uint64)
+    place, unit_of = np.empty(BATCH, np.int32), np.empty(BATCH, np.int32)
+    coin, kind = np.empty(BATCH, np.uint32), np.empty(BATCH, np.uint32)
+    rough = np.empty(BATCH, np.float64)
     taken = 0
     for t in range(proposals):
-        which, coin, kind, _ = philox(
-            uint32(address[0] + t), uint32(address[1]), uint32(address[2]), uint32(address[3]),
-            key[0], key[1],
-        )  # fmt: skip
+        s = t % BATCH
+        if s == 0:
+            _draw(
+                address[0] + t, address[1], address[2], address[3], uint64(key[0]), uint64(key[1]),
+                float64(num_inputs), uint64(uint32(num_bits)), place, unit_of, coin, kind, rough,
+            )  # fmt: skip
         beta = warm + (cold - warm) * t / proposals
-        q = (int64(which) * num_bits) >> 32
+        q, unit = int64(place[s]), int64(unit_of[s])
         gain = 0.0  # in log prior
         if q >= votes:
             unit = q - votes
@@ -253,34 +286,38 @@ def _advance(
             delta = _turning(agree, sides, right)
             if prior.shape[0] > 0:
                 gain = -prior[q] if positive else prior[q]
-            if accepted(0.0, beta * delta - gain, 1.0, coin):
+            if _accepted(beta * delta - gain, rough[s], coin[s]):
                 _turn(agree, output, sides)
                 bits[q] = not positive
+                energy[0] += delta
                 taken += 1
             continue
-        unit, i = q // num_inputs, q % num_inputs
+        i = q - unit * num_inputs
         positive = bits[votes + unit]
         on = not bits[q]
-        other, place = none, q
-        if int64(kind) < swaps:
-            if partner[i] < 0:
+        other, moves = none, 1
+        if int64(kind[s]) < swaps:
+            other, moves = partner[i], 2
+            if other < 0 or bits[q - i + other] != on:
                 continue
-            place = q - i + partner[i]
-            if bits[place] != on:
-                continue
-            other = partner[i]
-        delta = _change(columns, right, edges, sides, unit, i, other, on, positive)
-        if other != none:
-            delta += _change(columns, right, edges, sides, unit, other, i, not on, positive)
+        delta = int64(0)
+        this, but, up = i, other, on
+        for _ in range(moves):
+            rises = up == positive
+            edge, side = edges[1 if up else 0, unit], sides[1 if rises else 0]
+            toll = _toll(columns[this], columns[but], edge, side, right)
+            delta += -toll if rises else toll
+            this, but, up = but, this, not up
         if prior.shape[0] > 0:
-            gain = prior[q] if other == none else prior[q] - prior[place]
+            gain = prior[q] if other == none else prior[q] - prior[q - i + other]
             if not on:
                 gain = -gain
-        if accepted(0.0, beta * delta - gain, 1.0, coin):
-            _switch(columns, hidden, edges, output, sides, unit, i, other, on, positive)
-            if other != none:
-                _switch(columns, hidden, edges, output, sides, unit, other, i, not on, positive)
-                bits[place] = not on
-            bits[q] = on
+        if _accepted(beta * delta - gain, rough[s], coin[s]):
+            this, but, up = i, other, on
+            for _ in range(moves):
+                _switch(columns, hidden, edges, output, sides, unit, this, but, up, positive)
+                bits[q - i + this] = up
+                this, but, up = but, this, not up
+            energy[0] += delta
             taken += 1
     return taken
