@@ -189,7 +189,7 @@ def test_predict_fits_its_bytes_of_flash(case, coding, tmp_path):
         ["arm-none-eabi-size", "a.elf"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     text, data = map(int, listed.stdout.splitlines()[1].split()[:2])
-    assert 100 < text + data <= limit
+    assert 50 < text + data <= limit
 
 
 def output_of(folder, program, *options):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from export_cases import committee, models, plain
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 from vitrail.export.errors import ExportError
 from vitrail.export.plan import Layer, Pool, planned
-from vitrail.export.rule import rule_of
+from vitrail.export.rule import ordered, rule_of
 from vitrail.model.voting import HALF
 from vitrail.nn import BinaryConv2d, BinaryLinear, Sign, Threshold
 
@@ -71,3 +72,20 @@ def test_a_common_factor_of_votes_changes_nothing():
     model = committee()
     more = replace(model, votes=model.votes * 12)
     assert np.array_equal(rule_of(model, planned(model)).votes, rule_of(more, planned(more)).votes)
+
+
+TABLES = st.integers(2, 4).flatmap(
+    lambda classes: st.lists(
+        st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=classes, max_size=classes
+    )
+)
+
+
+@given(tables=TABLES, shared=st.booleans())
+def test_small_numbers_in_the_place_of_chances_choose_the_same_class(tables, shared):
+    classes = len(tables)
+    tables = [sorted(tables[0])] if shared else list(map(sorted, tables))
+    small = np.array(ordered(tables, classes)).reshape(len(tables), 4)
+    drawn = np.random.default_rng(0).integers(0, 4, (200, classes))
+    own = np.zeros(classes, int) if shared else np.arange(classes)
+    assert np.array_equal(small[own, drawn].argmax(1), np.array(tables)[own, drawn].argmax(1))

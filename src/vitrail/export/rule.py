@@ -81,6 +81,25 @@ class Rule:
         return -(-level * 2 * self.most[0] // LEVELS) - self.most[0]
 
 
+def ordered(tables: list[list[int]], classes: int) -> list[int]:
+    """Small numbers in the place of chances, of one table or one a class: of all classes the same
+    has the largest, and the first of equals.
+
+    Chances ascend, of equal ones that of the last class first. Neighbours may become equal where
+    that of the earlier class comes later: it wins as it did.
+    """
+    own = len(tables) > 1
+    order = sorted(
+        (q, -c, level) for c in range(classes) for level, q in enumerate(tables[c if own else 0])
+    )
+    found, number, before = {}, 0, classes
+    for _, c, level in order:
+        number += -c > before
+        before = -c
+        found[-c if own else 0, level] = number
+    return [found[c, level] for c in range(len(tables)) for level in range(len(tables[c]))]
+
+
 def sides(model: Model) -> list[tuple[int | None, int]]:
     """The two classes that each net of one output tells apart: what it says if its output is not
     positive (none: any of the others), and what it says otherwise."""

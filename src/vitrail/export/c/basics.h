@@ -95,6 +95,12 @@ static inline tiny_int tiny_ones(tiny_word x)
 {
 #if defined(__POPCNT__) || defined(__aarch64__)
     return __builtin_popcount(x);
+#elif defined(__OPTIMIZE_SIZE__)
+    tiny_int ones = 0;
+    for (; x; x = (tiny_word)(x & (x - 1u))) { /* the last 1 becomes a 0 */
+        ones++;
+    }
+    return ones;
 #else
     x = (tiny_word)(x - ((x >> 1) & (tiny_word)0x55555555u));
     x = (tiny_word)((x & (tiny_word)0x33333333u) + ((x >> 2) & (tiny_word)0x33333333u));

@@ -24,7 +24,7 @@ from vitrail.export.c.text import (
 from vitrail.export.errors import ExportError
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Plan, Pool, planned
-from vitrail.export.rule import Rule, folded, rule_of
+from vitrail.export.rule import Rule, folded, ordered, rule_of
 from vitrail.model import Model
 
 MOST_SCORE = 2**30  # twice a score fits 32 bits
@@ -230,8 +230,7 @@ def _network(plan: Plan) -> str:
             lines.append(f"    {what}({weights}, {values}, {to}, {units}, {where});")
             values = to
         elif plan.num_outputs == 1 and not stage.windows:
-            start = STARTS[stage.kind].replace("(x,", f"({values},").replace(" n)", f" {n})")
-            start = str(stage.fan_in) if stage.kind == "sign_sign" else start
+            start = "start" if started(plan) else _start(stage, values)
             sum_ = f"tiny_sum_{_name(stage)}({weights}, {values}, {n}, {start})"
             low = "" if plan.last_low is None else f" > 0 ? 1 : {plan.last_low}"
             lines.append(f"    return {sum_}{low};")
@@ -248,6 +247,18 @@ def _network(plan: Plan) -> str:
     return "\n".join(lines)
 
 
+def started(plan: Plan) -> bool:
+    """Whether all networks begin their one sum at the same number, which takes work to find."""
+    return plan.stages == (plan.last,) and plan.last.kind == "sign_bit" and plan.num_outputs == 1
+
+
+def _start(layer: Layer, values: str) -> str:
+    """Where the sum of a layer of no windows begins."""
+    n = f"{layer.fan_in}u"
+    start = STARTS[layer.kind].replace("(x,", f"({values},").replace(" n)", f" {n})")
+    return str(layer.fan_in) if layer.kind == "sign_sign" else start
+
+
 def _vote(model: Model, plan: Plan, rule: Rule) -> str:
     nets, networks = rule.votes.shape
     several = plan.num_outputs > 1
@@ -259,16 +270,22 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
     kind = unsigned(int(rule.votes.max()))
     if rule.votes.min() < 0:
         kind = signed(int(rule.votes.min()), int(rule.votes.max()))
-    load = f"({kind})TINY_LOAD{kind.strip('uint_')}"
-    blocks = []
+    blocks, vote = [], "1"
     if not plain:
         votes = map(str, rule.votes.ravel().tolist())
         blocks.append("/* Votes of networks. */\n" + table(kind, "tiny_votes", votes))
-    clip = "tiny_clip(2 * {} - 1)" if rule.clips else "(2 * {} - 1)"
-    margin = clip.format(f"(tiny_score)tiny_output({number}, x)")
+        vote = f"(tiny_score)({kind})TINY_LOAD{kind.strip('uint_')}(tiny_votes + {number})"
+    margin = "tiny_clip(2 * {} - 1)" if rule.clips else "(2 * {} - 1)"
+    begun = ", start" if started(plan) else ""
+    output = f"tiny_output({number}, x{begun})"
+    if plan.last_low == 0 and not rule.clips:
+        vote_of_h = f"{output} ? {vote} : -{vote}"
+    else:
+        vote_of_h = ("" if plain else f"{vote} * ") + margin.format(f"(tiny_score){output}")
     direct = rule.scores is not None
     tables = rule.score_tables if rule.scores else rule.tables.tolist()
     own = len(set(map(tuple, tables))) > 1  # nets may share one table
+    kept = tables if own else tables[:1]
     by_most = not direct and len(set(rule.most)) > 1
     wide = 2 * max(rule.most) * 256 >= 2**32
     flags = {
@@ -278,6 +295,7 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
         "nets": nets > 1,
         "two": not several and nets == 1,
         "one": one,
+        "started": started(plan),
         "clips": rule.clips,
         "direct": direct,
         "net_most": by_most,
@@ -286,7 +304,8 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
     most = max(rule.most)
     if flags["net_most"]:
         blocks.append(table("uint32_t", "tiny_most", map(str, rule.most)))
-    chances = [str(q) for row in (tables if own else tables[:1]) for q in row]
+    orders = ordered(kept, model.num_classes) if rest or several else []
+    flags["placed"] = max(orders, default=256) < 256
     code = filled(
         "vote",
         [name for name, on in flags.items() if on],
@@ -294,11 +313,16 @@ def _vote(model: Model, plan: Plan, rule: Rule) -> str:
         clip=rule.clip,
         networks=networks,
         far=2 * plan.last.fan_in + 2,
-        vote="" if plain else f"(tiny_score){load}(tiny_votes + {number}) * ",
-        margin_lead=clip.format("lead"),
-        margin_h=margin.strip("()") if one and plain and not rule.clips else margin,
-        by_net=" for each net" if own else "",
-        tables=table("uint16_t", "tiny_chances", chances),
+        vote_of_lead=("" if plain else f"{vote} * ") + margin.format("lead"),
+        vote_of_h=vote_of_h,
+        start=_start(plan.last, "x") if started(plan) else "",
+        start_parameter=", tiny_int start" if started(plan) else "",
+        start_argument=begun,
+        start_of_bits=", tiny_start(bits->word)" if started(plan) else "",
+        by="score" if direct else "its level from 0 to 256",
+        by_net=" and net" if own else "",
+        chances=table("uint16_t", "tiny_chances", [str(q) for row in kept for q in row]),
+        orders=table("uint8_t", "tiny_orders", map(str, orders)),
         net_parameter=", tiny_index net" if own or by_most else "",
         net_argument=", net" if own or by_most else "",
         table_of_net=f"net * {len(tables[0])}u + " if own else "",

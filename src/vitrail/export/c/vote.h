@@ -3,12 +3,20 @@
 static inline void tiny_outputs(tiny_index i, const tiny_word *x0, tiny_int *h)
 //: else
 /* The output of network i of all. */
-static inline tiny_int tiny_output(tiny_index i, const tiny_word *x0)
+static inline tiny_int tiny_output(tiny_index i, const tiny_word *x0@start_parameter@)
 //: end
 {
 @network@
 }
 
+//: if started
+/* Where every sum begins: as if the weights of all bits that are 1 were -1. */
+static inline tiny_int tiny_start(const tiny_word *x)
+{
+    return @start@;
+}
+
+//: end
 //: if clips
 /* An odd number, clipped. */
 static inline tiny_score tiny_clip(tiny_score margin)
@@ -39,7 +47,7 @@ static inline void tiny_scores(const tiny_word *x, tiny_score *score)
                     lead = ahead;
                 }
             }
-            score[c] += @vote@@margin_lead@;
+            score[c] += @vote_of_lead@;
         }
     }
 }
@@ -50,19 +58,19 @@ static inline void tiny_scores(const tiny_word *x, tiny_score *score)
 //: else
 /* The score of a pair of classes: positive for the second. */
 //: end
-static inline tiny_score tiny_score_of(const tiny_word *x, tiny_index net)
+static inline tiny_score tiny_score_of(const tiny_word *x@start_parameter@, tiny_index net)
 //: else
 /* The score of a row: large for the second class. */
-static inline tiny_score tiny_score_of(const tiny_word *x)
+static inline tiny_score tiny_score_of(const tiny_word *x@start_parameter@)
 //: end
 {
 //: if one
-    return @vote@@margin_h@;
+    return @vote_of_h@;
 //: else
     tiny_score score = 0;
     tiny_index k;
     for (k = 0; k < @networks@u; k++) {
-        score += @vote@@margin_h@;
+        score += @vote_of_h@;
     }
     return score;
 //: end
@@ -91,36 +99,33 @@ static inline uint32_t tiny_divide(uint32_t a, uint32_t b)
 }
 
 //: end
+/* Chances in parts of 65535, by @by@@by_net@. */
+@chances@
+//: if placed
+/* Numbers in the same order, where only the largest is asked for. */
+@orders@
+//: end
+
+/* Where the chance that a score means stands in its table. */
+static inline tiny_index tiny_place(tiny_score score@net_parameter@)
+{
 //: if direct
-/* Chances in parts of 65535, by score@by_net@. */
-@tables@
-
-static inline uint16_t tiny_chance(tiny_score score@net_parameter@)
-{
-    const tiny_index level = (tiny_index)(score - (@first@)) / @step@u;
-    return TINY_LOAD16(tiny_chances + @table_of_net@level);
-}
+    return @table_of_net@(tiny_index)(score - (@first@)) / @step@u;
 //: else
-/* Chances in parts of 65535, by level of the score, 257@by_net@. */
-@tables@
-
-static inline uint16_t tiny_chance(tiny_score score@net_parameter@)
-{
 //: if net_most
     const @wide@ most = TINY_LOAD32(tiny_most + net); /* no score is larger */
-    const tiny_index level = (tiny_index)@divide@(((@wide@)score + most) * 256u @over@ (2u * most));
+    return @table_of_net@(tiny_index)@divide@(((@wide@)score + most) * 256u @over@ (2u * most));
 //: else
-    const tiny_index level = (tiny_index)@divide@(((@wide@)score + @most@u) * 256u @over@ @twice@u);
+    return @table_of_net@(tiny_index)@divide@(((@wide@)score + @most@u) * 256u @over@ @twice@u);
 //: end
-    return TINY_LOAD16(tiny_chances + @table_of_net@level);
+//: end
 }
-//: end
 
 //: if two
 /* The class of a row of bits: 0 or 1, or a negative code. */
 static inline int tiny_predict_bits(const tiny_bits *bits)
 {
-    return bits ? tiny_score_of(bits->word) >= @cut@ : TINY_NULL;
+    return bits ? tiny_score_of(bits->word@start_of_bits@) >= @cut@ : TINY_NULL;
 }
 
 /* The same, and the chance of each class in parts of 65535. */
@@ -129,81 +134,118 @@ static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
     if (!bits || !proba) {
         return TINY_NULL;
     }
-    proba[1] = tiny_chance(tiny_score_of(bits->word));
+    proba[1] = TINY_LOAD16(tiny_chances + tiny_place(tiny_score_of(bits->word@start_of_bits@)));
     proba[0] = (uint16_t)(65535u - proba[1]);
     return proba[1] > 32767u;
 }
 //: else
-/* What classes score in the end, and the place of the highest, the first of equals. */
-static inline int tiny_rank(const tiny_word *x, uint32_t *rank)
-{
-    int c, best = 0;
 //: if pairs
-    int d;
+/* The class that wins most in all pairs, the first of equals; `wins` add up to 65535 a pair. */
+static inline int tiny_best(const tiny_word *x, uint32_t *wins)
+{
+    int c, d, best = 0;
     tiny_index net = 0;
+//: if started
+    const tiny_int start = tiny_start(x);
+//: end
     for (c = 0; c < TINY_CLASSES; c++) {
-        rank[c] = 0;
+        wins[c] = 0;
     }
     for (c = 0; c < TINY_CLASSES; c++) {
         for (d = c + 1; d < TINY_CLASSES; d++) {
-            const uint16_t chance = tiny_chance(tiny_score_of(x, net)@net_argument@);
-            rank[c] += 65535u - chance;
-            rank[d] += chance;
+            const tiny_score score = tiny_score_of(x@start_argument@, net);
+            const uint16_t chance = TINY_LOAD16(tiny_chances + tiny_place(score@net_argument@));
+            wins[c] += 65535u - chance;
+            wins[d] += chance;
             net++;
         }
     }
-//: end
-//: if rest
-    for (c = 0; c < TINY_CLASSES; c++) {
-        const tiny_index net = (tiny_index)c;
-        rank[c] = tiny_chance(tiny_score_of(x, net)@net_argument@);
-    }
-//: end
-//: if several
-    tiny_score score[TINY_CLASSES];
-    tiny_scores(x, score);
-    for (c = 0; c < TINY_CLASSES; c++) {
-        rank[c] = tiny_chance(score[c]);
-    }
-//: end
     for (c = 1; c < TINY_CLASSES; c++) {
-        if (rank[c] > rank[best]) {
+        if (wins[c] > wins[best]) {
             best = c;
         }
     }
     return best;
 }
+//: else
+/* The class of the highest chance, the first of equals; all `chances` where asked for. */
+static inline int tiny_best(const tiny_word *x, uint16_t *chances)
+{
+    int best = 0;
+    uint16_t most = 0;
+    tiny_index net;
+//: if started
+    const tiny_int start = tiny_start(x);
+//: end
+//: if several
+    tiny_score score[TINY_CLASSES];
+    tiny_scores(x, score);
+//: end
+    for (net = 0; net < TINY_CLASSES; net++) {
+//: if several
+        const tiny_index place = tiny_place(score[net]);
+//: else
+        const tiny_index place = tiny_place(tiny_score_of(x@start_argument@, net)@net_argument@);
+//: end
+        uint16_t chance;
+//: if placed
+        if (chances) {
+            chance = chances[net] = TINY_LOAD16(tiny_chances + place);
+        } else {
+            chance = TINY_LOAD8(tiny_orders + place);
+        }
+//: else
+        chance = TINY_LOAD16(tiny_chances + place);
+        if (chances) {
+            chances[net] = chance;
+        }
+//: end
+        if (chance > most) {
+            most = chance;
+            best = (int)net;
+        }
+    }
+    return best;
+}
+//: end
 
 /* The class of a row of bits: from 0 on, or a negative code. */
 static inline int tiny_predict_bits(const tiny_bits *bits)
 {
-    uint32_t rank[TINY_CLASSES];
-    return bits ? tiny_rank(bits->word, rank) : TINY_NULL;
+//: if pairs
+    uint32_t wins[TINY_CLASSES];
+    return bits ? tiny_best(bits->word, wins) : TINY_NULL;
+//: else
+    return bits ? tiny_best(bits->word, 0) : TINY_NULL;
+//: end
 }
 
 /* The same, and the chance of each class in parts of 65535. */
 static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
 {
-    uint32_t rank[TINY_CLASSES], left = 65535u;
-//: if not pairs
-    uint32_t total = 0;
+//: if pairs
+    uint32_t wins[TINY_CLASSES], left = 65535u;
+//: else
+    uint32_t total = 0, left = 65535u;
 //: end
     int c, best;
     if (!bits || !proba) {
         return TINY_NULL;
     }
-    best = tiny_rank(bits->word, rank);
-//: if not pairs
+//: if pairs
+    best = tiny_best(bits->word, wins);
+//: else
+    best = tiny_best(bits->word, proba);
     for (c = 0; c < TINY_CLASSES; c++) {
-        total += rank[c];
+        total += proba[c];
     }
     total += total == 0;
 //: end
     for (c = 0; c < TINY_CLASSES; c++) {
 //: if pairs
-        proba[c] = (uint16_t)tiny_divide(rank[c], @num_pairs@u); /* ranks add up to 65535 a pair */
+        proba[c] = (uint16_t)tiny_divide(wins[c], @num_pairs@u);
 //: else
-        proba[c] = (uint16_t)tiny_divide(rank[c] * 65535u, total);
+        proba[c] = (uint16_t)tiny_divide(proba[c] * 65535u, total);
 //: end
         left -= proba[c];
     }
