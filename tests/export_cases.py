@@ -78,8 +78,10 @@ def encoders(draw: Any) -> TableEncoder | BitColumns:
     if draw(st.integers(0, 4)) == 0:
         return draw(plain_columns())
     if draw(st.integers(0, 3)) == 0:
-        low, high = draw(st.sampled_from([(0.0, 1.0), (-1.0, 1.0), (0.0, 255.0)]))
-        return BitColumns(tuple(f"x{i}" for i in range(draw(st.integers(1, 70)))), low, high)
+        ends = [(0.0, 1.0), (-1.0, 1.0), (0.0, 16.0), (0.0, 255.0), (-0.5, 300.0), (0.0, 65535.0)]
+        low, high = draw(st.sampled_from(ends))
+        names = tuple(f"x{i}" for i in range(draw(st.integers(1, 70))))
+        return BitColumns(names, low, high, cuts=draw(st.integers(1, 4)))
     names = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
     return TableEncoder(tuple(draw(column_codes(name)) for name in names), tuple(names))
 

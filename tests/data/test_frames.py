@@ -8,10 +8,20 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
 from vitrail import BinaryNetClassifier
-from vitrail.data.bits import BITS, SIGNS, BitColumns, bit_range, pixel_range
+from vitrail.data.bits import (
+    BITS,
+    MOST_CUTS,
+    SIGNS,
+    WHOLE_PIXELS,
+    BitColumns,
+    bit_range,
+    pixel_range,
+)
 from vitrail.data.encoders import TableEncoder, fit_encoder
 from vitrail.data.errors import DataError
 from vitrail.data.frames import as_frame
@@ -197,6 +207,45 @@ def test_constant_bits_are_named_and_kept():
     assert BitColumns.from_dict(encoder.to_dict()) == encoder
     with pytest.raises(DataError, match="'x1', row 2: expected a number from 0 to 1 as in tr"):
         encoder.transform([[0, 1, 1], [0, 3, 1]])
+
+
+@given(
+    ends=st.sampled_from(WHOLE_PIXELS),
+    cuts=st.integers(1, MOST_CUTS),
+    columns=st.integers(1, 5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_a_column_has_a_bit_for_every_cut_at_equal_steps(ends, cuts, columns, seed):
+    low, high = map(int, ends)
+    pixels = np.random.default_rng(seed).integers(low, high + 1, (9, columns))
+    encoder = BitColumns.fit(pixels, low, high, cuts)
+    assert BitColumns.from_dict(encoder.to_dict()) == encoder
+    bits = encoder.transform(pixels)
+    assert bits.shape == (9, len(encoder.bit_names)) == (9, cuts * columns)
+    for column in range(columns):
+        mine = bits[:, encoder.bits_of(column)]
+        above = [
+            [(cuts + 1) * (x - low) > (high - low) * cut for cut in range(1, cuts + 1)]
+            for x in pixels[:, column].tolist()
+        ]
+        assert mine.tolist() == np.array(above, int).tolist()
+        same = bool((mine == mine[:1]).all())
+        assert (encoder.names[column] in encoder.constant) == same
+
+
+def test_bits_of_gray_pixels_say_where_they_are_cut():
+    encoder = BitColumns.fit([[0, 10], [255, 20]], 0, 255, 3)
+    assert [str(note) for note in encoder.account] == [
+        "x0 to x1: bits, 6 bits; 3 a column, every 63.75 from 0 to 255; the same in every row: 'x1'"
+    ]
+    assert encoder.bit_names[:4] == ("x0>63.75", "x1>63.75", "x0>127.5", "x1>127.5")
+    older = {key: value for key, value in encoder.to_dict().items() if key != "cuts"}
+    assert BitColumns.from_dict(older).cuts == 1
+    for cuts in (0, MOST_CUTS + 1):
+        with pytest.raises(DataError, match="malformed bit columns"):
+            BitColumns.from_dict({**older, "cuts": cuts})
+        with pytest.raises(ValueError, match="cuts must be from 1 to 255"):
+            BitColumns.fit([[0, 10]], 0, 255, cuts)
 
 
 def test_rows_without_weight_do_not_count():

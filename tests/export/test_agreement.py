@@ -52,6 +52,16 @@ def images():
     return table, data.test_labels.numpy()[:IMAGES]
 
 
+def grays():
+    """The same in shades, made of each image and its neighbours."""
+    table, labels = images()
+    pixels = np.array(list(table.values())).T.reshape(-1, *IMAGE[1:])
+    shades = 85 * np.sum([np.roll(pixels, step, (1, 2)) for step in range(3)], axis=0)
+    return {
+        f"x{i}": column.tolist() for i, column in enumerate(shades.reshape(IMAGES, -1).T)
+    }, labels
+
+
 TABLES = {
     "iris": numbers(load_iris),
     "wine": numbers(load_wine),
@@ -59,15 +69,17 @@ TABLES = {
     "digits": numbers(load_digits),
     "mixed": mixed,
     "images": images,
+    "grays": grays,
 }
 
 
 def conv(inputs, outputs):
-    if inputs != IMAGE[1] * IMAGE[2]:
+    channels, beside = divmod(inputs, IMAGE[1] * IMAGE[2])
+    if beside:
         layers = [BinaryConv1d(1, 2, 5, stride=2, padding=1), nn.MaxPool1d(2), Threshold()]
         units = 2 * (((inputs + 2 - 5) // 2 + 1) // 2)
     else:
-        layers = [BinaryConv2d(1, 2, 5, stride=2, padding=1), nn.MaxPool2d(2), Threshold()]
+        layers = [BinaryConv2d(channels, 2, 5, stride=2, padding=1), nn.MaxPool2d(2), Threshold()]
         units = 2 * 3 * 3
     return nn.Sequential(*layers, nn.Flatten(), BinaryLinear(units, outputs), Sign())
 
@@ -82,14 +94,20 @@ NETS = {
 
 
 def encoder_of(table):
-    """Images are bits as they are; other columns are encoded by what they hold."""
-    return BitColumns.fit(table, 0, 1) if len(table) == 14 * 14 else TableEncoder.fit(table)
+    """Images are bits as they are, or three bits a pixel where they are gray; other columns are
+    encoded by what they hold."""
+    if len(table) != IMAGE[1] * IMAGE[2]:
+        return TableEncoder.fit(table)
+    gray = max(map(max, table.values())) > 1
+    return BitColumns.fit(table, 0, 255, 3) if gray else BitColumns.fit(table, 0, 1)
 
 
 def models_of(table, labels):
     """A random committee of every kind of net and scheme, behind an encoder fitted to the table."""
     encoder = encoder_of(table)
-    bias = 0 if isinstance(encoder, BitColumns) else 1
+    bias = 1
+    if isinstance(encoder, BitColumns):  # of gray images, a channel of ones
+        bias = IMAGE[1] * IMAGE[2] * (encoder.cuts > 1)
     classes = np.unique(labels).tolist()
     several: list[Scheme] = ["argmax", "pairs", "one-vs-rest"]
     schemes = several[:1] if len(classes) == 2 else several
@@ -100,7 +118,8 @@ def models_of(table, labels):
         for number, (kind, make) in enumerate(NETS.items()):
             shape = (inputs,)
             if kind == "conv":
-                shape = (1, inputs) if bias else IMAGE
+                drawn = isinstance(encoder, BitColumns)
+                shape = (-(-inputs // 196), *IMAGE[1:]) if drawn else (1, inputs)
             model = plain(make(inputs, outputs), shape, 3)
             yield replace(
                 model,

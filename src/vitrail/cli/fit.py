@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 NETS = ("mlp", "conv")
+GRAY_BITS = 3  # of a pixel, where images are gray
 TEST_SIZE = 0.2
 
 
@@ -148,7 +149,7 @@ def fit(
         features = table.without(column)
         classifier = BinaryNetClassifier(
             hidden=units,
-            module=convolutions(table, labels) if net == "conv" else None,
+            module=convolutions(features, labels) if net == "conv" else None,
             solver=solver,
             beta=strength,
             predictor=predictor,  # pyright: ignore[reportArgumentType] (the classifier checks it)
@@ -242,7 +243,7 @@ def _stream(
 
 
 def convolutions(table: Table, labels: np.ndarray) -> nn.Module:
-    """A net of convolutions for the images of a table."""
+    """A net of convolutions for the images of a table: on bits of gray levels, and on ones."""
     from vitrail.nn import conv
 
     if table.image_shape is None:
@@ -251,7 +252,18 @@ def convolutions(table: Table, labels: np.ndarray) -> nn.Module:
             "of shape (rows, height, width), or MNIST's idx files"
         )
     classes = len(np.unique(labels))
-    return conv((1, *table.image_shape), num_outputs=classes if classes > 2 else 1)
+    channels = (GRAY_BITS if is_gray(table) else 1) + 1
+    return conv((channels, *table.image_shape), num_outputs=classes if classes > 2 else 1)
+
+
+def is_gray(table: Table) -> bool:
+    """Whether the pixels of images have more than two values."""
+    seen: set[float] = set()
+    for name in table.columns:
+        seen.update(np.unique(table[name]).tolist())
+        if len(seen) > 2:
+            return True
+    return False
 
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:

@@ -1,13 +1,14 @@
-"""Columns that are bits already: 0/1, −1/+1, booleans, and the pixels of images."""
+"""Columns that are bits already (0/1, −1/+1, booleans), and the pixels of images."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from vitrail.data.account import ColumnAccount
+from vitrail.data.checks import checked_count
 from vitrail.data.errors import DataError, listed
 from vitrail.data.frames import Frame, as_frame, places
 from vitrail.data.plain import PlainReader
@@ -15,42 +16,64 @@ from vitrail.data.plain import PlainReader
 BITS, SIGNS = (0.0, 1.0), (-1.0, 1.0)
 # What pixels may range over where they are whole numbers, from the darkest to the brightest.
 WHOLE_PIXELS = (BITS, SIGNS, (0.0, 16.0), (0.0, 255.0), (0.0, 65535.0))
+MOST_CUTS = 255  # as many as a byte has levels
 
 
 @dataclass(frozen=True)
 class BitColumns:
-    """One bit a column: 1 above the middle of [low, high], 0 below or at it.
+    """As many bits a column as there are cuts, equal steps apart: 1 above the cut, 0 up to it.
+
+    One cut is the middle of [low, high]. Of several, all columns have their bit of the first cut,
+    then all that of the second: the pixels (channels, height, width) of an image become bits
+    (cuts·channels, height, width).
 
     names      the columns in training, in their order
     low, high  (0, 1) for bits and booleans, (−1, 1) for signs, (0, 255) for pixels
-    constant   the columns that had the same bit in all rows of training
+    constant   the columns that had the same bits in all rows of training
+    cuts       bits a column
     """
 
     names: tuple[str, ...]
     low: float
     high: float
     constant: tuple[str, ...] = ()
+    cuts: int = 1
 
     @staticmethod
-    def fit(table: Any, low: float, high: float) -> BitColumns:
+    def fit(table: Any, low: float, high: float, cuts: int = 1) -> BitColumns:
         """The columns of a table whose values lie in [low, high]."""
+        checked_count("cuts", cuts, 1, MOST_CUTS)
         frame = as_frame(table)
-        code = BitColumns(tuple(frame.columns), low, high)
-        bits = code.transform(frame)
-        same = np.flatnonzero((bits == bits[:1]).all(axis=0))
-        return BitColumns(code.names, low, high, tuple(code.names[i] for i in same))
+        code = BitColumns(tuple(frame.columns), low, high, cuts=cuts)
+        bits = code.transform(frame).reshape(len(frame), cuts, -1)
+        same = np.flatnonzero((bits == bits[:1]).all(axis=(0, 1)))
+        return replace(code, constant=tuple(code.names[i] for i in same))
+
+    @property
+    def levels(self) -> np.ndarray:
+        """What values are compared with, ascending, (cuts,) float64."""
+        step = np.arange(1, self.cuts + 1)
+        return (self.low * step[::-1] + self.high * step) / (self.cuts + 1)
 
     @property
     def bit_names(self) -> tuple[str, ...]:
-        """One name a bit: the column's."""
-        return self.names
+        """One name a bit: the column's, and of several bits a column the cut, `x7>63.75`."""
+        if self.cuts == 1:
+            return self.names
+        return tuple(f"{name}>{level:g}" for level in self.levels for name in self.names)
+
+    def bits_of(self, column: int) -> slice:
+        """The places of a column's bits."""
+        return slice(column, len(self.names) * self.cuts, len(self.names))
 
     @property
     def account(self) -> tuple[ColumnAccount, ...]:
         """What the columns became, all of them in one entry."""
         names = " to ".join(dict.fromkeys((self.names[0], self.names[-1])))
-        same = f"the same in every row: {listed(self.constant, 3)}" if self.constant else ""
-        return (ColumnAccount(names, "bits", len(self.names), 0, same),)
+        step, ends = self.levels[0] - self.low, f"from {self.low:g} to {self.high:g}"
+        notes = [f"{self.cuts} a column, every {step:g} {ends}"] * (self.cuts > 1)
+        notes += [f"the same in every row: {listed(self.constant, 3)}"] * bool(self.constant)
+        return (ColumnAccount(names, "bits", len(self.bit_names), 0, "; ".join(notes)),)
 
     def transform(self, table: Any) -> np.ndarray:
         """The bits of a table's rows, (rows, bits) int8 of 0 and 1.
@@ -59,7 +82,8 @@ class BitColumns:
         """
         frame = as_frame(table)
         where = places(frame, self.names, list(self.names))
-        bits = np.empty((len(frame), len(self.names)), np.int8)
+        levels = self.levels[:, None]
+        bits = np.empty((len(frame), self.cuts, len(self.names)), np.int8)
         for i, name in enumerate(self.names):
             values = _numbers(frame[where[name]], name)
             strange = ~((values >= self.low) & (values <= self.high))  # NaN compares false
@@ -69,8 +93,8 @@ class BitColumns:
                     f"column {name!r}, {frame.place(row)}: expected a number from {self.low:g} to "
                     f"{self.high:g} as in training, found {values[row]:g}; correct it"
                 )
-            bits[:, i] = values > (self.low + self.high) / 2
-        return bits
+            bits[:, :, i] = (values > levels).T
+        return bits.reshape(len(frame), -1)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, fit for JSON."""
@@ -79,6 +103,7 @@ class BitColumns:
             "low": self.low,
             "high": self.high,
             "constant": list(self.constant),
+            "cuts": self.cuts,
         }
 
     @staticmethod
@@ -87,7 +112,8 @@ class BitColumns:
         read = PlainReader(state, "bit columns")
         names = read.texts("names")
         constant = read.texts("constant") if read.has("constant") else ()
-        code = BitColumns(names, read.number("low"), read.number("high"), constant)
+        cuts = read.whole("cuts", 1, MOST_CUTS) if read.has("cuts") else 1
+        code = BitColumns(names, read.number("low"), read.number("high"), constant, cuts)
         read.done()
         read.require(len(set(names)) == len(names) > 0, "repeats a name or has none")
         read.require(set(constant) <= set(names), "has constant columns that are none of its own")

@@ -23,14 +23,13 @@ from vitrail.data.errors import DataError
 from vitrail.data.frames import from_arrow, is_arrow
 from vitrail.data.labels import LabelCoder
 from vitrail.data.tables import Table
+from vitrail.estimator.images import flat_images, reading
 from vitrail.estimator.rows import (
     check_cells,
     checked_labels,
     checked_weights,
     even_rows,
     fitted_encoder,
-    flat_images,
-    image_encoder,
 )
 from vitrail.fitting.front import Front, auto_bias, seed_of, unless_auto
 from vitrail.fitting.learn import Learned, Wanted, learn
@@ -41,7 +40,6 @@ from vitrail.fitting.recipe import by_chains
 from vitrail.model import Model
 from vitrail.model.voting import Scheme
 from vitrail.nn import Program
-from vitrail.nn.nets import reads_images
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 
@@ -88,7 +86,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         multiclass: "argmax" is one net with an output a class, "ovo" a net for each pair of them;
             "auto" for long chains a net for each class against the rest.
         inputs: How the net reads a bit: "binary" as 0/1, "bipolar" as ±1.
-        bias: Number of constant inputs.
+        bias: Number of constant inputs; after the bits of images, of whole channels.
         update: How messages are computed, as in `vitrail.updates.UPDATES`.
         beta: Inverse temperature; large insists on every example, small tolerates errors.
         module: Any torch module with one output (or one a class) instead of an MLP.
@@ -200,7 +198,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         Args:
             X: Rows (rows, columns): an array, a data frame, or a list of lists; or images (rows,
                 channels, height, width), of which a net reads one bit a pixel: above half
-                intensity or not.
+                intensity or not. A `module` whose first convolution reads k times as many
+                channels and one more reads k bits a pixel, equal steps of intensity apart, and
+                a channel of ones; without that one channel it takes bias=0.
             y: Labels (rows,).
             sample_weight: A row of weight k counts as k equal rows, (rows,).
 
@@ -320,12 +320,14 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             )
         coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
         chained = self._chained()
-        image = self._image(table)
-        encoder, range_ = fitted_encoder(table, weight) if image is None else image_encoder(table)
+        given = checked_count("bias", unless_auto(self.bias, 0), 0, MOST_BIAS)
+        ones = None if isinstance(self.bias, str) else given
+        image = reading(table, self.image_shape_, self.module, ones)
+        encoder, range_ = fitted_encoder(table, weight) if image is None else image.encoder(table)
         signs = range_ == SIGNS and not chained
         coding = unless_auto(self.inputs, "bipolar" if signs else "binary")
-        usual = 0 if self.module is not None or image is not None else auto_bias(coding)
-        bias = checked_count("bias", unless_auto(self.bias, usual), 0, MOST_BIAS)
+        usual = 0 if self.module is not None else auto_bias(coding)
+        bias = image.ones if image else usual if ones is None else ones
         num_classes = len(coder.classes)
         deep = not isinstance(self.hidden, str) and len(tuple(self.hidden)) > 1
         few = self.module is None and not deep and num_classes <= MAX_PAIR_CLASSES
@@ -335,14 +337,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 scheme = "one-vs-rest"
             elif self.multiclass == "ovo" or few:
                 scheme = "pairs"
-        return Front(encoder, coder, coding, bias, scheme, image)
-
-    def _image(self, table: Any) -> tuple[int, ...] | None:
-        """The shape of one example, where rows are images and the net reads them as such."""
-        drawn = getattr(table, "image_shape", None)
-        if drawn is None or self.module is None:
-            return self.image_shape_
-        return (1, *drawn) if reads_images(self.module) else None
+        return Front(encoder, coder, coding, bias, scheme, image.shape if image else None)
 
     def _chained(self) -> bool:
         """Whether the settings leave the way to the recipe of long chains."""

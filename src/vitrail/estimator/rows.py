@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from vitrail.data.bits import BitColumns, pixel_range
+from vitrail.data.bits import BitColumns
 from vitrail.data.cells import CELL_TYPES, is_missing
 from vitrail.data.encoders import TableEncoder, fit_encoder
 from vitrail.data.errors import DataError
@@ -30,22 +30,6 @@ def fitted_encoder(
     """The encoder that suits the rows that count, and the range of bits where columns are bits."""
     encoder = fit_encoder(table, weight)
     return encoder, (encoder.low, encoder.high) if isinstance(encoder, BitColumns) else None
-
-
-def flat_images(images: Any, expected: tuple[int, ...] | None) -> np.ndarray:
-    """Images (rows, channels, height, width) as rows of pixels, of the shape they must have."""
-    if expected is not None and tuple(images.shape[1:]) != expected:
-        raise ValueError(
-            f"expected images of shape {expected} as in training, got {tuple(images.shape[1:])}; "
-            "resize them"
-        )
-    return np.asarray(images).reshape(len(images), -1)
-
-
-def image_encoder(table: Any) -> tuple[BitColumns, tuple[float, float]]:
-    """One bit a pixel, and what pixels range over."""
-    ends = pixel_range(table)
-    return BitColumns.fit(table, *ends), ends
 
 
 def checked_weights(y: np.ndarray, sample_weight: Any) -> np.ndarray:

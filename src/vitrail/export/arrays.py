@@ -118,8 +118,8 @@ def _columns(encoder: TableEncoder | BitColumns) -> list[dict[str, Any]]:
 def _bits(encoder: TableEncoder | BitColumns) -> list[list[Any]]:
     """Each bit as a test: column, kind, and what it needs."""
     if isinstance(encoder, BitColumns):
-        middle = (encoder.low + encoder.high) / 2
-        return [[name, "between", middle, None] for name in encoder.names]
+        levels = encoder.levels.tolist()
+        return [[name, "between", level, None] for level in levels for name in encoder.names]
     return [test for code in encoder.columns for test in _tests(code)]
 
 

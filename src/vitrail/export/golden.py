@@ -19,10 +19,11 @@ def sample_rows(encoder: TableEncoder | BitColumns, count: int, seed: int = 0) -
     category, words never seen, missing values. The same for the same seed."""
     rng = np.random.default_rng(seed)
     if isinstance(encoder, BitColumns):
-        ends = np.array([np.ceil(encoder.low), np.floor(encoder.high)])
-        drawn = rng.integers(int(ends[0]), int(ends[1]) + 1, (len(encoder.names), count))
-        ends = rng.choice(ends, drawn.shape).astype(np.int64)
-        values = np.where(rng.random(drawn.shape) < 0.5, drawn, ends)
+        low, high = int(np.ceil(encoder.low)), int(np.floor(encoder.high))
+        drawn = rng.integers(low, high + 1, (len(encoder.names), count))
+        beside = np.floor(encoder.levels).astype(np.int64)
+        near = np.unique(np.clip([low, high, *beside, *(beside + 1)], low, high))
+        values = np.where(rng.random(drawn.shape) < 0.5, drawn, rng.choice(near, drawn.shape))
         return dict(zip(encoder.names, values.tolist(), strict=True))
     return {code.name: _cells(code, count, rng) for code in encoder.columns}
 

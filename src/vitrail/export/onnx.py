@@ -132,7 +132,11 @@ def _encoder(g: _Graph, model: Model) -> str:
     encoder = model.encoder
     if isinstance(encoder, BitColumns):
         x = g.input("x", TensorProto.FLOAT, len(encoder.names))
-        return g("Greater", x, g.constant(np.float32((encoder.low + encoder.high) / 2)))
+        x = g("Unsqueeze", x, g.constant(np.array([1], np.int64)))
+        above = g(
+            "Greater", x, g.constant(_up_to(encoder.levels)[:, None])
+        )  # (rows, cuts, columns)
+        return g.reshaped(above, 0, len(encoder.bit_names))
     parts: list[str] = []
     for code in encoder.columns:
         word = number = None
@@ -144,6 +148,12 @@ def _encoder(g: _Graph, model: Model) -> str:
             word = g.input(name, TensorProto.STRING, 1)
         parts += _column(g, code, number, word)
     return g("Concat", *parts, axis=1)
+
+
+def _up_to(levels: np.ndarray) -> np.ndarray:
+    """The largest float32 up to each level: the same float32 lie above it."""
+    near = levels.astype(np.float32)
+    return np.where(near > levels, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 def _column(g: _Graph, code: ColumnCode, number: str | None, word: str | None) -> list[str]:

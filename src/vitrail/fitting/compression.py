@@ -139,7 +139,7 @@ def _counts(most: int, pool: int) -> list[int]:
 def columns_of(model: Model) -> list[slice]:
     """The bits of each column of the table; constants belong to none."""
     if not isinstance(model.encoder, TableEncoder):
-        return [slice(bit, bit + 1) for bit in range(len(model.encoder.bit_names))]
+        return [model.encoder.bits_of(place) for place in range(len(model.encoder.names))]
     found, first = [], 0
     for code in model.encoder.columns:
         found.append(slice(first, first := first + len(code.bit_names)))

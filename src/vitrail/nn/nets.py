@@ -10,6 +10,9 @@ from torch import nn
 
 from vitrail.data.dataset import Coding
 from vitrail.nn.layers import Activation, BinaryConv2d, BinaryLinear, Sign, Threshold
+from vitrail.nn.program import Program
+
+IMAGE_AXES = 3  # channels, height, width
 
 
 def mlp(
@@ -125,6 +128,17 @@ def paper_conv() -> nn.Sequential:
     )
 
 
-def reads_images(module: nn.Module) -> bool:
+def reads_images(module: nn.Module | Program) -> bool:
     """Whether a module convolves over height and width, so that examples keep their shape."""
+    if isinstance(module, Program):
+        return len(module.input_shape) == IMAGE_AXES
     return any(isinstance(part, BinaryConv2d | nn.Conv2d) for part in module.modules())
+
+
+def image_channels(module: nn.Module | Program) -> int | None:
+    """The channels that a module reads, where layers one after another begin by a convolution."""
+    if isinstance(module, Program):
+        return module.input_shape[0] if reads_images(module) else None
+    while isinstance(module, nn.Sequential) and len(module):
+        module = module[0]
+    return module.in_channels if isinstance(module, BinaryConv2d | nn.Conv2d) else None

@@ -131,7 +131,7 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
         calibration_error=sum(abs(s - r) * n for s, r, n in reliability) / len(truth),
         coverage=tuple((rows / len(truth), float(right[order[:rows]].mean())) for rows in shares),
         columns=() if shape else _columns(model, inputs, truth, agreement, seed),
-        picture=agreement.T.reshape(-1, *shape) if shape else None,
+        picture=agreement.T.reshape(model.num_classes, -1, *shape).mean(1) if shape else None,
         cell_names=names,
         hardest=shown(np.argsort(own, kind="stable")[:SHOWN_ROWS]),
         disputed=shown(disputed[against[disputed] > 0]),
@@ -256,7 +256,7 @@ def _columns(
 def _spans(model: Model) -> list[tuple[str, slice]]:
     """The bits of each column."""
     if isinstance(model.encoder, BitColumns):
-        return [(name, slice(i, i + 1)) for i, name in enumerate(model.encoder.names)]
+        return [(name, model.encoder.bits_of(i)) for i, name in enumerate(model.encoder.names)]
     spans, first = [], 0
     for code in model.encoder.columns:
         last = first + len(code.bit_names)

@@ -85,7 +85,7 @@ def _word(names: dict[tuple[str, str], str], column: code.Column, value: Any) ->
 
 
 def _read_bits(encoder: BitColumns) -> str:
-    low, high, _ = code.bit_range(encoder)
+    low, high = code.bit_range(encoder)
     return f"""\
     if (!number || value < {low} || value > {high}) {{
         return TINY_BAD_INPUT;

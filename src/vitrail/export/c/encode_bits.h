@@ -1,9 +1,17 @@
 /* A row: @about@. */
 typedef struct {
-    @type@ x[TINY_BITS];
+    @type@ x[@columns@];
 } tiny_row;
 
+//: if several
+/* Where columns are cut. */
+@cuts@
+
+/* The bits of a row, 1 above a cut, all of the first cut before those of the next; 0, or a
+   negative code. */
+//: else
 /* The bits of a row, 1 above @middle@; 0, or a negative code. */
+//: end
 static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 {
     tiny_index i;
@@ -11,7 +19,10 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
         return TINY_NULL;
     }
     tiny_clear(bits->word, TINY_INPUTS);
-    for (i = 0; i < TINY_BITS; i++) {
+    for (i = 0; i < @columns@u; i++) {
+//: if several
+        tiny_index cut, bit = i;
+//: end
 //: if low
         if (row->x[i] < @low@) {
             return TINY_BAD_INPUT;
@@ -22,12 +33,21 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
             return TINY_BAD_INPUT;
         }
 //: end
+//: if several
+        for (cut = 0; cut < @several@u; cut++) {
+            if (row->x[i] > @load@(tiny_cuts + cut)) {
+                tiny_set(bits->word, bit);
+            }
+            bit += @columns@u;
+        }
+//: else
         if (row->x[i] > @middle@) {
             tiny_set(bits->word, i);
         }
+//: end
     }
 //: if bias
-    for (; i < TINY_INPUTS; i++) {
+    for (i = TINY_BITS; i < TINY_INPUTS; i++) {
         tiny_set(bits->word, i); /* constant inputs */
     }
 //: end

@@ -98,37 +98,52 @@ def encoder_code(model: Model) -> str:
     return _table(model.encoder, model.bias)
 
 
-def bit_range(encoder: BitColumns) -> tuple[int, int, int]:
-    """The whole numbers from low to high, and the largest that is a 0."""
+def bit_range(encoder: BitColumns) -> tuple[int, int]:
+    """The whole numbers from low to high."""
     low, high = math.ceil(encoder.low), math.floor(encoder.high)
     if not -(2**31) <= low <= high < 2**31:
         raise ExportError(
             f"columns from {encoder.low:g} to {encoder.high:g} hold no whole numbers of 32 bits; "
             "train on bits, signs or pixels"
         )
-    return low, high, math.floor((encoder.low + encoder.high) / 2)
+    return low, high
+
+
+def bit_cuts(encoder: BitColumns) -> list[int]:
+    """The largest whole number that is a 0, of each cut."""
+    return [math.floor(level) for level in encoder.levels.tolist()]
 
 
 def bit_type(encoder: BitColumns) -> str:
-    """The type of such a column."""
-    low, high, _ = bit_range(encoder)
+    """The type of such a column, which its cuts fit in too."""
+    low, high = bit_range(encoder)
+    low = min(low, *bit_cuts(encoder))
     return signed(low, high) if low < 0 else unsigned(high)
 
 
 def _bit_columns(encoder: BitColumns, bias: int) -> str:
-    low, high, middle = bit_range(encoder)
-    kind = bit_type(encoder)
+    low, high = bit_range(encoder)
+    cuts, kind = bit_cuts(encoder), bit_type(encoder)
     limits = np.iinfo(kind.removesuffix("_t"))
-    flags = {"low": low > limits.min, "high": high < limits.max, "bias": bias > 0}
+    flags = {
+        "several": len(cuts) > 1,
+        "low": low > limits.min,
+        "high": high < limits.max,
+        "bias": bias > 0,
+    }
     ends = comment(f"{encoder.names[0]} to {encoder.names[-1]}")
     return filled(
         "encode_bits",
         [name for name, on in flags.items() if on],
         about=f"{len(encoder.names)} columns, {ends}, each from {low} to {high}",
         type=kind,
+        columns=len(encoder.names),
         low=low,
         high=high,
-        middle=middle,
+        middle=cuts[0],
+        several=len(cuts),
+        cuts=table(kind, "tiny_cuts", map(whole, cuts)),
+        load=f"({kind})TINY_LOAD{kind.strip('uint_')}",
     )
 
 

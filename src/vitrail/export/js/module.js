@@ -81,12 +81,12 @@ function tableBits(column, cell) {
   return bits;
 }
 
-function pixelBit(column, cell) {
+function pixel(column, cell) {
   const value = asNumber(cell);
   if (!(value >= MODEL.low && value <= MODEL.high)) {
     throw new Error(`column ${column.name}: expected ${MODEL.low} to ${MODEL.high}, found ${cell}`);
   }
-  return [Number(value > (MODEL.low + MODEL.high) / 2)];
+  return value;
 }
 
 export function encode(row) {
@@ -94,12 +94,13 @@ export function encode(row) {
   if (inOrder && row.length !== columns.length) {
     throw new Error(`expected ${columns.length} columns, got ${row.length}`);
   }
-  const make = MODEL.table ? tableBits : pixelBit;
-  const bits = MODEL.columns.flatMap((column, i) => {
+  const read = MODEL.table ? tableBits : pixel;
+  const found = MODEL.columns.map((column, i) => {
     if (!inOrder && !(column.name in row)) throw new Error(`column ${column.name} not found`);
-    return make(column, inOrder ? row[i] : row[column.name]);
+    return read(column, inOrder ? row[i] : row[column.name]);
   });
-  return Uint8Array.from(bits);
+  if (MODEL.table) return Uint8Array.from(found.flat());
+  return Uint8Array.from(MODEL.cuts.flatMap((cut) => found.map((value) => Number(value > cut))));
 }
 
 // The net: layers read bits and give bits, the last one sums.

@@ -69,7 +69,8 @@ def _described(model: Model) -> dict[str, Any]:
 def _encoder(encoder: TableEncoder | BitColumns) -> dict[str, Any]:
     if isinstance(encoder, BitColumns):
         columns = [{"name": name} for name in encoder.names]
-        return {"table": False, "low": encoder.low, "high": encoder.high, "columns": columns}
+        ends = {"low": encoder.low, "high": encoder.high, "cuts": encoder.levels.tolist()}
+        return {"table": False, **ends, "columns": columns}
     columns = []
     for code in encoder.columns:
         described = {**code.to_dict(), "bins": len(code.values)}
