@@ -44,6 +44,7 @@ PLACE = {room: place for place, rooms in enumerate(FLOW) for room in rooms}
 ONLY_IN = {
     "sklearn": {"data", "fitting", "estimator", "rivals"},
     "numba": {"kernels"},
+    "llvmlite": {"kernels"},
     "triton": {"kernels"},
     "matplotlib": {"plots"},
     "ortools": {"baselines"},
@@ -52,7 +53,7 @@ ONLY_IN = {
     "m2cgen": {"rivals"},
     "typer": {"cli"},
 }
-WITH_TORCH = {"triton"}  # torch brings it where there is a GPU; we do not ask for it ourselves
+BROUGHT = {"triton", "llvmlite"}  # by torch where there is a GPU and by numba; we ask for neither
 DISTRIBUTION_OF = {"sklearn": "scikit-learn"}
 
 
@@ -132,7 +133,7 @@ def package_faults(path: Path, source: str, declared: set[str]) -> list[str]:
         where = f"{path.relative_to(PACKAGE)}:{found.line}"
         if room not in ONLY_IN.get(name, {room}):
             faults.append(f"{where}: {name} belongs in {', '.join(sorted(ONLY_IN[name]))} only")
-        elif DISTRIBUTION_OF.get(name, name) not in declared and name not in WITH_TORCH:
+        elif DISTRIBUTION_OF.get(name, name) not in declared and name not in BROUGHT:
             faults.append(f"{where}: {name} is not among the dependencies in pyproject.toml")
     return faults
 

@@ -4,8 +4,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitrail.kernels.cpu.predict import outputs
-from vitrail.model import outputs_of
+from vitrail.kernels.cpu.predict import Nets, outputs, tally
+from vitrail.model import outputs_of, voting
 from vitrail.nn import mlp, program_of
 
 
@@ -19,9 +19,32 @@ def test_popcounts_give_what_the_program_gives(rows, inputs, hidden, networks, s
     x = torch.randint(0, 2, (rows, inputs), generator=made).to(torch.int8)
     bits = torch.randint(0, 2, (networks, 1, net.num_bits), generator=made).bool()
     exact = net.evaluate(bits[:, 0][None], x[:, None].float()).reshape(rows, networks)
-    assert torch.equal(torch.from_numpy(outputs(x.numpy(), bits[:, 0].numpy(), hidden)), exact)
+    packed = Nets.of(bits[:, 0].numpy(), hidden)
+    assert torch.equal(torch.from_numpy(outputs(x.numpy(), packed)), exact)
     told = torch.cat(list(outputs_of(net, bits, x)))
     assert torch.equal(told[:, :, 0, 0], exact)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 600), st.integers(1, 300), st.integers(1, 40), st.integers(1, 5),
+    st.integers(1, 4), st.integers(0, 9),
+)  # fmt: skip
+def test_votes_are_added_up_as_defined(rows, inputs, hidden, networks, nets, seed):
+    made = torch.Generator().manual_seed(seed)
+    net = program_of(mlp(inputs, (hidden,), 1), (inputs,))
+    x = torch.randint(0, 2, (rows, inputs), generator=made).to(torch.int8)
+    bits = torch.randint(0, 2, (networks, nets, net.num_bits), generator=made).bool()
+    bits &= torch.rand(networks, nets, 1, generator=made) > torch.rand(1, generator=made)
+    votes = torch.randint(1, 50, (networks, nets), generator=made)
+    clip = 1 + 2 * int(torch.randint(0, hidden + 1, (1,), generator=made))
+    outputs_ = net.evaluate(bits.flatten(0, 1)[None], x[:, None].float())
+    lead = voting.leads(outputs_.reshape(rows, networks, nets, 1))
+    packed = Nets.of(bits.flatten(0, 1).numpy(), hidden)
+    for told, exact in zip(
+        tally(x.numpy(), packed, votes.numpy(), clip), voting.tally(lead, votes, clip), strict=True
+    ):
+        assert torch.equal(torch.from_numpy(told), exact[..., 0])
 
 
 def test_inputs_of_signs_are_left_to_the_program():

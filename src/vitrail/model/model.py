@@ -20,7 +20,8 @@ from vitrail.model import voting
 from vitrail.nn import Program
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 
-PACKED_BYTES = 64  # of a row and a net, with what voting makes of its output
+PACKED_BYTES = 64  # of a row and a net or an input, with what voting makes of it
+MOST_PACKED = 2**31 - 1  # that a score may be in packed prediction
 RATES = 100  # steps of the share of rows left unanswered for which a model knows its threshold
 
 
@@ -109,19 +110,34 @@ class Model:
 
     def answers_of(self, inputs: Tensor) -> Answers:
         """The same for rows as `inputs` makes them."""
-        parts = [self._answers(outputs) for outputs in iter_outputs(self, inputs)]
+        parts = [self._answers(*sums) for sums in self._tallies(inputs)]
         if not parts:
             none = torch.zeros(0, dtype=torch.int64)
             return Answers(none, none.reshape(0, self.num_classes), none)
         return Answers(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
-    def _answers(self, outputs: Tensor) -> Answers:
-        lead = voting.leads(outputs)
-        level = voting.levels(voting.scores(lead, self.votes, self.clip), self.votes, self.clip)
+    def _tallies(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """`voting.tally` of all networks, a chunk of rows at a time."""
+        most = self.clip * int(self.votes.sum(0).max())
+        if not (packable(self.program, inputs) and most <= MOST_PACKED):
+            for outputs in iter_outputs(self, inputs):
+                yield voting.tally(voting.leads(outputs), self.votes, self.clip)
+            return
+        from vitrail.kernels.cpu.predict import Nets, tally
+
+        (hidden,) = self.program.hidden or (0,)
+        nets, votes = Nets.of(self.networks.flatten(0, 1).numpy(), hidden), self.votes.numpy()
+        each = PACKED_BYTES * (self.program.num_inputs + votes.shape[1])
+        for rows in chunks(len(inputs), each, DEFAULT_MEMORY):
+            score, agreeing = tally(inputs[rows].numpy(), nets, votes, self.clip)
+            yield torch.from_numpy(score)[..., None], torch.from_numpy(agreeing)[..., None]
+
+    def _answers(self, score: Tensor, agreeing: Tensor) -> Answers:
+        level = voting.levels(score, self.votes, self.clip)
         chance = voting.chances(level, self.calibration)
         score = voting.class_scores(chance, self.num_classes, self.scheme)
         number = score.argmax(1)
-        against = voting.opposition(lead, self.votes, number, self.num_classes, self.scheme)
+        against = voting.opposition(agreeing, self.votes, number, self.num_classes, self.scheme)
         return Answers(number, voting.class_chances(score), against)
 
     def probabilities(self, table: Any) -> np.ndarray:
@@ -186,6 +202,11 @@ def as_inputs(bits: np.ndarray, coding: Coding, bias: int) -> Tensor:
     return torch.cat([inputs, torch.ones(len(inputs), bias, dtype=torch.int8)], dim=1)
 
 
+def packable(program: Program, inputs: Tensor) -> bool:
+    """Whether nets can be evaluated on these rows in packed words."""
+    return program.packable and inputs.dtype == torch.int8 and not bool((inputs < 0).any())
+
+
 def iter_outputs(model: Model, inputs: Tensor) -> Iterator[Tensor]:
     """Outputs (rows, K, N, O) float32 of a model's networks, a chunk of rows at a time."""
     yield from outputs_of(model.program, model.networks, inputs)
@@ -197,13 +218,13 @@ def outputs_of(program: Program, networks: Tensor, inputs: Tensor) -> Iterator[T
     Nets with one hidden layer that read 0/1 are evaluated in packed words, others as they are.
     """
     num, nets, weights = networks.shape
-    if program.packable and inputs.dtype == torch.int8 and not bool((inputs < 0).any()):
-        from vitrail.kernels.cpu.predict import outputs
+    if packable(program, inputs):
+        from vitrail.kernels.cpu.predict import Nets, outputs
 
         (hidden,) = program.hidden or (0,)
-        states = networks.reshape(num * nets, weights).numpy()
+        packed = Nets.of(networks.reshape(num * nets, weights).numpy(), hidden)
         for rows in chunks(len(inputs), PACKED_BYTES * num * nets, DEFAULT_MEMORY):
-            said = torch.from_numpy(outputs(inputs[rows].numpy(), states, hidden))
+            said = torch.from_numpy(outputs(inputs[rows].numpy(), packed))
             yield said.reshape(-1, num, nets, 1)
         return
     states = networks.reshape(1, num * nets, weights)

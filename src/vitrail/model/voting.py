@@ -59,6 +59,12 @@ def scores(lead: Tensor, votes: Tensor, clip: int) -> Tensor:
     return (members(lead, clip) * votes.to(torch.int64)[None, :, :, None]).sum(1)
 
 
+def tally(lead: Tensor, votes: Tensor, clip: int) -> tuple[Tensor, Tensor]:
+    """Scores, and the votes of the networks that say yes, (rows, N, O) int64 each."""
+    agreeing = ((lead > 0) * votes.to(torch.int64)[None, :, :, None]).sum(1)
+    return scores(lead, votes, clip), agreeing
+
+
 def levels(score: Tensor, votes: Tensor, clip: int) -> Tensor:
     """The level of each score (rows, N, O), from 0 to LEVELS."""
     most = clip * votes.to(torch.int64).sum(0)[None, :, None]
@@ -102,18 +108,18 @@ def class_chances(score: Tensor) -> Tensor:
 
 
 def opposition(
-    lead: Tensor, votes: Tensor, answer: Tensor, num_classes: int, scheme: Scheme
+    agreeing: Tensor, votes: Tensor, answer: Tensor, num_classes: int, scheme: Scheme
 ) -> Tensor:
     """The share of votes against the answer (rows,), in parts of ONE: how far networks disagree.
 
-    With pairs it is the mean over the pairs of the answer; against the rest, of the answer's net.
+    agreeing (rows, N, O): of `tally`. With pairs it is the mean over the pairs of the answer;
+    against the rest, of the answer's net.
     """
-    weight = votes.to(torch.int64)
-    whole = weight.sum(0)
-    if scheme == "argmax" and lead.shape[-1] > 1:
-        mine = lead[:, :, 0].gather(2, answer[:, None, None].expand(-1, lead.shape[1], 1))[..., 0]
-        return ((mine <= 0) * weight[None, :, 0]).sum(1) * ONE // whole[0]
-    for_high = ((lead[..., 0] > 0) * weight).sum(1)  # (rows, N)
+    whole = votes.to(torch.int64).sum(0)
+    if scheme == "argmax" and agreeing.shape[-1] > 1:
+        mine = agreeing[:, 0].gather(1, answer[:, None])[:, 0]
+        return (whole[0] - mine) * ONE // whole[0]
+    for_high = agreeing[..., 0]  # (rows, N)
     if scheme == "one-vs-rest":
         own = answer[:, None]
         return ONE - for_high.gather(1, own)[:, 0] * ONE // whole[answer]
