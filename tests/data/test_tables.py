@@ -399,6 +399,56 @@ def test_arrays_by_columns_and_of_text_are_read(tmp_path: Path):
     assert rows_of(read_table(path)) == [(1, 2, 3, "é"), (4, 5, 6, "b")]
 
 
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_comes_in_blocks_that_make_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: Any, by_columns: bool
+):
+    monkeypatch.setattr("vitrail.data.sources.NPZ_BLOCK_BYTES", 7 * 2 * 3 * 4)
+    images = np.arange(20 * 6, dtype=np.float32).reshape(20, 2, 3)
+    names = np.array([f"label {number % 4}" for number in range(20)])
+    stored = np.asfortranarray(images) if by_columns else images
+    save(tmp_path / "data.npz", X=stored, y=names)
+    batches = list(iter_table(tmp_path / "data.npz"))
+    assert [(batch.start, len(batch)) for batch in batches] == [(0, 7), (7, 7), (14, 6)]
+    rows = [row for batch in batches for row in rows_of(batch)]
+    assert rows == [(*images[row].ravel().tolist(), names[row]) for row in range(20)]
+    assert rows_of(read_table(tmp_path / "data.npz")) == rows
+    wanted = np.array([8, 19])
+    some = iter_table(
+        tmp_path / "data.npz",
+        wanted=lambda first, count: wanted[(first <= wanted) & (wanted < first + count)] - first,
+    )
+    assert [row for batch in some for row in rows_of(batch)] == [rows[8], rows[19]]
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_memory_stays_bounded_in_blocks_of_npz(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: Any
+):
+    monkeypatch.setattr("vitrail.data.sources.NPZ_BLOCK_BYTES", 100_000)
+    inputs = np.random.default_rng(0).integers(0, 99, (80_000, 50), dtype=np.int8)
+    save(tmp_path / "data.npz", X=inputs, y=inputs[:, 0])
+    rows, most = 0, 0
+    tracemalloc.start()
+    for batch in iter_table(tmp_path / "data.npz"):
+        rows += len(batch)
+        most = max(most, pa.total_allocated_bytes() + tracemalloc.get_traced_memory()[1])
+    tracemalloc.stop()
+    assert rows == len(inputs)
+    assert most < 1_000_000 < inputs.nbytes / 3
+
+
+def test_an_npz_damaged_behind_its_header_says_so(tmp_path: Path):
+    path = tmp_path / "data.npz"
+    np.savez(path, X=np.arange(4000).reshape(1000, 4))
+    content = bytearray(path.read_bytes())
+    content[20_000] ^= 255
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="is no NPZ archive, or a damaged one"):
+        list(iter_table(path))
+
+
 def test_a_name_that_is_not_utf8_is_read_and_named(tmp_path: Path):
     path = tmp_path / os.fsdecode(b"gr\xfc\xdfe.csv")
     written(tmp_path, b"a,b\n1,2\n3\n", path.name)

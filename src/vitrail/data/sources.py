@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Literal, Protocol, get_args
@@ -17,7 +18,7 @@ from vitrail.data.delimited import DelimitedFile
 from vitrail.data.errors import DataError
 from vitrail.data.files import file_size, is_stream, open_file
 from vitrail.data.idx import read_idx
-from vitrail.data.npz import read_npz
+from vitrail.data.npz import NpzFile
 from vitrail.data.wanted import Wanted, everything
 
 Format = Literal["csv", "tsv", "parquet", "npz", "idx"]
@@ -27,7 +28,8 @@ SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
     ".npz": "npz",
 }
-PARQUET_BLOCK_ROWS = 65_536
+BLOCK_ROWS = 65_536
+NPZ_BLOCK_BYTES = 2**23
 
 
 Block = tuple[int, pa.RecordBatch]
@@ -102,7 +104,7 @@ class ParquetSource:
     def blocks(self, wanted: Wanted = everything) -> Iterator[Block]:
         try:
             for first, groups in self._runs(wanted):
-                for block in self._file.iter_batches(PARQUET_BLOCK_ROWS, row_groups=groups):
+                for block in self._file.iter_batches(BLOCK_ROWS, row_groups=groups):
                     for part in plain_table(pa.Table.from_batches([block])).to_batches():
                         yield first, part
                         first += part.num_rows
@@ -125,7 +127,7 @@ class ParquetSource:
             yield first, groups
 
     def expected_blocks(self) -> float:
-        return self.num_rows / PARQUET_BLOCK_ROWS
+        return self.num_rows / BLOCK_ROWS
 
     def place(self, row: int) -> str:
         return f"row {row + 1}"
@@ -139,6 +141,95 @@ class ParquetSource:
         )
 
 
+@dataclass(frozen=True)
+class Layout:
+    """What the columns of a table are called whose inputs are an array."""
+
+    title: str  # what errors call it
+    names: list[str]  # of the inputs
+    label: str | None
+    image_shape: tuple[int, int] | None
+
+    def table(self, inputs: np.ndarray, labels: np.ndarray | None) -> pa.Table:
+        """Rows of it."""
+        names = self.names
+        columns = list(np.ascontiguousarray(inputs.reshape(len(inputs), len(names)).T))
+        if labels is not None:
+            names, columns = [*names, str(self.label)], [*columns, labels]
+        try:
+            return plain_table(pa.Table.from_arrays(list(map(pa.array, columns)), names))
+        except (pa.ArrowException, UnicodeError) as error:
+            raise DataError(f"{self.title} cannot be read as a table: {sentence(error)}") from None
+
+
+def layout(
+    title: str, shape: tuple[int, ...], label: str | None, labels: tuple[int, ...] | None
+) -> Layout:
+    """Of arrays of these shapes, if they make a table."""
+    if len(shape) not in (2, 3):
+        raise DataError(
+            f"{title}: expected inputs of shape (rows, columns) or (rows, height, width), "
+            f"found {shape}; reshape them"
+        )
+    width = prod(shape[1:])
+    if not 0 < width <= MAX_COLUMNS:
+        raise DataError(
+            f"{title}: expected from 1 to {MAX_COLUMNS:,} inputs a row, found "
+            f"{'×'.join(map(str, shape[1:]))}; choose columns, or make images smaller"
+        )
+    if labels is not None and labels != shape[:1]:
+        raise DataError(
+            f"{title}: expected one label for each of {shape[0]} inputs, found labels of shape "
+            f"{labels}; give arrays of one data set"
+        )
+    names, image_shape = [f"x{column}" for column in range(width)], None
+    if len(shape) == 3:
+        image_shape = shape[1], shape[2]
+        names = [f"r{row}c{column}" for row, column in np.ndindex(image_shape)]
+    return Layout(title, names, None if labels is None else label, image_shape)
+
+
+class NpzSource:
+    """Arrays in an NPZ file, a block of rows at a time."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = NpzFile(path)
+        inputs, labels = self._file.inputs, self._file.labels
+        try:
+            self._layout = layout(
+                str(path),
+                inputs.shape,
+                None if labels is None else labels.name,
+                None if labels is None else labels.shape,
+            )
+            none = None if labels is None else np.empty(0, labels.dtype)
+            empty = np.empty((0, *inputs.shape[1:]), inputs.dtype)
+            self.schema = self._layout.table(empty, none).schema
+        except BaseException:
+            self.close()
+            raise
+        self.label, self.image_shape = self._layout.label, self._layout.image_shape
+        self.file_bytes, self.num_rows = self._file.file_bytes, inputs.shape[0]
+        self._block_rows = max(1, min(BLOCK_ROWS, NPZ_BLOCK_BYTES // (inputs.row_bytes or 1)))
+
+    def blocks(self, wanted: Wanted = everything) -> Iterator[Block]:
+        start = 0
+        for inputs, labels in self._file.runs(self._block_rows):
+            if len(wanted(start, len(inputs))):
+                for part in self._layout.table(inputs, labels).to_batches():
+                    yield start, part
+            start += len(inputs)
+
+    def expected_blocks(self) -> float:
+        return self.num_rows / self._block_rows
+
+    def place(self, row: int) -> str:
+        return f"row {row + 1}"
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class ArraySource:
     """Inputs (rows, columns) or images (rows, height, width), and perhaps labels (rows,)."""
 
@@ -147,35 +238,10 @@ class ArraySource:
     def __init__(
         self, title: str, inputs: np.ndarray, label: str | None, labels: np.ndarray | None
     ) -> None:
-        self.label = None if labels is None else label
-        self.image_shape = (inputs.shape[1], inputs.shape[2]) if inputs.ndim == 3 else None
-        if inputs.ndim not in (2, 3):
-            raise DataError(
-                f"{title}: expected inputs of shape (rows, columns) or (rows, height, width), "
-                f"found {inputs.shape}; reshape them"
-            )
-        width = prod(inputs.shape[1:])
-        if not 0 < width <= MAX_COLUMNS:
-            raise DataError(
-                f"{title}: expected from 1 to {MAX_COLUMNS:,} inputs a row, found "
-                f"{'×'.join(map(str, inputs.shape[1:]))}; choose columns, or make images smaller"
-            )
-        names = [f"x{column}" for column in range(width)]
-        if self.image_shape is not None:
-            names = [f"r{row}c{column}" for row, column in np.ndindex(self.image_shape)]
-        columns = list(np.ascontiguousarray(inputs.reshape(len(inputs), width).T))
-        if labels is not None:
-            if labels.shape != inputs.shape[:1]:
-                raise DataError(
-                    f"{title}: expected one label for each of {len(inputs)} inputs, found labels "
-                    f"of shape {labels.shape}; give arrays of one data set"
-                )
-            names, columns = [*names, str(label)], [*columns, labels]
-        try:
-            held = pa.Table.from_arrays(list(map(pa.array, columns)), names)
-            self._table = plain_table(held)
-        except (pa.ArrowException, UnicodeError) as error:
-            raise DataError(f"{title} cannot be read as a table: {sentence(error)}") from None
+        shape = None if labels is None else labels.shape
+        known = layout(title, inputs.shape, label, shape)
+        self.label, self.image_shape = known.label, known.image_shape
+        self._table = known.table(inputs, labels)
 
     @property
     def schema(self) -> pa.Schema:
@@ -215,7 +281,7 @@ def open_source(path: str | Path, kind: Format | None = None) -> Source:
         raise DataError(f"{kind} cannot be read from standard input; give a file, or CSV")
     if kind == "parquet":
         return ParquetSource(path)
-    return ArraySource(str(path), *read_npz(path)) if kind == "npz" else _open_idx(Path(path))
+    return NpzSource(path) if kind == "npz" else _open_idx(Path(path))
 
 
 def file_format(path: str | Path) -> Format:

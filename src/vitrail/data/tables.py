@@ -145,7 +145,7 @@ def iter_table(
     kind: Format | None = None,
     wanted: Wanted = everything,
 ) -> Iterator[Table]:
-    """The table as batches of rows; CSV, TSV and Parquet in constant memory.
+    """The table as batches of rows; CSV, TSV, Parquet and NPZ in constant memory.
 
     There is always a first batch, empty if the file has no rows, to tell the columns.
 
