@@ -114,6 +114,12 @@ class GaussianKernels(Protocol):
         """Messages (f, A), their sum less the old ones' (V,), largest changes (f,)."""
         ...
 
+    def gaussian_total(
+        self, factors: Network, belief: Tensor, limit: float, rows: Tensor | None, /
+    ) -> Tensor:
+        """The sum of messages of factors that have sent none before, (V,)."""
+        ...
+
 
 @dataclass(frozen=True)
 class SurveyDraws:

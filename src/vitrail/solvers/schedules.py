@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -76,7 +77,7 @@ class Batches:
         counts = graph.factors_per_problem
         first = key.step % steps.clamp(min=1) * self.size
         taken = torch.where(feedback.active, (counts - first).clamp(0, self.size), 0)
-        chosen = order.factors[_runs(counts.cumsum(0) - counts + first, taken)].sort().values
+        chosen = order.factors[_runs(counts.cumsum(0) - counts + first, taken)]
         return self._by_block(graph, chosen), order
 
     def _of_one(
@@ -89,18 +90,30 @@ class Batches:
         if order.epochs != [epoch]:
             order = _shuffled(key, graph, order, torch.full_like(order.epoch, epoch))
         first = place * self.size
-        chosen = order.factors[first : first + self.size].sort().values
-        return self._by_block(graph, chosen), order
+        return self._by_block(graph, order.factors[first : first + self.size]), order
 
     def _by_block(self, graph: FactorGraph, chosen: Tensor) -> list[Tensor | None]:
-        """Factors by their numbers over all blocks and ranks: this rank's index of each block."""
-        own = graph.world.own
+        """Factors by their numbers over all blocks and ranks: this rank's index of each block.
+
+        In rising order, in which rows are read from memory faster than as they were shuffled.
+        """
+
+        def own(places: Tensor) -> Tensor:
+            return _rising(graph.world.own(places))
+
         if len(graph.blocks) == 1:
             return [own(chosen)]
         ends = torch.tensor([block.num_factors for block in graph.everything.blocks]).cumsum(0)
         block = torch.bucketize(chosen, ends.to(chosen.device), right=True)
         starts = [0, *ends.tolist()]
         return [own(chosen[block == b] - starts[b]) for b in range(len(graph.blocks))]
+
+
+def _rising(places: Tensor) -> Tensor:
+    """Sorted; on a CPU by numpy, which takes a fifth of torch's time for it."""
+    if places.device.type != "cpu":
+        return places.sort().values
+    return torch.from_numpy(np.sort(places.numpy()))
 
 
 def _runs(start: Tensor, length: Tensor) -> Tensor:

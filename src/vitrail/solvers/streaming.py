@@ -29,6 +29,9 @@ from vitrail.solvers.replay import Replay, replay
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
+Part = tuple[Factors, Tensor | None]
+"""Factors, and which of them (f,) int64; None is all."""
+
 REACH = 0.5  # log-odds that the likelihood is looked ahead for its curvature, at most
 
 
@@ -93,24 +96,24 @@ class Streaming(MessagePassing[StreamState]):
         kept = torch.where(feedback.active, 1 - share, 1.0).to(torch.float32)
         now = replace(state, beta=torch.where(feedback.active, self._beta(key.step), state.beta))
         evaluations = 0
-        for number in range(key.step * self.batches, (key.step + 1) * self.batches):
+        some = feedback.all_active() or bool(feedback.active.any())
+        for number in range(key.step * self.batches, (key.step + some) * self.batches):
             selected, order = self._schedule.select(key.at(number), graph, now.order, feedback)
-            factors = [
-                block if index is None else block.select(index)
+            parts = [
+                (block, index)
                 for block, index in zip(graph.blocks, selected, strict=True)
                 if index is None or len(index)
             ]
-            seen = sum(part.num_factors for part in factors)
-            if graph.world.size > 1:
-                seen = int(graph.world.sum(torch.tensor(seen))[0])
-            if not seen:  # every problem is done
-                break
-            after = self._moved(key.at(number), graph, factors, now)
+            after = self._moved(key.at(number), graph, parts, now)
             if self.forget:
                 faded = after.field - (1 - _spread(kept, graph)) * now.field
                 after = replace(after, field=faded)
             now = replace(after, order=order)
-            evaluations += seen
+            evaluations += sum(
+                block.num_factors if index is None else len(index) for block, index in parts
+            )
+        if graph.world.size > 1:
+            evaluations = int(graph.world.sum(torch.tensor(evaluations))[0])
         change = (self.marginals(graph, now) - self.marginals(graph, state)).abs()
         residual = _largest(graph, change)
         none = torch.zeros_like(residual, dtype=torch.bool)
@@ -125,16 +128,17 @@ class Streaming(MessagePassing[StreamState]):
         `graph` says which variables there are. Nothing is forgotten.
         """
         now = replace(state, beta=torch.full_like(state.beta, self._beta(key.step)))
-        return self._moved(key, graph, factors, now)
+        return self._moved(key, graph, [(part, None) for part in factors], now)
 
     def _moved(
-        self, key: Key, graph: FactorGraph, factors: Sequence[Factors], now: StreamState
+        self, key: Key, graph: FactorGraph, parts: Sequence[Part], now: StreamState
     ) -> StreamState:
         if self.update is None:
+            factors = [block if rows is None else block.select(rows) for block, rows in parts]
             messages, pace = self._by_moments(graph, factors, now)
         else:
             pace = torch.full_like(now.pace, self.most)
-            messages = self._by_update(key, graph, factors, now)
+            messages = self._by_update(key, graph, parts, now)
         return replace(now, field=now.field + _spread(pace, graph) * messages, pace=pace)
 
     def log_odds(self, graph: FactorGraph, state: StreamState) -> Tensor:
@@ -189,16 +193,14 @@ class Streaming(MessagePassing[StreamState]):
         return _messages(graph, factors, self.most, *numbers)
 
     def _by_update(
-        self, key: Key, graph: FactorGraph, factors: Sequence[Factors], now: StreamState
+        self, key: Key, graph: FactorGraph, parts: Sequence[Part], now: StreamState
     ) -> Tensor:
         """The sum of an update's messages to each variable, (V,) float32."""
         assert self.update is not None
         log_odds = self.log_odds(graph, now)
         total = torch.zeros_like(now.field, dtype=torch.float64)
-        for part in factors:
-            none = now.field.new_zeros(part.num_factors, part.arity)
-            undamped = none.new_ones(part.num_factors, dtype=torch.float64)
-            total += self.update.sweep(key, part, log_odds, none, undamped, False).moved
+        for block, rows in parts:
+            total += self.update.total(key, block, log_odds, rows)
         (total,) = graph.world.sum(total)
         return total.to(torch.float32)
 

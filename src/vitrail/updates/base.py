@@ -125,6 +125,18 @@ class Update(ABC):
             None if forbids is None else scope.total(forbids, num_variables),
         )
 
+    def total(
+        self, key: Key, factors: Factors, belief: Tensor, rows: Tensor | None = None
+    ) -> Tensor:
+        """The sum of messages of the factors at rows (f,) that have sent none before, (V,) float64.
+
+        For who keeps no messages: an update may do it without the room for them.
+        """
+        factors = factors if rows is None else factors.select(rows)
+        none = torch.zeros(factors.num_factors, factors.arity, device=belief.device)
+        undamped = torch.ones(factors.num_factors, dtype=torch.float64, device=belief.device)
+        return self.sweep(key, factors, belief, none, undamped, False).moved
+
     def _mixed(
         self,
         factors: Factors,

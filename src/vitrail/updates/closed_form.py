@@ -69,6 +69,15 @@ class ClosedForm(CavityUpdate):
         starved = torch.zeros(len(messages), dtype=torch.int64, device=belief.device)
         return Sweep(messages, moved, change, starved, 0)
 
+    def total(
+        self, key: Key, factors: Factors, belief: Tensor, rows: Tensor | None = None
+    ) -> Tensor:
+        self.check(factors)
+        twin = self._twin(factors)
+        if twin is None or not isinstance(factors, Network):
+            return super().total(key, factors, belief, rows)
+        return twin.gaussian_total(factors, belief, self.limit, rows)
+
     def _twin(self, factors: Factors) -> GaussianKernels | None:
         """The compiled module for gaussian messages, if any; it is taken whatever the work."""
         if self.method != "gaussian":

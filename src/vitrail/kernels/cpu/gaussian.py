@@ -146,13 +146,17 @@ def _rows(
     last,
 ):
     """Factors at rows first…last−1: new messages into `out`, their sum less the old ones' into
-    `moved`. out, damping and change are those of the rows, all else is the whole block's."""
+    `moved`. out, damping and change are those of the rows, all else is the whole block's. One row
+    of `message` is that of all factors, one of `out` is written by all in turn; `change` may be
+    empty, where nobody asks for it."""
     arity = inputs.shape[1]
     agrees = np.empty(arity, np.float32)
     variance = np.empty(arity, np.float32)
     for place in range(first, last):
         factor = rows[place]
-        x, old, new = inputs[factor], message[factor], out[place]
+        x = inputs[factor]
+        old = message[factor if message.shape[0] > 1 else 0]
+        new = out[place if out.shape[0] > 1 else 0]
         mine = belief[start[factor] : start[factor] + arity]
         wanted = float32(1.0) if labels[factor] == 1 else float32(-1.0)
         mean, spread, nonzero, minus = 0.0, 0.0, 0, 0
@@ -210,8 +214,10 @@ def _rows(
             whole = int32(scaled + (float32(0.5) if scaled >= 0 else float32(-0.5)))
             new[i] = float32(whole) / LATTICE
             total[i] += np.float64(new[i]) - np.float64(old[i])
-            largest = max(largest, abs(_sigmoid(new[i]) - _sigmoid(old[i])))
-        change[place] = largest
+        if change.shape[0]:
+            for i in range(arity):
+                largest = max(largest, abs(_sigmoid(new[i]) - _sigmoid(old[i])))
+            change[place] = largest
 
 
 def serves(factors: Factors, samples: int) -> bool:
@@ -235,12 +241,43 @@ def gaussian_sweep(
     Returns messages (f, A) on the lattice, their sum less the old ones' (V,), and the largest
     change of each factor's messages as probabilities (f,).
     """
-    assert isinstance(factors.scope, Dense)
     places = factors.once(all_rows) if rows is None else rows.numpy()
     # numpy's memory, as in `kernels.cpu.flip`
     out = np.empty((len(places), factors.arity), np.float32)
-    moved, change = torch.zeros_like(belief), torch.empty(len(places))
-    total, adding = moved.numpy(), Lock()
+    change = np.empty(len(places), np.float32)
+    damping = gamma.to(torch.float32).numpy(), on_probability
+    old = message.contiguous().numpy()
+    moved = _swept(factors, belief, old, limit, damping, out, change, places)
+    return torch.from_numpy(out), moved, torch.from_numpy(change)
+
+
+def gaussian_total(
+    factors: Network, belief: Tensor, limit: float, rows: Tensor | None = None
+) -> Tensor:
+    """The sum of messages of perceptrons at rows (f,) that have sent none before, (V,).
+
+    No message is kept, and no row is copied.
+    """
+    places = factors.once(all_rows) if rows is None else rows.numpy()
+    none = np.zeros((1, factors.arity), np.float32)
+    undamped = np.ones(len(places), np.float32), False
+    return _swept(factors, belief, none, limit, undamped, None, np.empty(0, np.float32), places)
+
+
+def _swept(
+    factors: Network,
+    belief: Tensor,
+    message: np.ndarray,
+    limit: float,
+    damping: tuple[np.ndarray, bool],
+    out: np.ndarray | None,
+    change: np.ndarray,
+    places: np.ndarray,
+) -> Tensor:
+    """Fill `out` and `change` with what is new, and return what moved, (V,)."""
+    assert isinstance(factors.scope, Dense)
+    moved, adding = torch.zeros_like(belief), Lock()
+    total = moved.numpy()
     given = (
         factors.rows.numpy(),
         factors.labels.numpy(),
@@ -248,18 +285,17 @@ def gaussian_sweep(
         factors.beta.numpy(),
         belief.numpy(),
         factors.scope.start.numpy(),
-        message.contiguous().numpy(),
+        message,
         limit,
-        gamma.to(torch.float32).numpy(),
-        on_probability,
-        out,
+        *damping,
     )
 
     def part(first: int, last: int) -> None:
         mine = np.zeros_like(total)
-        _rows(*given, mine, change.numpy(), places, first, last)
+        room = np.empty((1, factors.arity), np.float32) if out is None else out
+        _rows(*given, room, mine, change, places, first, last)
         with adding:  # sums on the lattice are exact, so their order does not show
             np.add(total, mine, out=total)
 
     over_rows(part, len(places), factors.arity)
-    return torch.from_numpy(out), moved, change
+    return moved
