@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "vitrail"
 # From left to right, as docs/architecture.md draws it. A room imports from its own place or from
 # places to its left. A new room takes its place here.
 FLOW = (
-    {"random", "numerics", "prepared", "fingerprint", "interrupts", "ranks", "engines"},
+    {"random", "numerics", "prepared", "fingerprint", "interrupts", "wires", "ranks", "engines"},
     {"data"},
     {"nn"},
     {"scopes", "graph", "factors"},

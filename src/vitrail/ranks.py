@@ -26,6 +26,7 @@ from datetime import timedelta
 from types import FrameType
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -35,10 +36,18 @@ from torch.distributed import (  # documented there, but not in its list of name
     rendezvous,  # pyright: ignore[reportPrivateImportUsage]
 )
 
+from vitrail.wires import MOST, Wires, wired
+
 TIMEOUT = "VITRAIL_RANK_TIMEOUT"  # seconds that ranks wait for one another
 USUAL_TIMEOUT = 300.0
 ROLL_CALL = 3.0  # seconds that ranks have to answer when one is missing
 STOPS = (signal.SIGINT, signal.SIGTERM)
+LOCAL_SIZE = "LOCAL_WORLD_SIZE"  # where torchrun says how many ranks this machine has
+BY_WIRE = {
+    dist.ReduceOp.SUM: np.add,
+    dist.ReduceOp.MAX: np.maximum,
+    dist.ReduceOp.BOR: np.bitwise_or,
+}
 
 
 class LostRankError(RuntimeError):
@@ -61,7 +70,7 @@ class World:
     @property
     def machines(self) -> int:
         """How many machines share the memory, as torchrun has laid the ranks out."""
-        return max(1, self.size // int(os.environ.get("LOCAL_WORLD_SIZE", self.size)))
+        return max(1, self.size // int(os.environ.get(LOCAL_SIZE, self.size)))
 
     @property
     def first(self) -> bool:
@@ -179,7 +188,11 @@ class World:
 
     def _all_reduce(self, values: Tensor, how: Any) -> None:
         self.handed += values.nbytes
-        self._told(lambda: dist.all_reduce(values, op=how))
+        wires = None if _membership is None else _membership.wires
+        if wires is None or values.nbytes > MOST or values.device.type != "cpu":
+            self._told(lambda: dist.all_reduce(values, op=how))
+        else:
+            self._told(lambda: wires.combine(values.numpy(), BY_WIRE[how]))
 
     def _told(self, collective: Callable[[], Any]) -> None:
         """Do it with the others; where one of them is missing, say which."""
@@ -188,7 +201,7 @@ class World:
         _membership.check()
         try:
             collective()
-        except RuntimeError as error:
+        except (RuntimeError, OSError) as error:
             _membership.missed(error)
 
 
@@ -210,6 +223,7 @@ class _Membership:
 
     def __init__(self, world: World, store: Store) -> None:
         self.world, self.store = world, store
+        self.wires: Wires | None = None  # where all ranks are on this machine
         self.stopped = 0  # the number of the signal that has come
         self.leaving = False  # whether the roll is being called
 
@@ -224,9 +238,10 @@ class _Membership:
         if not self.leaving:
             self.check()
 
-    def missed(self, error: RuntimeError) -> NoReturn:
+    def missed(self, error: Exception) -> NoReturn:
         """A collective failed: call the roll, and say who does not answer."""
         self.leaving = True
+        self.part()
         world, absent = self.world, self._absent()
         waited = "did not answer within the time that ranks wait for one another"
         how = waited if "imed out" in str(error) else "ended or cannot be reached"
@@ -237,6 +252,11 @@ class _Membership:
             "command goes on from it",
             told_here=world.rank == present[0],
         ) from error
+
+    def part(self) -> None:
+        """Let go of the others; those that wait for this rank notice."""
+        if self.wires is not None:
+            self.wires.close()
 
     def _absent(self) -> list[int]:
         """The ranks that do not answer, by notes left at the store that torchrun keeps."""
@@ -295,10 +315,13 @@ def joined(timeout: float | None = None) -> Iterator[World]:
             world_size=size,
             timeout=wait,
         )
+        if os.environ.get(LOCAL_SIZE) == str(size):
+            member.wires = wired(rank, size, store, wait)
         _membership = member
         yield member.world
     finally:
         _membership = None
+        member.part()
         if dist.is_initialized():
             dist.destroy_process_group()
         for number, handler in zip(STOPS, before, strict=False):

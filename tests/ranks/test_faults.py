@@ -17,6 +17,8 @@ from vitrail.ranks import ALONE, ROLL_CALL
 from vitrail.solvers.checkpoint import read
 
 JOB = Path(__file__).with_name("faulty.py")
+# as torchrun says of ranks that all are on this machine
+WIRED: dict[str, Any] = {"LOCAL_WORLD_SIZE": "2"}
 
 
 def start(folder: Path, fault: str, at: int, size: int = 2, **more: str) -> list[subprocess.Popen]:
@@ -61,8 +63,9 @@ def test_a_killed_rank_is_named_and_the_job_restarts_to_the_same_end(tmp_path: P
 
 
 @pytest.mark.long
-def test_a_killed_rank_ends_the_job(tmp_path: Path, whole):
-    (kept, said), (killed, _) = ended(start(tmp_path, "kill", 10))
+@pytest.mark.parametrize("means", [{}, WIRED], ids=["gloo", "wires"])
+def test_a_killed_rank_ends_the_job(tmp_path: Path, whole, means):
+    (kept, said), (killed, _) = ended(start(tmp_path, "kill", 10, **means))
     assert killed == -signal.SIGKILL
     assert kept == 1
     assert "rank 1 of 2 ended or cannot be reached" in said
@@ -71,7 +74,7 @@ def test_a_killed_rank_ends_the_job(tmp_path: Path, whole):
 
 
 def test_a_rank_that_hangs_is_noticed_in_time(tmp_path: Path):
-    waiting, hanging = start(tmp_path, "hang", 10, VITRAIL_RANK_TIMEOUT="2")
+    waiting, hanging = start(tmp_path, "hang", 10, VITRAIL_RANK_TIMEOUT="2", LOCAL_WORLD_SIZE="2")
     until(tmp_path / "step.1", 10)
     begun = time.monotonic()
     _, said = waiting.communicate(timeout=60)

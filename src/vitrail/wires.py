@@ -1,0 +1,94 @@
+"""Small sums between the ranks of one machine: a socket from each to each.
+
+gloo, which does the large ones, has threads of its own. Where ranks keep all cores busy these wait
+for the cores, and one of them turns in circles while it waits for another: adding up 196 numbers
+of two ranks took 2 to 5 ms on two cores. A rank that reads its sockets itself takes a tenth of it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+
+import numpy as np
+from torch.distributed import Store  # pyright: ignore[reportPrivateImportUsage] (documented there)
+
+LOOPBACK = "127.0.0.1"
+TOKEN = 16  # bytes by which a rank knows the others from strangers at its port
+RANK = 4  # bytes of a rank's number
+MOST = 2**16  # bytes of a vector; larger ones are quicker around a ring
+ROOM = 4 * MOST  # bytes that wait in a socket: all may write before anybody reads
+
+
+class Wires:
+    """One socket to every other rank."""
+
+    def __init__(self, rank: int, others: Mapping[int, socket.socket]) -> None:
+        self._rank, self._others = rank, others
+
+    def combine(self, values: np.ndarray, how: Callable[..., object]) -> None:
+        """`how`, such as `np.add`, over the vectors (n,) of all ranks, in place.
+
+        Everybody does it in the order of ranks, so that all get the same bits.
+        """
+        if not values.size:
+            return
+        for other in self._others.values():
+            other.sendall(values.data)
+        mine, theirs = values.copy(), np.empty_like(values)
+        for rank in range(len(self._others) + 1):
+            if rank != self._rank:
+                _receive(self._others[rank], theirs)
+            part = mine if rank == self._rank else theirs
+            if rank:
+                how(values, part, out=values)
+            else:
+                values[:] = part
+
+    def close(self) -> None:
+        """Part; ranks that wait for this one notice."""
+        for other in self._others.values():
+            other.close()
+
+
+def wired(rank: int, size: int, store: Store, wait: timedelta) -> Wires:
+    """Connect the ranks of one machine, who find each other by the store."""
+    token, seconds = secrets.token_bytes(TOKEN), wait.total_seconds()
+    others: dict[int, socket.socket] = {}
+    with socket.create_server((LOOPBACK, 0), backlog=size) as door:
+        door.settimeout(seconds)
+        store.set(f"vitrail/door/{rank}", f"{door.getsockname()[1]} {token.hex()}")
+        for number in range(rank):
+            port, theirs = store.get(f"vitrail/door/{number}").decode().split()
+            other = socket.create_connection((LOOPBACK, int(port)), seconds)
+            other.sendall(bytes.fromhex(theirs) + rank.to_bytes(RANK, "big"))
+            others[number] = other
+        while len(others) < size - 1:
+            other, _ = door.accept()
+            other.settimeout(seconds)
+            said = np.zeros(TOKEN + RANK, np.uint8)
+            with suppress(ConnectionError):
+                _receive(other, said)
+            if hmac.compare_digest(said[:TOKEN].tobytes(), token):
+                others[int.from_bytes(said[TOKEN:].tobytes(), "big")] = other
+            else:
+                other.close()
+    for other in others.values():
+        other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small things leave at once
+        for end in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            other.setsockopt(socket.SOL_SOCKET, end, ROOM)
+    return Wires(rank, others)
+
+
+def _receive(wire: socket.socket, room: np.ndarray) -> None:
+    """Fill an array."""
+    left = room.data.cast("B")
+    while left:
+        count = wire.recv_into(left)
+        if not count:
+            raise ConnectionError("the rank at the other end is gone")
+        left = left[count:]

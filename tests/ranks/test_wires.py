@@ -1,0 +1,82 @@
+"""Small sums by sockets: the same bits at every rank, and a rank that goes is noticed."""
+
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import reduce
+
+import numpy as np
+import pytest
+from torch.distributed import HashStore  # pyright: ignore[reportPrivateImportUsage]
+
+from vitrail.wires import LOOPBACK, MOST, Wires, wired
+
+WAIT = timedelta(seconds=20)
+
+
+def together(size: int, work: Callable[[Wires, int], object]) -> list:
+    """What each of so many ranks, here threads, comes to."""
+    store = HashStore()
+
+    def rank(number: int) -> object:
+        wires = wired(number, size, store, WAIT)
+        try:
+            return work(wires, number)
+        finally:
+            wires.close()
+
+    with ThreadPoolExecutor(size) as ranks:
+        return list(ranks.map(rank, range(size)))
+
+
+def vectors(size: int, count: int) -> np.ndarray:
+    return np.random.default_rng(count).standard_normal((size, count))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("count", [0, 1, 196, MOST // 8])
+@pytest.mark.parametrize("how", [np.add, np.maximum], ids=["sum", "max"])
+def test_every_rank_has_the_vectors_of_all_put_together_in_order(size, count, how):
+    given = vectors(size, count)
+
+    def work(wires: Wires, rank: int) -> list[np.ndarray]:
+        found = []
+        for _ in range(3):
+            values = given[rank].copy()
+            wires.combine(values, how)
+            found.append(values)
+        return found
+
+    expected = reduce(how, given)
+    for found in together(size, work):
+        for values in found:
+            assert np.array_equal(values, expected)  # to the last bit
+
+
+def test_a_rank_that_goes_is_noticed():
+    def work(wires: Wires, rank: int) -> str:
+        if rank == 2:
+            return "gone"
+        with pytest.raises(ConnectionError):
+            wires.combine(np.ones(3), np.add)
+        return "noticed"
+
+    assert together(3, work) == ["noticed", "noticed", "gone"]
+
+
+def test_a_stranger_at_the_door_is_sent_away():
+    store = HashStore()
+
+    def stranger() -> bytes:
+        port, _ = store.get("vitrail/door/0").decode().split()
+        with socket.create_connection((LOOPBACK, int(port)), 20) as wire:
+            wire.sendall(bytes(20))
+            return wire.recv(1)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(wired, 0, 2, store, WAIT)
+        assert pool.submit(stranger).result() == b""
+        second = pool.submit(wired, 1, 2, store, WAIT)
+        for wires in (first.result(), second.result()):
+            wires.close()
