@@ -33,12 +33,12 @@ def compress(
     ] = None,
     target: Target = None,
 ) -> None:
-    """Make a small committee that answers as the many networks of a model do.
+    """Make a small model that answers as the many networks of a model do.
 
     DATA is a table like that of training, and training rows will do; labels are not needed. The
-    printed curve says how often committees of growing size agree with the model, and how often
+    printed curve says how often small models of several kinds agree with the model, and how often
     they are right where the table has labels. By default the smallest is taken that agrees as
-    often as the largest, but for one row in a hundred.
+    often as the best, but for one row in a hundred.
 
     Example: `vitrail compress mushroom.safetensors mushroom.csv -o small.safetensors`
     """
@@ -58,16 +58,16 @@ def compress(
     small.save(output)
     with when_stopped(f"stopped; the small model is in {shown(output)}"):
         notes = small.record["compressed"]
-        curve = RichTable("members a net", "bits", "agrees", "accuracy", "")
+        curve = RichTable("", "members a net", "bits read", "bits", "agrees", "accuracy", "")
         for point in notes["curve"]:
-            accuracy = "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}"
-            mark = "taken" if point["members"] == notes["chosen"] else ""
             curve.add_row(
+                point["way"],
                 str(point["members"]),
+                str(point["inputs"]),
                 f"{point['bits']:,}",
                 f"{point['agreement']:.4f}",
-                accuracy,
-                mark,
+                "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}",
+                "taken" if point == notes["chosen"] else "",
             )
         console = plain_console()
         console.print(curve)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -92,6 +92,16 @@ class ColumnCode:
             parts += [bins > i for i in range(len(self._thermometer))]
         parts += [missing] * self.missing
         return np.stack(parts, axis=1).astype(np.int8)[cells.codes]
+
+    def coarser(self, most: int) -> tuple[ColumnCode, list[int]]:
+        """With at most so many thresholds, evenly from first to last, and which bits are left."""
+        count = len(self.thresholds)
+        if self.values or count <= most:
+            return self, list(range(len(self.bit_names)))
+        left = [(2 * i + 1) * count // (2 * most) for i in range(most)]
+        first = len(self.categories) + self.other
+        bits = [*range(first), *(first + i for i in left), *([first + count] * self.missing)]
+        return replace(self, thresholds=tuple(self.thresholds[i] for i in left)), bits
 
     def unknown_words(self, cells: Cells) -> list[int]:
         """Levels that are no numbers in a column of them, and were not there in training."""

@@ -20,7 +20,7 @@ other well.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,18 @@ class TableEncoder:
     def bit_names(self) -> tuple[str, ...]:
         """One readable name a bit, such as `odor=n`, `age>54.5`, `age missing`."""
         return tuple(name for code in self.columns for name in code.bit_names)
+
+    def coarser(self, most: int) -> tuple[TableEncoder, list[int]]:
+        """With at most so many thresholds a column of numbers, and which of the bits are left."""
+        codes, left, first = [], [], 0
+        for code in self.columns:
+            fewer, bits = code.coarser(most)
+            codes.append(fewer)
+            left += [first + bit for bit in bits]
+            first += len(code.bit_names)
+        counts = {code.name: len(code.bit_names) for code in codes}
+        account = tuple(replace(one, bits=counts.get(one.name, one.bits)) for one in self.account)
+        return replace(self, columns=tuple(codes), account=account), left
 
     @property
     def dropped(self) -> tuple[str, ...]:

@@ -1,0 +1,89 @@
+"""One net that learns what a whole model says: its answers are labels, the sure ones count more.
+
+Chains of the small net (`vitrail.solvers.chains`) minimise the weight of the rows it answers unlike
+the model; a row that the model is unsure of weighs little. Half of the chains begin anywhere and
+cool down, the other half begin with hidden units of the model's own networks and stay cold. The
+best of them is the net.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vitrail.fitting.recipe import neighbours
+from vitrail.fitting.whole import Whole
+from vitrail.model import Model
+from vitrail.nn import Program, mlp, program_of
+from vitrail.random import Key
+from vitrail.solvers.chains import Chains, Sample, random_starts, warming
+
+WIDTHS = (1, 3, 7, 15, 31)  # hidden units that are tried, odd so that they do not tie
+WIDEST = 63
+CHAINS = 8
+SWEEPS, LEAST = 200, 40  # of each chain, and where that is too much work
+WORK = 150_000_000  # words of 64 rows that chains look at
+BETA = 3.0  # for a row of mean weight that the model is sure of
+SWAPS = 0.3
+
+
+class Distilled:
+    """One net of growing width."""
+
+    name = "one net"
+
+    def __init__(self, whole: Whole) -> None:
+        model = whole.model
+        self.whole, self.nets = whole, model.networks.shape[1]
+        self.partner = neighbours(whole.view.encoder, whole.num_inputs)
+        sure = whole.wanted[..., 0]  # (R, N)
+        weight = whole.weight * len(whole.rows)
+        self.samples = [
+            Sample(whole.rows, (sure[:, net] > 0).long(), weight * sure[:, net].abs())
+            for net in range(self.nets)
+        ]
+
+    @staticmethod
+    def of(whole: Whole) -> Distilled | None:
+        """Where nets have one output and read rows of 0/1: such are the nets that chains know."""
+        program = whole.model.program
+        flat = len(program.input_shape) == 1 and program.num_outputs == 1
+        return Distilled(whole) if flat and whole.model.coding == "binary" else None
+
+    def sizes(self, most: int) -> list[int]:
+        """Numbers of hidden units."""
+        largest = min(most // ((self.whole.num_inputs + 1) * self.nets), WIDEST)
+        largest -= 1 - largest % 2
+        return [*(width for width in WIDTHS if width < largest), largest] if largest > 0 else []
+
+    def made(self, size: int) -> Model:
+        """The best of several nets of so many hidden units."""
+        inputs = self.whole.num_inputs
+        program = program_of(mlp(inputs, (size,), 1), (inputs,))
+        key, cold = Key(0), CHAINS // 2
+        starts = torch.cat([
+            self._own(program, cold), random_starts(key, CHAINS - cold, self.nets, program.num_bits)
+        ])  # fmt: skip
+        running = Chains(key, self.samples, starts, partner=self.partner, swaps=SWAPS)
+        for sweeps, warm, until in warming([BETA] * CHAINS, self._sweeps(program)):
+            hot = [BETA] * cold
+            running.advance(sweeps, hot + warm[cold:], hot + until[cold:])
+        best = running.wrong.argmin(0)  # (N,)
+        found = running.bits[best, torch.arange(self.nets)]
+        votes = torch.ones(1, self.nets, dtype=torch.int64)
+        return self.whole.small(program, found[None], votes, clip=2 * size)
+
+    def _sweeps(self, program: Program) -> int:
+        words = -(-len(self.whole.rows) // 64)
+        work = CHAINS * self.nets * program.num_bits * words
+        return max(LEAST, min(SWEEPS, WORK // work))
+
+    def _own(self, program: Program, count: int) -> Tensor:
+        """Starts (count, N, A) of hidden units of the model's networks; any, if it has none."""
+        units, (width,) = self.whole.units(), program.hidden or (0,)
+        if units is None:
+            return random_starts(Key(1), count, self.nets, program.num_bits)
+        first = torch.linspace(0, len(units), count + 1).long()[:-1]
+        places = (first[:, None] + torch.arange(width)) % len(units)
+        mine = units[places].transpose(1, 2)  # (count, N, width, I + 1)
+        return torch.cat([mine[..., :-1].flatten(2), mine[..., -1]], -1)
