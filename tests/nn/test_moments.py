@@ -249,6 +249,17 @@ def test_chances_add_up_and_do_not_depend_on_chunks(seed, num):
     assert torch.allclose(whole, parts, atol=1e-5)
 
 
+def test_chances_at_a_lower_beta_are_those_of_weaker_fields():
+    program = program_of(mlp(8, (6,), 3), (8,))
+    field, x = torch.linspace(-4, 4, program.num_bits).double(), inputs_of(3, (8,), "0/1", 12)
+    weaker = chances(program, torch.sigmoid(0.3 * field), x)
+    assert torch.allclose(chances(program, torch.sigmoid(field), x, beta=0.3), weaker, atol=1e-6)
+    certain = (field > 0).double()
+    assert torch.allclose(
+        chances(program, certain, x, beta=0.9), chances(program, certain, x), atol=1e-4
+    )
+
+
 @pytest.mark.parametrize("num", [100, 101])
 @pytest.mark.parametrize("label", [0, 1])
 def test_the_gradient_is_the_message_of_the_multilinear_chance(num, label):

@@ -32,6 +32,7 @@ from vitrail.numerics import DEFAULT_MEMORY, chunks
 
 SMALLEST_VARIANCE = 1e-4  # of a sum that is all but certain
 SHARPNESS = 1.28  # π/√6: argmax of Gaussians ≈ argmax with Gumbel noise of the same variance
+SURE = 1e-12  # how far P(w = 1) is from 0 and 1 at least, where log-odds are taken
 SCRATCH_COPIES = 8  # tensors of the size of a layer's values that moments of it hold
 
 
@@ -96,12 +97,21 @@ def log_chance(outputs: Moments, labels: Tensor) -> Tensor:
 
 
 def chances(
-    program: Program, probability: Tensor, inputs: Tensor, memory: int = DEFAULT_MEMORY
+    program: Program,
+    probability: Tensor,
+    inputs: Tensor,
+    memory: int = DEFAULT_MEMORY,
+    *,
+    beta: float = 1.0,
 ) -> Tensor:
     """Chance of every class for every example, (F, C) float64, by moments: no net is drawn.
 
-    probability (A,) is P(w = 1), as in a solution's marginals. One output gives two classes.
+    probability (A,) is P(w = 1), as in a solution's marginals. One output gives two classes. beta
+    multiplies log-odds: below 1 weights are less sure than the marginals say, as they were when
+    the solver's own beta was lower.
     """
+    if beta != 1.0:
+        probability = torch.sigmoid(beta * torch.logit(probability.double(), eps=SURE))
     probability = probability.to(torch.float32)
     widest = max(
         torch.Size(shape).numel() + node.scratch(shape) for node, shape in _shapes(program)
