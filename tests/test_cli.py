@@ -481,13 +481,13 @@ def test_images_are_fitted_by_convolutions(tmp_path):
     code, out, _ = call(*asked, "--epochs", 20)
     assert code == 0, out
     model = load_model(path)
-    assert model.program.input_shape == (2, 9, 9)  # bits and ones
+    assert model.program.input_shape == (1, 9, 9)
     assert model.record["test_accuracy"] > 0.8
     np.savez(tmp_path / "digits.npz", X=images // 255 * rng.integers(70, 256, (90, 9, 9)), y=labels)
     code, out, _ = call(*asked, "--epochs", 20)
     assert code == 0, out
     assert "243 bits; 3 a column, every 63.75 from 0 to 255" in out
-    assert load_model(path).program.input_shape == (4, 9, 9)
+    assert load_model(path).program.input_shape == (4, 9, 9)  # three bits and ones
     table = write(tmp_path / "flat.csv", ["a", "class"], [["1", "x"], ["2", "y"]] * 5)
     code, _, err = call("fit", table, "--target", "class", "--net", "conv", "-o", path)
     assert code != 0

@@ -243,7 +243,11 @@ def _stream(
 
 
 def convolutions(table: Table, labels: np.ndarray) -> nn.Module:
-    """A net of convolutions for the images of a table: on bits of gray levels, and on ones."""
+    """A net of convolutions for the images of a table.
+
+    Of gray levels it reads several bits and a channel of ones, which on bits of black and white
+    did harm where rows are few.
+    """
     from vitrail.nn import conv
 
     if table.image_shape is None:
@@ -252,7 +256,7 @@ def convolutions(table: Table, labels: np.ndarray) -> nn.Module:
             "of shape (rows, height, width), or MNIST's idx files"
         )
     classes = len(np.unique(labels))
-    channels = (GRAY_BITS if is_gray(table) else 1) + 1
+    channels = GRAY_BITS + 1 if is_gray(table) else 1
     return conv((channels, *table.image_shape), num_outputs=classes if classes > 2 else 1)
 
 

@@ -1,0 +1,175 @@
+"""MNIST at 28×28 on a microcontroller: gray images as bytes in, the digit out, all in one header.
+
+python benchmarks/mnist_device.py train FOLDER OUT --device cuda     # idx files, plain or gzipped
+python benchmarks/mnist_device.py measure FOLDER OUT/*.safetensors --json rows.json
+
+`train` fits convolutions on three bits a pixel and a channel of ones, and saves one network of
+each; it needs no compiler. `measure` exports them to C, reads what they take on a Cortex-M0+ (code,
+weights and encoder, linked alone), runs all test images through the same C compiled here, and
+stops where an answer is not Python's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitrail import BinaryNetClassifier, load_model
+from vitrail.data.idx import read_idx
+from vitrail.export.c import c_header
+from vitrail.export.devices import TARGETS, cost
+from vitrail.model import Model
+from vitrail.nn import conv
+from vitrail.nn.nodes import Conv
+
+GRAY_BITS = 3  # of a pixel; with them a channel of ones
+NETS = ((16, 32), (32, 64))  # channels of the two convolutions
+EPOCHS = 15
+KNOWN = 4  # images with known answers, for the emulator to check
+BEGIN, END = "<!-- measured by benchmarks/mnist_device.py -->", "<!-- end -->"
+NAME = "tiny"
+ANSWERS = f"""\
+#include "{NAME}.h"
+#include <stdio.h>
+
+int main(void)
+{{
+    {NAME}_row row;
+    while (fread(&row, sizeof row, 1, stdin) == 1) {{
+        putchar({NAME}_predict(&row));
+    }}
+    return 0;
+}}
+"""
+
+
+def read(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images (rows, 28, 28) uint8 and labels (rows,) of `train` or `t10k`."""
+    images, labels = (
+        read_idx(next(folder.glob(f"{part}-{kind}-idx{axes}-ubyte*")), axes)
+        for kind, axes in (("images", 3), ("labels", 1))
+    )
+    return images, labels
+
+
+def train(args: argparse.Namespace) -> None:
+    """Fit and save one network for each choice of channels."""
+    images, labels = (part[: args.rows] for part in read(args.folder, "train"))
+    args.out.mkdir(parents=True, exist_ok=True)
+    for channels in args.channels or NETS:
+        module = conv((GRAY_BITS + 1, *images.shape[1:]), channels, num_outputs=10)
+        net = BinaryNetClassifier(
+            module=module,
+            solver="streaming",
+            predictor="best",
+            epochs=args.epochs,
+            random_state=args.seed,
+            device=args.device,
+        )
+        model = net.fit(images[:, None], labels).model_
+        model.record["image_shape"] = list(images.shape[1:])
+        name = "-".join(map(str, channels))
+        model.save(args.out / f"conv-{name}-seed{args.seed}.safetensors")
+        print(f"conv {name}: {model.bits} bits, {model.record['seconds']:.0f} s", flush=True)
+
+
+def compiled_answers(header: str, images: np.ndarray) -> np.ndarray:
+    """What the header says of each image, compiled by this machine's compiler."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / f"{NAME}.h").write_text(header, encoding="utf-8")
+        (folder / "answers.c").write_text(ANSWERS)
+        subprocess.run(["gcc", "-O2", "answers.c", "-o", "answers"], cwd=folder, check=True)
+        said = subprocess.run(
+            [str(folder / "answers")], input=images.tobytes(), capture_output=True, check=True
+        )
+    return np.frombuffer(said.stdout, np.uint8)
+
+
+def measured(model: Model, images: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    """Accuracy of the compiled code on images, and what it takes on a Cortex-M0+."""
+    pixels = images.reshape(len(images), -1)
+    known = dict(zip(model.encoder.names, pixels[:KNOWN].T.tolist(), strict=True))
+    header = c_header(model, NAME, known)
+    said = compiled_answers(header, images)
+    if not np.array_equal(said, model.answers(pixels).numbers.numpy()):
+        raise SystemExit("C and Python answer differently; that is a bug")
+    target = next(target for target in TARGETS if target.name == "m0plus")
+    found = cost(header, NAME, target, ("predict", "proba"))
+    if not found.agree:
+        raise SystemExit(f"{target.title} did not give Python's answers; install {target.emulator}")
+    right = model.labels.decode(said.astype(np.int64)) == labels
+    return {
+        "channels": [layer.outputs for layer in model.program.layers if isinstance(layer, Conv)],
+        "bits": model.networks.numel(),
+        "accuracy": float(np.mean(right)),
+        "flash": found.sizes["predict"].flash,
+        "flash with chances": found.sizes["proba"].flash,
+        "stack": found.sizes["predict"].stack,
+        "instructions": found.work,
+    }
+
+
+def measure(args: argparse.Namespace) -> None:
+    """Print, and write, a line a model."""
+    images, labels = read(args.folder, "t10k")
+    rows = []
+    for path in args.models:
+        row = {"model": path.stem, **measured(load_model(path), images, labels)}
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        if args.json:
+            args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    if args.page:
+        before, _, rest = args.page.read_text().partition(f"{BEGIN}\n")
+        args.page.write_text(f"{before}{BEGIN}\n\n{text(rows)}\n\n{END}{rest.partition(END)[2]}")
+
+
+def text(rows: list[dict[str, Any]]) -> str:
+    """The table of a page."""
+    sizes = ("flash", "flash with chances", "stack", "instructions")
+    lines = [
+        "| channels | one-bit weights | accuracy | flash | with chances | stack, at most "
+        "| instructions |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = [", ".join(map(str, row["channels"])), f"{row['bits']:,}"]
+        cells += [f"{row['accuracy']:.2%}", *(f"{row[size]:,}" for size in sizes)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Train or measure, as the command line asks."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    stages = parser.add_subparsers(required=True)
+    training = stages.add_parser("train")
+    training.add_argument("folder", type=Path, help="where the four idx files of MNIST are")
+    training.add_argument("out", type=Path, help="folder for the models")
+    training.add_argument("--device", default="auto")
+    training.add_argument("--channels", nargs=2, type=int, action="append", help="may be repeated")
+    training.add_argument("--epochs", type=int, default=EPOCHS)
+    training.add_argument("--rows", type=int, default=60_000, help="training images")
+    training.add_argument("--seed", type=int, default=0)
+    training.set_defaults(stage=train)
+    measuring = stages.add_parser("measure")
+    measuring.add_argument("folder", type=Path, help="where the four idx files of MNIST are")
+    measuring.add_argument("models", type=Path, nargs="+")
+    measuring.add_argument("--json", type=Path, help="write all rows here too")
+    measuring.add_argument("--page", type=Path, help="put the table there, docs/footprint.md")
+    measuring.set_defaults(stage=measure)
+    args = parser.parse_args()
+    args.stage(args)
+
+
+if __name__ == "__main__":
+    main()
