@@ -53,6 +53,21 @@ def test_streaming_by_name_saves_networks_of_its_posterior(digits):
     assert net.score(new, answers) > 0.9
 
 
+def test_more_rows_go_on_from_what_was_learned(digits):
+    (rows, labels), (new, answers) = digits
+    net = BinaryNetClassifier(
+        hidden=(31, 31), solver="streaming", epochs=10, networks=7, random_state=0
+    )
+    net.partial_fit(rows[:280], labels[:280])
+    before = net.marginals_
+    net.set_params(epochs=1).partial_fit(rows[280:], labels[280:])
+    assert net.found_by_ == ("streaming",)
+    sure = np.abs(before - 0.5) > 0.49
+    assert sure.mean() > 0.1
+    assert ((net.marginals_ > 0.5) == (before > 0.5))[sure].mean() > 0.99
+    assert net.score(new, answers) > 0.9
+
+
 def test_images_are_read_by_convolutions(digits):
     (rows, labels), (new, answers) = digits
     module = conv((1, 14, 14), channels=(8, 8), num_outputs=DIGITS)

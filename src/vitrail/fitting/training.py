@@ -110,7 +110,7 @@ def train(
 
     try:
         found = run_stages(
-            plan.stages,
+            plan.stages if earlier is None else tuple(map(_going_on, plan.stages)),
             graph,
             seed=seed,
             progress=progress,
@@ -149,6 +149,13 @@ def train(
         stage[start][present[net]] = name
     found_by = tuple(tuple(names) for names in stage)
     return Trained(found, starts, before, accuracy, log_odds, found_by)
+
+
+def _going_on(stage: Stage) -> Stage:
+    """The stage from what earlier rows have taught: streaming needs no random start any more."""
+    if not isinstance(stage.solver, Streaming):
+        return stage
+    return replace(stage, solver=replace(stage.solver, first=0.0))
 
 
 @dataclass
