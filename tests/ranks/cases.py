@@ -186,6 +186,9 @@ CASES: dict[str, Callable[[World], dict[str, Any]]] = {
     "rows of Parquet": lambda world: stream(world, "parquet"),
     "rows of CSV, hidden units": lambda world: stream(world, "csv", (3,)),
     "classifier": lambda world: classifier(world, random_state=2),
+    "restarts": lambda world: classifier(
+        world, solver="sbp", predictor="best", restarts=3, random_state=2
+    ),
     "posterior by chains": lambda world: classifier(world, predictor="posterior", random_state=2),
 }
 
