@@ -60,6 +60,11 @@ class Layer:
         return self.units * (self.windows.count if self.windows else 1)
 
     @property
+    def reads(self) -> int:
+        """How many bits it reads at once."""
+        return self.fan_in
+
+    @property
     def kind(self) -> str:
         """What is multiplied: signs or bits, weights first."""
         names = {-1: "sign", 0: "bit"}
@@ -85,6 +90,11 @@ class Pool:
     @property
     def outputs(self) -> int:
         return self.windows.channels * self.windows.count
+
+    @property
+    def reads(self) -> int:
+        """How many bits it reads at once."""
+        return self.windows.kernel[0] * self.windows.kernel[1]
 
 
 @dataclass(frozen=True)

@@ -73,10 +73,15 @@ typedef struct {
     tiny_word word[TINY_WORDS(TINY_INPUTS)];
 } tiny_bits;
 
+#define TINY_MOST_BITS @most_bits@u /* of any row of bits here */
+
+#define TINY_AT(bit) (TINY_MOST_BITS > TINY_WORD_BITS ? (bit) / TINY_WORD_BITS : 0)
+#define TINY_SET(x, bit) \
+    ((x)[TINY_AT(bit)] = (tiny_word)((x)[TINY_AT(bit)] | ((tiny_word)1 << (bit) % TINY_WORD_BITS)))
+
 static inline void tiny_set(tiny_word *x, tiny_index bit)
 {
-    tiny_word *word = x + bit / TINY_WORD_BITS;
-    *word = (tiny_word)(*word | ((tiny_word)1 << (bit % TINY_WORD_BITS)));
+    TINY_SET(x, bit);
 }
 
 static inline void tiny_clear(tiny_word *x, tiny_index bits)
@@ -90,13 +95,12 @@ static inline void tiny_clear(tiny_word *x, tiny_index bits)
     }
 }
 
-/* How many bits of a word are 1. */
-static inline tiny_int tiny_ones(tiny_word x)
+/* How many bits of a word are 1, added to a number. */
+static inline tiny_int tiny_ones(tiny_word x, tiny_int ones)
 {
 #if defined(__POPCNT__) || defined(__aarch64__)
-    return __builtin_popcount(x);
+    return ones + __builtin_popcount(x);
 #elif defined(__OPTIMIZE_SIZE__)
-    tiny_int ones = 0;
     for (; x; x = (tiny_word)(x & (x - 1u))) { /* the last 1 becomes a 0 */
         ones++;
     }
@@ -108,7 +112,7 @@ static inline tiny_int tiny_ones(tiny_word x)
 #if TINY_WORD_BITS == 32
     x = (x * 0x01010101u) >> 24;
 #endif
-    return (tiny_int)x;
+    return ones + (tiny_int)x;
 #endif
 }
 //: if total
@@ -119,7 +123,7 @@ static inline tiny_int tiny_total(const tiny_word *x, tiny_index bits)
     tiny_int total = 0;
     tiny_index i;
     for (i = 0; i < TINY_WORDS(bits); i++) {
-        total += tiny_ones(x[i]);
+        total = tiny_ones(x[i], total);
     }
     return total;
 }

@@ -19,6 +19,9 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
         return TINY_NULL;
     }
     tiny_clear(bits->word, TINY_INPUTS);
+//: if bias
+@constants@
+//: end
     for (i = 0; i < @columns@u; i++) {
 //: if several
         tiny_index cut, bit = i;
@@ -46,10 +49,5 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
         }
 //: end
     }
-//: if bias
-    for (i = TINY_BITS; i < TINY_INPUTS; i++) {
-        tiny_set(bits->word, i); /* constant inputs */
-    }
-//: end
     return 0;
 }

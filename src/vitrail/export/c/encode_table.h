@@ -1,29 +1,18 @@
 //: if plain
 //: if not even
 /* How many thresholds each column has; a bit says whether a number is above one. */
-@counts@
+@columns@
 
 //: end
 //: else
-/* How each column becomes bits, in this order: one for each category, one for any other word,
-   one for each bin between thresholds, one for each threshold that the number is above, one for
-   a missing value. */
-//: if other
-#define TINY_HAS_OTHER 1u
-//: end
-//: if bins
-#define TINY_HAS_BINS 2u
-//: end
-//: if thermometer
-#define TINY_HAS_THRESHOLDS 4u
-//: end
-//: if missing
-#define TINY_HAS_MISSING 8u
-//: end
-typedef struct {
-    @size@ categories, thresholds, flags;
-} tiny_column;
+//: if not even
+/* What each column is: how many categories or thresholds it has, times @scale@, and marks. */
 @columns@
+//: end
+/* What becomes of a column, in this order: a bit for each category, one for any other word, one
+   for each bin between thresholds, one for each threshold that the number is above (of two bins
+   none), one for a missing value. */
+@marks@
 
 //: end
 //: if numbers
@@ -55,171 +44,138 @@ static inline int32_t tiny_order(float value)
 /* How far encoding has come. */
 typedef struct {
     tiny_word *x;
-    tiny_index bit, column, cut;
+    tiny_index bit, column;
+//: if cut_apart
+    tiny_index cut;
+//: end
+//: if words
     int fault;
+//: end
 } tiny_cursor;
 
+//: if plain
+/* A number: a bit for each of its thresholds. */
+static inline void tiny_put(tiny_cursor *c, int32_t value)
+{
+    const tiny_index end = c->bit + @count@;
+    if (value == TINY_NO_NUMBER) {
+        value = TINY_CUT(c->bit + c->column);
+    }
+    c->column++;
+    for (; c->bit < end && value > TINY_CUT(c->bit + c->column); c->bit++) {
+        tiny_set(c->x, c->bit);
+    }
+    c->bit = end;
+}
+
+//: end
 //: if not plain
 #define TINY_NONE ((tiny_index)-1)
 
 //: end
-//: if plain
-/* A number: a bit for each of its thresholds. */
-static inline void tiny_put_number(tiny_cursor *c, int32_t value)
+//: if some_words
+/* The bit of a category by its place, of TINY_OTHER or of TINY_MISSING. */
+static inline tiny_index tiny_word_bit(tiny_cursor *c, tiny_index column, int32_t value)
 {
-    const tiny_index cuts = @count@;
-    tiny_index i;
-    if (value == TINY_NO_NUMBER) {
-        value = TINY_CUT(c->cut);
-    }
-    c->cut++;
-    for (i = 0; i < cuts && value > TINY_CUT(c->cut + i); i++) {
-        tiny_set(c->x, c->bit + i);
-    }
-    c->cut += cuts;
-    c->bit += cuts;
-}
-
-//: else
-/* Sets the bits of the next column: of the category at place `word`, of the number above `bin`
-   thresholds, of a missing value. */
-static inline void tiny_put(tiny_cursor *c, tiny_index word, tiny_index bin, int missing)
-{
-    const tiny_column *column = tiny_columns + c->column++;
-//: if categories
-    tiny_index words;
-//: end
-//: if thermometer
-    tiny_index i;
-//: end
-    TINY_NEAR(tiny_column, column);
-//: if categories
-//: if other
-    words = column->categories + (column->flags & TINY_HAS_OTHER);
-//: else
-    words = column->categories;
-//: end
-    if (word < words) {
-        tiny_set(c->x, c->bit + word);
-    }
-    c->bit += words;
-//: else
-    (void)word;
-//: end
-//: if bins
-    if (column->flags & TINY_HAS_BINS) {
-        if (bin != TINY_NONE) {
-            tiny_set(c->x, c->bit + bin);
+    const tiny_index count = TINY_COUNT(column), first = c->bit;
+    tiny_index bit = TINY_NONE;
+    (void)column; /* where all columns are alike */
+    c->bit += count;
+    if ((uint32_t)value < count) {
+        bit = first + (tiny_index)value;
+    } else {
+        c->fault |= (uint32_t)value - TINY_OTHER > 1u;
+        if (TINY_OTHER_WORD(column)) {
+            bit = c->bit;
         }
-        c->bit += column->thresholds + 1u;
     }
-//: end
-//: if thermometer
-    if (column->flags & TINY_HAS_THRESHOLDS) {
-        for (i = 0; bin != TINY_NONE && i < bin; i++) {
-            tiny_set(c->x, c->bit + i);
-        }
-        c->bit += column->thresholds;
-    }
-//: end
-//: if not numbers
-    (void)bin;
-//: end
-//: if missing
-    if (column->flags & TINY_HAS_MISSING) {
-        if (missing) {
-            tiny_set(c->x, c->bit);
+    c->bit += TINY_OTHER_WORD(column);
+    if (TINY_MISSING_WORD(column)) {
+        if (value == TINY_MISSING) {
+            bit = c->bit;
         }
         c->bit++;
     }
-//: else
-    (void)missing;
-//: end
+    return bit;
 }
 
-//: if numbers
-/* A number, which lies above some of its thresholds, or none. */
-static inline void tiny_put_number(tiny_cursor *c, int32_t value@word_parameter@)
+//: end
+//: if cut_apart
+/* Sets the bits of the thresholds that a number is above; the bit of its bin or of
+   TINY_NO_NUMBER. */
+static inline tiny_index tiny_number_bit(
+    tiny_cursor *c, tiny_index column, int32_t value@counts_parameter@)
 {
-    const tiny_column *column = tiny_columns + c->column;
-    tiny_index bin = 0;
-//: if missing
-    int missing;
-//: end
-    TINY_NEAR(tiny_column, column);
-//: if mixed
-//: if other
-    if (word == TINY_OTHER && !(column->flags & TINY_HAS_OTHER)) {
-//: else
-    if (word == TINY_OTHER) {
-//: end
-        value = TINY_NO_NUMBER; /* a word that means nothing here */
-        word = 0;
-    }
-//: end
-//: if missing
-    missing = value == TINY_NO_NUMBER;
-//: end
-//: if missing
-    if (!(column->flags & TINY_HAS_MISSING)) {
+    const tiny_index count = TINY_COUNT(column), first = c->bit;
+    const int missing = value == TINY_NO_NUMBER;
+    tiny_index i, bit = TINY_NONE;
+    (void)column; /* where all columns are alike */
+    if (!TINY_MISSING_NUMBER(column)) {
         if (missing) {
             value = TINY_CUT(c->cut);
-            missing = 0;
         }
         c->cut++;
     }
-//: else
-    if (value == TINY_NO_NUMBER) {
-        value = TINY_CUT(c->cut);
+    if (TINY_BINS(column)) {
+        c->bit += count + (count > 1u); /* the second of two bins is the threshold */
     }
-    c->cut++;
+    for (i = 0; @counts_and@i < count && value > TINY_CUT(c->cut + i); i++) {
+        tiny_set(c->x, c->bit + i);
+    }
+    if (TINY_BINS(column)) {
+        bit = first + i;
+    }
+    c->cut += count;
+    c->bit += count;
+    if (TINY_MISSING_NUMBER(column)) {
+        if (missing) {
+            bit = c->bit;
+        }
+        c->bit++;
+    }
+    return @counts_then@bit@or_none@;
+}
+
 //: end
-    while (bin < column->thresholds && value > TINY_CUT(c->cut + bin)) {
-        bin++;
+//: if not plain
+/* Sets the bits of the next column. */
+static inline void tiny_put(tiny_cursor *c, int32_t value@counts_parameter@)
+{
+    const tiny_index column = TINY_COLUMN(c->column);
+//: if forks
+    const tiny_index bit = TINY_IS_WORDS(column) ? tiny_word_bit(c, column, value)
+                                                 : tiny_number_bit(c, column, value@counts@);
+//: else
+    const tiny_index bit = tiny_@kind@_bit(c, column, value@counts@);
+//: end
+    c->column++;
+    if (bit != TINY_NONE) {
+        tiny_set(c->x, bit);
     }
-    c->cut += column->thresholds;
+}
+
+//: end
 //: if mixed
+/* A category by its place from 1 on or TINY_OTHER, or 0 where a number stands. */
+static inline void tiny_put_either(tiny_cursor *c, int32_t value, @code@ word)
+{
+    const tiny_index column = TINY_COLUMN(c->column), count = TINY_COUNT(column);
+    (void)column; /* where all columns are alike */
+    c->column++;
+    if (word == TINY_OTHER && !TINY_OTHER_WORD(column)) {
+        value = TINY_NO_NUMBER; /* a word that means nothing here */
+        word = 0;
+    }
     if (word) {
-        const tiny_index place = word == TINY_OTHER ? column->categories : word - 1u;
-        c->fault |= word != TINY_OTHER && place >= column->categories;
-        tiny_put(c, place, TINY_NONE, 0);
-        return;
+        const tiny_index place = word == TINY_OTHER ? count : word - 1u;
+        if (place < count + TINY_OTHER_WORD(column)) {
+            tiny_set(c->x, c->bit + place);
+        } else {
+            c->fault = 1;
+        }
     }
-//: end
-//: if missing
-    tiny_put(c, TINY_NONE, missing ? TINY_NONE : bin, missing);
-//: else
-    tiny_put(c, TINY_NONE, bin, 0);
-//: end
-}
-
-//: end
-
-//: end
-//: if real
-static inline void tiny_put_real(tiny_cursor *c, float value@word_parameter@)
-{
-    tiny_put_number(c, tiny_order(value)@word_argument@);
-}
-
-//: end
-//: if words
-static inline void tiny_put_word(tiny_cursor *c, @code@ value)
-{
-    const tiny_column *column = tiny_columns + c->column;
-    TINY_NEAR(tiny_column, column);
-//: if missing
-    if (value == TINY_MISSING && column->flags & TINY_HAS_MISSING) {
-        tiny_put(c, TINY_NONE, TINY_NONE, 1);
-        return;
-    }
-//: end
-    if (value == TINY_MISSING || value == TINY_OTHER) {
-        tiny_put(c, column->categories, TINY_NONE, 0);
-    } else {
-        c->fault |= value >= column->categories;
-        tiny_put(c, value < column->categories ? value : TINY_NONE, TINY_NONE, 0);
-    }
+    c->bit += count + TINY_OTHER_WORD(column);
+    tiny_put(c, value, !word);
 }
 
 //: end
@@ -232,29 +188,34 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 {
 //: if alike
     const @field@ *value = (const @field@ *)(const void *)row;
-    tiny_index i;
 //: end
     tiny_cursor c;
     if (!row || !bits) {
         return TINY_NULL;
     }
     tiny_clear(bits->word, TINY_INPUTS);
+//: if bias
+@constants@
+//: end
     c.x = bits->word; /* one by one, so that no call of memset is made of it */
     c.bit = 0;
     c.column = 0;
+//: if cut_apart
     c.cut = 0;
+//: end
+//: if words
     c.fault = 0;
+//: end
 //: if alike
-    for (i = 0; i < @num_columns@u; i++) {
-        tiny_put_@what@(&c, value[i]);
+    while (c.column < @num_columns@u) {
+        tiny_put(&c, @value@);
     }
 //: else
 @puts@
 //: end
-//: if bias
-    for (; c.bit < TINY_INPUTS; c.bit++) {
-        tiny_set(c.x, c.bit); /* constant inputs */
-    }
-//: end
+//: if words
     return c.fault ? TINY_BAD_INPUT : 0;
+//: else
+    return 0;
+//: end
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -50,10 +51,15 @@ class Column:
 
     @property
     def cuts(self) -> list[int]:
-        """What numbers are compared with; first what a missing one is read as, if it is."""
-        numbers = list(self.code.thresholds)
-        if not self.code.missing:
-            numbers = [self.code.typical, *numbers]
+        """What numbers are compared with; first what a missing one is read as, if it is: any
+        number between the same thresholds as the typical one."""
+        typical, *cuts = self._ordered([self.code.typical, *self.code.thresholds])
+        if self.code.missing:
+            return cuts
+        above = sum(cut < typical for cut in cuts)
+        return [cuts[above] if above < len(cuts) else cuts[-1] + 1, *cuts]
+
+    def _ordered(self, numbers: list[float]) -> list[int]:
         if self.kind == "whole":
             return [max(-(2**31), min(2**31 - 1, math.floor(x))) for x in numbers]
         return ordered(rounded(numbers, "float32"))
@@ -136,6 +142,7 @@ def _bit_columns(encoder: BitColumns, bias: int) -> str:
         "encode_bits",
         [name for name, on in flags.items() if on],
         about=f"{len(encoder.names)} columns, {ends}, each from {low} to {high}",
+        constants=_constants(len(encoder.bit_names), bias),
         type=kind,
         columns=len(encoder.names),
         low=low,
@@ -147,65 +154,140 @@ def _bit_columns(encoder: BitColumns, bias: int) -> str:
     )
 
 
+def _constants(first: int, bias: int) -> str:
+    """Sets the constant inputs; spelled out, they become one number."""
+    return "\n".join(f"    TINY_SET(bits->word, {first + i}u);" for i in range(bias))
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What C reads of a column; None is said of the other kind of column."""
+
+    count: int  # of categories or thresholds
+    is_words: bool
+    other_word: bool | None = None
+    missing_word: bool | None = None
+    bins: bool | None = None
+    missing_number: bool | None = None
+
+
+def marks_of(column: Column) -> list[Mark]:
+    """One mark; two of a column of numbers that may hold words, which come first."""
+    code = column.code
+    words = Mark(len(code.categories), True, code.other, False)
+    if column.kind == "word":
+        return [replace(words, missing_word=code.missing)]
+    numbers = Mark(len(code.thresholds), False, bins=bool(code.values), missing_number=code.missing)
+    return [words, numbers] if column.mixed else [numbers]
+
+
 def _table(encoder: TableEncoder, bias: int) -> str:
     columns = columns_of(encoder)
     code = code_type(columns)
     kinds = {column.kind for column in columns}
     mixed = any(column.mixed for column in columns)
-    size = unsigned(max(max(len(c.code.categories), len(c.code.thresholds)) for c in columns))
+    marks = [mark for column in columns for mark in marks_of(column)]
+    varying = [
+        field.name
+        for field in fields(Mark)
+        if len({getattr(mark, field.name) for mark in marks} - {None}) > 1
+        or (field.name == "count" and not marks[0].count)  # C warns of comparisons with 0
+    ]
+    plain = not any(mark.is_words or mark.bins or mark.missing_number for mark in marks)
+    both = kinds == {"word", "whole"}
     flags = {
+        "plain": plain,
         "numbers": kinds != {"word"},
+        "cut_apart": kinds != {"word"} and not plain,
         "real": "real" in kinds,
-        "words": "word" in kinds,
+        "words": mixed or "word" in kinds,
+        "some_words": "word" in kinds,
         "mixed": mixed,
-        "categories": any(c.code.categories or c.code.other for c in columns),
-        "other": any(c.code.other for c in columns),
-        "bins": any(c.code.values for c in columns),
-        "thermometer": any(c.code.thresholds and len(c.code.values) != 2 for c in columns),
-        "missing": any(c.code.missing for c in columns),
+        "forks": "word" in kinds and len(kinds) > 1,
+        "alike": (both or len(kinds) == 1) and not mixed,  # one loop reads all fields
+        "even": not varying,
         "bias": bias > 0,
     }
-    flags["plain"] = not any(flags[name] for name in ("categories", "bins", "missing"))
-    flags["alike"] = len(kinds) == 1 and not mixed  # one loop reads all fields
-    counts = [len(c.code.thresholds) for c in columns]
-    flags["even"] = len(set(counts)) == 1
-    load_count = f"TINY_LOAD{size[4:-2]}(tiny_counts + c->column++)"
+    numbers = _packed(marks, varying)
+    size = unsigned(max(numbers))
+    load = f"TINY_LOAD{size[4:-2]}(tiny_columns + {{}})"
     (kind, *_) = kinds
     cut = _cut_type(columns)
     body = filled(
         "encode_table",
         [name for name, on in flags.items() if on],
-        size=size,
-        columns=table("tiny_column", "tiny_columns", map(_description, columns), 1),
+        columns=table(size, "tiny_columns", map(str, numbers)),
+        scale=2 ** len(set(varying) - {"count"}),
+        marks="\n".join(_macros(marks, varying, load.format("(i)"))),
         cuts=",\n".join(_cuts(column) for column in columns if column.kind != "word"),
         code=code,
-        word_parameter=f", {code} word" if mixed else "",
-        word_argument=", word" if mixed else "",
-        counts=table(size, "tiny_counts", map(str, counts)),
+        counts=", counts" if mixed else "",
+        counts_parameter=", int counts" if mixed else "",
+        counts_and="counts && " if mixed else "",
+        counts_then="counts ? " if mixed else "",
+        or_none=" : TINY_NONE" if mixed else "",
+        kind="word" if kind == "word" else "number",
         cut=cut,
-        cut_bits=cut[3:-2],
-        count=f"{counts[0]}u" if flags["even"] else load_count,
-        field={"word": code, "whole": "int32_t", "real": "float"}[kind],
-        what={"word": "word", "whole": "number", "real": "real"}[kind],
+        cut_bits=cut.strip("uint_"),
+        count=load.format("c->column") if varying else f"{marks[0].count}u",
+        field=field_type(kind, code, both),
+        value="tiny_order(value[c.column])" if kind == "real" else "value[c.column]",
         num_columns=len(columns),
+        constants=_constants(len(encoder.bit_names), bias),
         puts="\n".join(_put(column, mixed) for column in columns),
     )
-    return f"{_struct(columns, code)}\n\n{body}"
+    return f"{_struct(columns, code, both)}\n\n{body}"
+
+
+def field_type(kind: str, code: str, both: bool) -> str:
+    """The type of a field; words beside whole numbers are as wide, so that one loop reads all."""
+    return {"word": "int32_t" if both else code, "whole": "int32_t", "real": "float"}[kind]
+
+
+def _packed(marks: list[Mark], varying: list[str]) -> list[int]:
+    """A number for each mark: what varies, the lowest bits first, the count in the highest."""
+    numbers = [mark.count if "count" in varying else 0 for mark in marks]
+    for name in reversed([name for name in varying if name != "count"]):
+        numbers = [
+            2 * number + bool(getattr(mark, name))
+            for number, mark in zip(numbers, marks, strict=True)
+        ]
+    return numbers
+
+
+def _macros(marks: list[Mark], varying: list[str], load: str) -> Iterator[str]:
+    """How C reads a mark: constants where all columns are alike."""
+    yield f"#define TINY_COLUMN(i) {load if varying else '0u'}"
+    bits = [name for name in varying if name != "count"]
+    scale = f"(column) / {2 ** len(bits)}u" if bits else "(column)"
+    yield (
+        f"#define TINY_COUNT(column) ({scale})"
+        if "count" in varying
+        else (f"#define TINY_COUNT(column) {marks[0].count}u")
+    )
+    for name in (field.name for field in fields(Mark) if field.name != "count"):
+        value = (
+            f"((column) >> {bits.index(name)} & 1u)"
+            if name in bits
+            else (f"{int(any(getattr(mark, name) for mark in marks))}u")
+        )
+        yield f"#define TINY_{name.upper()}(column) {value}"
 
 
 def _cut_type(columns: list[Column]) -> str:
-    """The smallest type of all thresholds, of 16 bits or 32."""
-    cuts = [cut for column in columns if column.kind != "word" for cut in column.cuts]
-    small = all(-(2**15) <= cut < 2**15 for cut in cuts)
-    return "int16_t" if small else "int32_t"
+    """The smallest type of all thresholds."""
+    cuts = [cut for column in columns if column.kind != "word" for cut in column.cuts] or [0]
+    return (
+        unsigned(max(cuts)) if 0 <= min(cuts) <= max(cuts) < 256 else signed(min(cuts), max(cuts))
+    )
 
 
 def _put(column: Column, mixed: bool) -> str:
-    if column.kind == "word":
-        return f"    tiny_put_word(&c, row->{column.field});"
-    word = f", row->{column.word_field}" if column.mixed else ", 0" if mixed else ""
-    what = "real" if column.kind == "real" else "number"
-    return f"    tiny_put_{what}(&c, row->{column.field}{word});"
+    value = f"row->{column.field}"
+    value = f"tiny_order({value})" if column.kind == "real" else value
+    if column.mixed:
+        return f"    tiny_put_either(&c, {value}, row->{column.word_field});"
+    return f"    tiny_put(&c, {value}{', 1' if mixed else ''});"
 
 
 def _cuts(column: Column) -> str:
@@ -216,19 +298,7 @@ def _cuts(column: Column) -> str:
     return f"    /* {about} */\n    {', '.join(map(whole, column.cuts))}"
 
 
-def _description(column: Column) -> str:
-    code = column.code
-    flags = {
-        "OTHER": code.other,
-        "BINS": bool(code.values),
-        "THRESHOLDS": bool(code.thresholds) and len(code.values) != 2,
-        "MISSING": code.missing,
-    }
-    spelled = " | ".join(f"TINY_HAS_{name}" for name, on in flags.items() if on) or "0"
-    return f"{{{len(code.categories)}, {len(code.thresholds)}, {spelled}}}"
-
-
-def _struct(columns: list[Column], code: str) -> str:
+def _struct(columns: list[Column], code: str, both: bool) -> str:
     """Enumerations of the categories, and the struct of a row."""
     most = 2 ** int(code.removeprefix("uint").removesuffix("_t")) - 1
     lines = []
@@ -248,7 +318,7 @@ def _struct(columns: list[Column], code: str) -> str:
         lines.append(f"    TINY_MISSING = {most}\n}};\n")
     lines += ["/* A row: one field for each column that counts. */", "typedef struct {"]
     for column in columns:
-        kind = {"word": code, "whole": "int32_t", "real": "float"}[column.kind]
+        kind = field_type(column.kind, code, both)
         missing = {
             "word": "a category, TINY_OTHER or TINY_MISSING",
             "whole": f"a whole number, or {NO_NUMBER}",

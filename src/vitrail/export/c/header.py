@@ -115,6 +115,7 @@ def _basics(model: Model, plan: Plan, rule: Rule) -> str:
         index_bytes=2 if index < 2**16 else 4,
         score="int" if score < 2**15 else "int32_t",
         bits=len(model.encoder.bit_names),
+        most_bits=max(plan.num_inputs, *(max(stage.outputs, stage.reads) for stage in plan.stages)),
         inputs=plan.num_inputs,
         classes=model.num_classes,
     )

@@ -17,6 +17,7 @@ static inline tiny_int tiny_sum_@kind@(
     const tiny_stored *w, const tiny_word *x, tiny_index n, tiny_int sum)
 //: end
 {
+    tiny_int ones = 0;
     tiny_index i;
     for (i = 0; i < TINY_WORDS(n); i++) {
 //: if masked
@@ -25,17 +26,24 @@ static inline tiny_int tiny_sum_@kind@(
         const tiny_word v = TINY_WEIGHT(w, i);
 //: end
 //: if sign_sign
-        sum -= 2 * tiny_ones((tiny_word)(v ^ x[i]));
-//: end
-//: if sign_bit
-        sum += 2 * tiny_ones((tiny_word)(v & x[i]));
+        ones = tiny_ones((tiny_word)(v ^ x[i]), ones);
+//: else
+        ones = tiny_ones((tiny_word)(v & x[i]), ones);
 //: end
 //: if bit_sign
-        sum += 2 * tiny_ones((tiny_word)(v & x[i])) - tiny_ones(v);
-//: end
-//: if bit_bit
-        sum += tiny_ones((tiny_word)(v & x[i]));
+        sum -= tiny_ones(v, 0);
 //: end
     }
-    return sum;
+//: if sign_sign
+    return sum - 2 * ones;
+//: end
+//: if sign_bit
+    return sum + 2 * ones;
+//: end
+//: if bit_sign
+    return sum + 2 * ones;
+//: end
+//: if bit_bit
+    return sum + ones;
+//: end
 }
