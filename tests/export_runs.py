@@ -67,8 +67,11 @@ GARBAGE = """\
 """
 
 
-def run_all(models, folder, compiler, *options, word_bits=32):
-    """Compile headers into one program and answer each one's rows: a list of lines a model."""
+def run_all(models, folder, compiler, *options, word_bits=None):
+    """Compile headers into one program and answer each one's rows: a list of lines a model.
+
+    word_bits: of the words that bits are packed into, where not as the header says
+    """
     parts = []
     files: dict[int, str] = {}  # models may share their rows
     for i, (model, rows) in enumerate(models):
@@ -76,10 +79,8 @@ def run_all(models, folder, compiler, *options, word_bits=32):
         if id(rows) not in files:
             files[id(rows)] = f"m{i}.csv"
             (folder / f"m{i}.csv").write_text(as_csv(model, rows))
-        parts.append(
-            f"#define M{i}_CHECK\n#define M{i}_CSV\n#define M{i}_WORD_BITS {word_bits}\n"
-            f'#include "m{i}.h"\n'
-        )
+        packing = f"#define M{i}_WORD_BITS {word_bits}\n" if word_bits else ""
+        parts.append(f'#define M{i}_CHECK\n#define M{i}_CSV\n{packing}#include "m{i}.h"\n')
     parts.append("int main(void)\n{\n    FILE *in;\n    long rows;\n    int wrong = 0;\n")
     parts.append("    uint32_t noise = 1;\n    unsigned i, k;\n")
     for i, (_, rows) in enumerate(models):

@@ -15,17 +15,17 @@
 #define TINY_NEAR(type, p) (void)0
 #endif
 
-/* Bits are packed into words, the first bit lowest: of 8 bits on AVR, of 32 elsewhere. */
+/* Bits are packed into words, the first bit lowest: of 8 bits on AVR, of @row_bits@ elsewhere. */
 #ifndef TINY_WORD_BITS
 #if defined(__AVR__)
 #define TINY_WORD_BITS 8
 #else
-#define TINY_WORD_BITS 32
+#define TINY_WORD_BITS @row_bits@
 #endif
 #endif
-#if TINY_WORD_BITS == 32
-typedef uint32_t tiny_word;
-#define TINY_LOAD(p) TINY_LOAD32(p)
+#if TINY_WORD_BITS == @row_bits@
+typedef uint@row_bits@_t tiny_word;
+#define TINY_LOAD(p) TINY_LOAD@row_bits@(p)
 #elif TINY_WORD_BITS == 8
 typedef uint8_t tiny_word;
 #define TINY_LOAD(p) TINY_LOAD8(p)
@@ -33,9 +33,9 @@ typedef uint8_t tiny_word;
 #error "words of 8 bits need a processor that stores the lowest byte first"
 #endif
 #else
-#error "TINY_WORD_BITS must be 8 or 32"
+#error "TINY_WORD_BITS must be 8 or @row_bits@"
 #endif
-#define TINY_WORDS(bits) (((bits) + 31u) / 32u * (32u / TINY_WORD_BITS))
+#define TINY_WORDS(bits) (((bits) + @row_bits@u - 1u) / @row_bits@u * (@row_bits@u / TINY_WORD_BITS))
 //: if strings
 
 /* Weights stand as strings, a row each, which compilers read far faster than many numbers. */
@@ -111,6 +111,8 @@ static inline tiny_int tiny_ones(tiny_word x, tiny_int ones)
     x = (tiny_word)((x + (x >> 4)) & (tiny_word)0x0f0f0f0fu);
 #if TINY_WORD_BITS == 32
     x = (x * 0x01010101u) >> 24;
+#elif TINY_WORD_BITS == 16
+    x = (tiny_word)((x + (x >> 8)) & 0x1fu);
 #endif
     return ones + (tiny_int)x;
 #endif

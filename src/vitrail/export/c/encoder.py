@@ -266,12 +266,10 @@ def _macros(marks: list[Mark], varying: list[str], load: str) -> Iterator[str]:
         else (f"#define TINY_COUNT(column) {marks[0].count}u")
     )
     for name in (field.name for field in fields(Mark) if field.name != "count"):
-        value = (
-            f"((column) >> {bits.index(name)} & 1u)"
-            if name in bits
-            else (f"{int(any(getattr(mark, name) for mark in marks))}u")
-        )
-        yield f"#define TINY_{name.upper()}(column) {value}"
+        found = {getattr(mark, name) for mark in marks} - {None}
+        if found and (name != "is_words" or len(found) > 1):
+            value = f"((column) >> {bits.index(name)} & 1u)" if name in bits else f"{int(*found)}u"
+            yield f"#define TINY_{name.upper()}(column) {value}"
 
 
 def _cut_type(columns: list[Column]) -> str:

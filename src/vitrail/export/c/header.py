@@ -28,6 +28,7 @@ from vitrail.export.rule import Rule, folded, ordered, rule_of
 from vitrail.model import Model
 
 MOST_SCORE = 2**30  # twice a score fits 32 bits
+MORE_CODE = 32  # bytes, that more words in a row take
 MANY_WORDS = 2**14  # of weights: beyond, they are strings, for the compiler's sake
 MOST_STRING = 4092  # bytes: C promises to take 4095 and an end
 STARTS = {  # where the sum of a kind begins, for values x
@@ -109,6 +110,7 @@ def _basics(model: Model, plan: Plan, rule: Rule) -> str:
     return filled(
         "basics",
         ["total"] * total + ["strings"] * strings,
+        row_bits=row_bits(model, plan),
         int="int" if sums < 2**15 else "int32_t",
         int_bytes=2 if sums < 2**15 else 4,
         index="unsigned" if index < 2**16 else "uint32_t",
@@ -125,6 +127,17 @@ def as_strings(model: Model, plan: Plan) -> bool:
     """Whether weights are written as strings: there are many, and every row is short enough."""
     most = max(-(-layer.fan_in // 32) * 4 for layer in plan.layers)
     return sum(_words(model, layer) for layer in plan.layers) > MANY_WORDS and most <= MOST_STRING
+
+
+def row_bits(model: Model, plan: Plan) -> int:
+    """Rows of weights end at words of 32 bits, or of 16 where that saves enough of them."""
+    wide, short = (
+        model.networks.shape[:2].numel()
+        * sum(layer.units * -(-layer.fan_in // bits) * bits // 8 for layer in plan.layers)
+        for bits in (32, 16)
+    )
+    worth = wide - short >= max(wide / 8, MORE_CODE) and not as_strings(model, plan)
+    return 16 if worth else 32
 
 
 def _words(model: Model, layer: Layer) -> int:
@@ -144,7 +157,8 @@ def _weights(model: Model, plan: Plan) -> str:
         if as_strings(model, plan):
             blocks.append(about + byte_rows(name, packed(rows)))
         else:
-            blocks.append(about + table("uint32_t", name, words(rows), 8))
+            bits = row_bits(model, plan)
+            blocks.append(about + table(f"uint{bits}_t", name, words(rows, bits), 256 // bits))
     return joined(*blocks)
 
 

@@ -112,16 +112,17 @@ def table(kind: str, name: str, items: Iterable[str], each: int = 12) -> str:
     return f"static const {kind} {name}[] TINY_FLASH = {{\n    {body}\n}};"
 
 
-def packed(rows: np.ndarray) -> np.ndarray:
-    """Rows of bits (…, n), each packed into words of 32, the first bit lowest: (rows, words)."""
+def packed(rows: np.ndarray, bits: int = 32) -> np.ndarray:
+    """Rows of bits (…, n), each packed into words of so many, the first bit lowest:
+    (rows, words)."""
     rows = rows.reshape(-1, rows.shape[-1])
-    padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 32)))
-    return np.packbits(padded, axis=1, bitorder="little").view("<u4")
+    padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % bits)))
+    return np.packbits(padded, axis=1, bitorder="little").view(f"<u{bits // 8}")
 
 
-def words(rows: np.ndarray) -> list[str]:
+def words(rows: np.ndarray, bits: int) -> list[str]:
     """The same as numbers."""
-    return [f"0x{word:08x}" for word in packed(rows).ravel().tolist()]
+    return [f"0x{word:0{bits // 4}x}" for word in packed(rows, bits).ravel().tolist()]
 
 
 def byte_rows(name: str, rows: np.ndarray) -> str:

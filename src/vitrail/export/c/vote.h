@@ -245,7 +245,7 @@ static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
 //: if pairs
         proba[c] = (uint16_t)tiny_divide(wins[c], @num_pairs@u);
 //: else
-        proba[c] = (uint16_t)tiny_divide(proba[c] * 65535u, total);
+        proba[c] = (uint16_t)tiny_divide((uint32_t)proba[c] * 65535u, total);
 //: end
         left -= proba[c];
     }
