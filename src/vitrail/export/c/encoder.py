@@ -26,6 +26,7 @@ from vitrail.export.errors import ExportError
 from vitrail.model import Model
 
 NO_NUMBER = "TINY_NO_NUMBER"
+FEW = 4  # constant inputs
 MACROS = re.findall(
     r"TINY_(\w+_\w+)", "".join(map(template, TEMPLATES))
 )  # no category is called so
@@ -155,7 +156,12 @@ def _bit_columns(encoder: BitColumns, bias: int) -> str:
 
 
 def _constants(first: int, bias: int) -> str:
-    """Sets the constant inputs; spelled out, they become one number."""
+    """Sets the constant inputs; a few are spelled out, as they become one number."""
+    if bias > FEW:
+        return """\
+    for (tiny_index bit = TINY_BITS; bit < TINY_INPUTS; bit++) {
+        tiny_set(bits->word, bit); /* constant inputs */
+    }"""
     return "\n".join(f"    TINY_SET(bits->word, {first + i}u);" for i in range(bias))
 
 
