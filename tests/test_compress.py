@@ -141,9 +141,8 @@ def test_a_line_has_weights_that_its_digits_make():
     """The score of all planes is the sum of odd weights, and they are near those wished for."""
     way = Planes.of(whole_of("two"))
     assert way is not None
-    weights, curve = way.fits[0]
-    found = digits_of(weights, curve, 3)
-    odd = 2 * found - 7
+    weights, _ = way.fits[0]
+    odd = 2 * digits_of(way.fits, 3)[0] - 7
     assert set(odd.tolist()) <= {-7, -5, -3, -1, 1, 3, 5, 7}
     small = way.made(3)
     assert small.votes[:, 0].tolist() == [1, 2, 4]
@@ -152,6 +151,15 @@ def test_a_line_has_weights_that_its_digits_make():
     score = scores(leads(outputs), small.votes, small.clip)[:, 0, 0]
     assert torch.equal(score, 2 * (rows.long() @ odd) - 7)  # a member's margin is twice less one
     assert np.corrcoef(score, rows.double() @ weights)[0, 1] > 0.98
+
+
+def test_lines_of_several_classes_share_one_curve():
+    way = Planes.of(whole_of("three"))
+    assert way is not None
+    small = way.made(4)
+    assert (small.calibration == small.calibration[:1]).all()
+    same = small.answers_of(way.whole.rows).numbers == fitted("three").answers(TABLE).numbers
+    assert float(same.double().mean()) > 0.9
 
 
 def test_rounding_is_no_worse_than_by_trying_all():
@@ -168,7 +176,7 @@ def test_rounding_is_no_worse_than_by_trying_all():
 
         all_odd = torch.tensor(list(product((-3, -1, 1, 3), repeat=5))).double()
         least = min(loss(odd) for odd in all_odd)
-        found = loss((2 * digits_of(weights, curve, 2) - 3).double())
+        found = loss((2 * digits_of([(weights, curve)], 2)[0] - 3).double())
         assert found <= least + 0.1 * float(weights @ curve @ weights)
 
 

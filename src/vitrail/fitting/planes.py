@@ -8,6 +8,8 @@ curvature of the loss says how.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -21,6 +23,7 @@ NEWTON = 30  # steps
 CLOSE = 1e-8  # of a step, where they end
 LARGEST = (1.0, 0.99, 0.95, 0.9, 0.8, 0.6)  # quantiles of weights that become the largest number
 STEPS = 20  # of rounding, for each weight
+SMALLEST = 1e-12  # weight that becomes the largest number
 
 
 class Planes:
@@ -45,14 +48,15 @@ class Planes:
         return list(range(1, 1 + min(PLANES, most // (self.whole.num_inputs * self.nets))))
 
     def made(self, size: int) -> Model:
-        """The line with weights of so many digits."""
+        """The line with weights of so many digits, on one scale for all nets and with one curve."""
         inputs, votes = self.whole.num_inputs, 2 ** torch.arange(size)
-        digits = [(digits_of(*fit, size)[None] & votes[:, None]) > 0 for fit in self.fits]
-        program, networks = program_of(mlp(inputs, (), 1), (inputs,)), torch.stack(digits, 1)
+        numbers = digits_of(self.fits, size)
+        networks = (numbers[None] & votes[:, None, None]) > 0  # (K, N, I)
+        program = program_of(mlp(inputs, (), 1), (inputs,))
         every = votes[:, None].expand(-1, self.nets).contiguous()
         # as tight as rows allow, for chances have few levels between the ends
         clip = int(self.whole.said(program, networks, 2 * inputs).abs().max())
-        return self.whole.small(program, networks, every, clip)
+        return self.whole.small(program, networks, every, clip, one_curve=True)
 
 
 def fitted(inputs: Tensor, chance: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,30 +75,35 @@ def fitted(inputs: Tensor, chance: Tensor, weight: Tensor) -> tuple[Tensor, Tens
     return found, curve
 
 
-def digits_of(weights: Tensor, curve: Tensor, planes: int) -> Tensor:
-    """Whole numbers (I,) from 0 to 2^K − 1: those of the odd weights, halved from below.
+def digits_of(fits: Sequence[tuple[Tensor, Tensor]], planes: int) -> Tensor:
+    """Whole numbers (N, I) from 0 to 2^K − 1: those of odd weights, halved from below.
 
-    Of several scales, and for each by steps of one weight at a time, the numbers that raise the
-    loss least by its curvature.
+    fits: weights (I,) and curvature (I, I) of each net. Of several scales, the one on which
+    rounding raises the loss of all nets least.
     """
-    top, best, least = 2**planes - 1, torch.zeros(len(weights), dtype=torch.int64), torch.inf
+    top, sizes = 2**planes - 1, torch.cat([weights for weights, _ in fits]).abs()
+    tried = []
     for share in LARGEST:
-        wanted = weights * top / weights.abs().quantile(share).clamp(min=1e-12)
-        number = ((wanted + top) / 2).round().clamp(0, top)
-        slope = curve @ (2 * number - top - wanted)
-        for _ in range(STEPS * len(weights)):
-            change = torch.stack([4 * slope, -4 * slope]) + 4 * curve.diagonal()
-            change[0][number == top] = torch.inf
-            change[1][number == 0] = torch.inf
-            place = int(change.argmin())
-            if change.flatten()[place] >= 0:
-                break
-            step, at = (1, place) if place < len(weights) else (-1, place - len(weights))
-            number[at] += step
-            slope += 2 * step * curve[at]
-        off = 2 * number - top - wanted
-        scale = top / weights.abs().quantile(share).clamp(min=1e-12)
-        loss = float(off @ curve @ off / scale**2)
-        if loss < least:
-            best, least = number.long(), loss
-    return best
+        scale = top / float(sizes.quantile(share).clamp(min=SMALLEST))
+        found = [_rounded(weights * scale, curve, top) for weights, curve in fits]
+        loss = sum(loss for _, loss in found) / scale**2
+        tried.append((loss, torch.stack([number for number, _ in found])))
+    return min(tried, key=lambda one: one[0])[1]
+
+
+def _rounded(wanted: Tensor, curve: Tensor, top: int) -> tuple[Tensor, float]:
+    """Whole numbers by steps of one at a time, and how much they raise the loss."""
+    number = ((wanted + top) / 2).round().clamp(0, top)
+    slope = curve @ (2 * number - top - wanted)
+    for _ in range(STEPS * len(wanted)):
+        change = torch.stack([4 * slope, -4 * slope]) + 4 * curve.diagonal()
+        change[0][number == top] = torch.inf
+        change[1][number == 0] = torch.inf
+        place = int(change.argmin())
+        if change.flatten()[place] >= 0:
+            break
+        step, at = (1, place) if place < len(wanted) else (-1, place - len(wanted))
+        number[at] += step
+        slope += 2 * step * curve[at]
+    off = 2 * number - top - wanted
+    return number.long(), float(off @ curve @ off)

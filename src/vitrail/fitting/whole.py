@@ -89,17 +89,26 @@ class Whole:
         said = outputs_of(program, networks, self.rows)
         return torch.cat([members(leads(one), clip).to(torch.int16) for one in said])
 
-    def small(self, program: Program, networks: Tensor, votes: Tensor, clip: int) -> Model:
+    def small(
+        self,
+        program: Program,
+        networks: Tensor,
+        votes: Tensor,
+        clip: int,
+        one_curve: bool = False,
+    ) -> Model:
         """The model of networks (K, N, A) with votes (K, N), as sure of rows as the whole one is.
 
-        No labels are needed: calibration is fitted to the chances that all networks together gave.
+        No labels are needed: calibration is fitted to the chances that all networks together gave,
+        of each net, or where scores of all nets mean the same, of all.
         """
         score = (self.said(program, networks, clip).double() * votes[None, :, :, None]).sum(1)
         share = score / (clip * votes.sum(0)[:, None])
-        tables = [
-            soft_table(share[:, net], self.chance[:, net], self.weight)
-            for net in range(networks.shape[1])
-        ]
+        nets = range(networks.shape[1])
+        if one_curve:
+            tables = [soft_table(share.flatten(1), self.chance.flatten(1), self.weight)] * len(nets)
+        else:
+            tables = [soft_table(share[:, n], self.chance[:, n], self.weight) for n in nets]
         return replace(
             self.model,
             encoder=self.view.encoder,
