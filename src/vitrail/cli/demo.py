@@ -1,4 +1,4 @@
-"""`vitrail demo`: a first look in under half a minute."""
+"""`vitrail demo`: a first look, about twenty seconds once kernels are compiled."""
 
 from __future__ import annotations
 

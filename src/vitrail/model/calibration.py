@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -186,10 +187,10 @@ def fitted(evidence: Evidence, num_classes: int, scheme: Scheme) -> tuple[int, f
     largest = int((2 * evidence.leads - 1).abs().max()) if evidence.leads.numel() else 1
     for clip in CLIPS:
         parts = list(_parts(evidence, evidence.scores(clip), num_classes, scheme))
-        for slope in SLOPES:
-            loss = sum(_loss(slope * x, labels, weight) for x, labels, weight in parts)
-            if loss < best[0]:
-                best = (loss, clip, slope)
+        losses = np.sum([_losses(x, labels, weight) for x, labels, weight in parts], axis=0)
+        least = int(losses.argmin())
+        if losses[least] < best[0]:
+            best = (float(losses[least]), clip, SLOPES[least])
         if clip >= largest:
             break
     return best[1], best[2]
@@ -212,12 +213,14 @@ def _parts(
         yield scores[mine, net], (labels[mine] == high).to(torch.int64), evidence.weight[mine]
 
 
-def _loss(logits: Tensor, labels: Tensor, weight: Tensor) -> float:
-    if logits.shape[1] == 1:
+def _losses(scores: Tensor, labels: Tensor, weight: Tensor) -> np.ndarray:
+    """−log of the chance of the labels under each of SLOPES, (S,) float64; scores (rows, O)."""
+    logits = torch.tensor(SLOPES, dtype=torch.float64)[:, None, None] * scores
+    if scores.shape[1] == 1:
         sign = 2.0 * labels.to(torch.float64) - 1
-        each = F.softplus(-sign * logits[:, 0])
+        each = F.softplus(-sign * logits[..., 0])
     else:
         chance = torch.sigmoid(logits)
-        own = chance.gather(1, labels[:, None])[:, 0] / chance.sum(1)
-        each = -own.clamp(min=LEAST).log()
-    return float((weight * each).sum())
+        own = chance.gather(2, labels[None, :, None].expand(len(SLOPES), -1, 1))[..., 0]
+        each = -(own / chance.sum(2)).clamp(min=LEAST).log()
+    return (weight * each).sum(1).numpy()

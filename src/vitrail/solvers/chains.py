@@ -22,6 +22,7 @@ from vitrail.ranks import ALONE, World
 from vitrail.solvers.sampling import WARM
 
 EVEN = 32768  # of 65536: a fair coin
+PROPOSAL = 160  # lanes that could be drawn in the time of a proposal, but for its words
 ROUND = 10  # sweeps between two looks for Ctrl-C
 
 
@@ -196,4 +197,4 @@ class Chains:
 
         interrupts.check()
         with interrupts.held():
-            over_rows(run, len(self._places), proposals * self._words)
+            over_rows(run, len(self._places), proposals * (PROPOSAL + 2 * self._words))

@@ -29,6 +29,7 @@ from vitrail.kernels.mills import MILLS
 from vitrail.scopes import Dense
 
 LATTICE = float32(2.0**19)  # as in `vitrail.numerics`
+LANES = 32  # that could be drawn in the time of a message
 LARGEST = float32(1e9)  # bounds a, b, so that their squares stay finite in float32
 
 # all but reciprocals by approximation; arguments are clipped, so nothing is NaN or infinite
@@ -122,9 +123,9 @@ def _sigmoid(x):
 
 
 @compiled(
-    "void(int8[:, ::1], int64[::1], int64, float64[::1], float64[::1], int64[::1], float32[:, ::1],"
-    " float32, float32[::1], boolean, float32[:, ::1], float64[::1], float32[::1], int64[::1],"
-    " int64, int64)",
+    "void(int8[:, ::1], int64[::1], int64, float64[::1], boolean[::1], float64[::1], int64[::1],"
+    " float32[:, ::1], float32, float32[::1], boolean, float32[:, ::1], float64[::1], float32[::1],"
+    " int64[::1], int64, int64)",
     fastmath=_FINITE,
 )
 def _rows(
@@ -132,6 +133,7 @@ def _rows(
     labels,
     low,
     beta,
+    hard,
     belief,
     start,
     message,
@@ -152,6 +154,7 @@ def _rows(
     arity = inputs.shape[1]
     agrees = np.empty(arity, np.float32)
     variance = np.empty(arity, np.float32)
+    ordered = agrees.view(np.int32)  # numbers that are not negative are ordered as their bits are
     for place in range(first, last):
         factor = rows[place]
         x = inputs[factor]
@@ -179,7 +182,7 @@ def _rows(
             threshold = nonzero - threshold + 1
         above = mean - threshold + 0.5
         # q_i is subtracted as it was rounded in the sums, so it cancels exactly
-        if beta[factor] == np.inf:
+        if hard[factor]:
             for i in range(arity):
                 scale = float32(1.0 / np.sqrt(max(spread - variance[i], 1e-12)))
                 b = float32(above - agrees[i]) * scale
@@ -207,23 +210,31 @@ def _rows(
             for i in range(arity):
                 new[i] = keep * old[i] + gamma * new[i]
         total = moved[start[factor] : start[factor] + arity]
-        largest = float32(0.0)
         for i in range(arity):
             # below 30 in size, so the lattice's numbers fit the 24 bits of a float32
             scaled = new[i] * LATTICE
             whole = int32(scaled + (float32(0.5) if scaled >= 0 else float32(-0.5)))
             new[i] = float32(whole) / LATTICE
+        for i in range(arity):
             total[i] += np.float64(new[i]) - np.float64(old[i])
         if change.shape[0]:
             for i in range(arity):
-                largest = max(largest, abs(_sigmoid(new[i]) - _sigmoid(old[i])))
-            change[place] = largest
+                agrees[i] = abs(_sigmoid(new[i]) - _sigmoid(old[i]))
+            largest = int32(0)
+            for i in range(arity):
+                largest = max(largest, ordered[i])
+            change[place] = int32(largest).view(np.float32)
 
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons that see runs of variables."""
     known = isinstance(factors, Network) and factors.program.perceptron_low is not None
     return known and isinstance(factors.scope, Dense)
+
+
+def hard_rows(factors: Factors) -> np.ndarray:
+    """Which factors are hard, (F,) bool: the kernel takes all numbers to be finite."""
+    return np.isinf(factors.beta.numpy())
 
 
 def gaussian_sweep(
@@ -283,6 +294,7 @@ def _swept(
         factors.labels.numpy(),
         factors.program.perceptron_low,
         factors.beta.numpy(),
+        factors.once_at_beta(hard_rows),
         belief.numpy(),
         factors.scope.start.numpy(),
         message,
@@ -297,5 +309,5 @@ def _swept(
         with adding:  # sums on the lattice are exact, so their order does not show
             np.add(total, mine, out=total)
 
-    over_rows(part, len(places), factors.arity)
+    over_rows(part, len(places), LANES * factors.arity)
     return moved

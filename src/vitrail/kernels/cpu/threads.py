@@ -20,6 +20,7 @@ from vitrail.interrupts import POOL
 # Waking a thread costs some 50 µs, as much as drawing this many lanes.
 WORK_PER_THREAD = 200_000
 SHARES = 8  # pieces a thread takes one by one, so that a slow core does not hold up the others
+PIECE = 2_000_000  # lanes at least, where there are several: Python's lock changes hands for each
 
 _pool: ThreadPoolExecutor | None = None
 _begun: set[CodeType] = set()
@@ -36,11 +37,13 @@ os.register_at_fork(after_in_child=_forget_pool)
 def over_rows(kernel: Callable[[int, int], None], rows: int, work_per_row: int) -> None:
     """Call kernel(begin, end) until all rows are covered; work is counted in lanes drawn."""
     global _pool
-    threads = min(torch.get_num_threads(), rows, 1 + rows * work_per_row // WORK_PER_THREAD)
+    work_in_all = rows * work_per_row
+    threads = min(torch.get_num_threads(), rows, 1 + work_in_all // WORK_PER_THREAD)
     if threads <= 1:
         kernel(0, rows)
         return
-    size = -(-rows // (threads * SHARES))
+    shares = max(1, min(SHARES, work_in_all // (threads * PIECE)))
+    size = -(-rows // (threads * shares))
     first = 0
     if kernel.__code__ not in _begun:  # what is compiled now is compiled by whoever can be stopped
         kernel(0, size)
