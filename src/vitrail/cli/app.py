@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 nobody reads the output any more, 2 the input or the call 
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -19,6 +20,8 @@ import typer
 from typer.core import TyperGroup
 
 from vitrail import __version__, interrupts
+
+GARBAGE = 50_000  # objects from one look for garbage to the next: 700 make loading a tenth longer
 
 
 class _Commands(TyperGroup):
@@ -122,6 +125,8 @@ def _leave(code: int) -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; what a user can mend is one line on standard error and exit code 2."""
     _open_streams()
+    if arguments is None:
+        gc.set_threshold(GARBAGE)
     try:
         with warnings.catch_warnings(), interrupts.sigterm_stops_too(), interrupts.whole():
             from vitrail.cli import commands  # registers every command
