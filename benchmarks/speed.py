@@ -54,7 +54,7 @@ def census(rows: int = 48_000) -> tuple[dict[str, np.ndarray], np.ndarray]:
     table = {"age": age, "weight": weight, "years": years, "gain": gain, "hours": hours}
     score = 0.05 * age + 0.3 * years + 0.03 * hours + (gain > 3000)
     for number, count in enumerate(CATEGORIES):
-        column = np.minimum(draws.geometric(2.5 / count, rows) - 1, count - 1)
+        column = np.minimum(draws.geometric(1.5 / (count + 1), rows) - 1, count - 1)
         score = score + draws.normal(0, 0.5, count)[column]
         table[f"kind{number}"] = np.array([f"v{k}" for k in range(count)])[column]
     score = score + draws.normal(0, 1.5, rows)
