@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 import torch
 
 from vitrail import BinaryNetClassifier
@@ -45,7 +46,7 @@ def small() -> str:
     return f"{best(lambda: BinaryNetClassifier(random_state=0).fit(rows, labels)):.2f} s"
 
 
-def census(rows: int = 48_000) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def census(rows: int = 48_000) -> tuple[pa.Table, np.ndarray]:
     """A table of a census's shape, and labels of which a quarter are 1."""
     draws = np.random.default_rng(0)
     age, hours = draws.integers(17, 91, rows), draws.integers(1, 100, rows)
@@ -58,14 +59,13 @@ def census(rows: int = 48_000) -> tuple[dict[str, np.ndarray], np.ndarray]:
         score = score + draws.normal(0, 0.5, count)[column]
         table[f"kind{number}"] = np.array([f"v{k}" for k in range(count)])[column]
     score = score + draws.normal(0, 1.5, rows)
-    return table, np.where(score > np.quantile(score, 0.75), "more", "less")
+    return pa.table(table), np.where(score > np.quantile(score, 0.75), "more", "less")
 
 
 def large() -> str:
     """48,000 rows × 14 mixed columns."""
     table, labels = census()
-    few = {name: column[:100] for name, column in table.items()}
-    BinaryNetClassifier(random_state=0).fit(few, labels[:100])
+    BinaryNetClassifier(random_state=0).fit(table.slice(0, 100), labels[:100])
     seconds = best(lambda: BinaryNetClassifier(random_state=0).fit(table, labels), times=1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return f"{seconds:.1f} s, {peak:.2f} GiB at most"
