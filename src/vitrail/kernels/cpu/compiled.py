@@ -55,6 +55,7 @@ class _Store:
         self.lock = threading.RLock()
         self.seconds = 0.0  # spent on compiling, or on loading what was compiled
         self._kept = True  # whether there is a folder that numba can write to
+        self._told = False  # whether somebody was told what takes so long
 
     def compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
         options = {"nogil": True, "error_model": "numpy", **options}
@@ -65,7 +66,7 @@ class _Store:
             self.seconds += time.perf_counter() - begun
 
     def _compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
-        with interrupts.patient(LONG, lambda: sys.stderr.write(COMPILING)):
+        with interrupts.patient(LONG, self._tell):
             if self._kept:
                 try:
                     return njit(signature, cache=True, **options)(function)
@@ -75,6 +76,11 @@ class _Store:
                     self._kept = False
                     sys.stderr.write(NOT_KEPT)
             return njit(signature, **options)(function)
+
+    def _tell(self) -> None:
+        if not self._told:
+            self._told = True
+            sys.stderr.write(COMPILING)
 
 
 _STORE = _Store()
