@@ -2,7 +2,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 # The stamps make pip run again only when what it would install has changed.

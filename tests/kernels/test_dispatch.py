@@ -86,6 +86,7 @@ def test_kernels_are_compiled_when_they_are_called_and_long_work_is_told(monkeyp
 
 def test_a_stop_does_not_wait_for_a_compiler(monkeypatch, capsys):
     monkeypatch.setattr(compiled, "LONG", 0.1)
+    monkeypatch.setattr(compiled._STORE, "_told", False)  # it is said once
     monkeypatch.setattr(compiled, "njit", lambda *_, **__: threading.Event().wait(30))
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     with interrupts.held(), pytest.raises(KeyboardInterrupt):
