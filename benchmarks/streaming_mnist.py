@@ -40,6 +40,7 @@ COMMITTEE = 8
 EPOCHS = {"mlp": 20, "conv": 15}
 STEP = {"mlp": 2.0, "conv": 1.0}
 LAST = {"mlp": 30.0, "conv": 10.0}  # beta
+CUTS = 3  # bits a pixel
 UNITS = {"threshold": Threshold, "sign": Sign}
 
 
@@ -63,6 +64,10 @@ def read(args: argparse.Namespace, part: str) -> tuple[Tensor, Tensor]:
     labels = torch.from_numpy(array("labels", 1).astype(np.int64))
     if args.coding == "levels":
         return levels, labels
+    if args.coding == "cuts":
+        steps = range(1, CUTS + 1)
+        bits = [levels > FULL_INTENSITY * step // (CUTS + 1) for step in steps]
+        return torch.cat([*bits, torch.ones_like(bits[0])], 1).to(torch.int8), labels
     bits = (levels > FULL_INTENSITY / 2).to(torch.int8)
     return (bits if args.coding == "binary" else 2 * bits - 1), labels
 
@@ -171,9 +176,10 @@ def main() -> None:
     parser.add_argument("--pool", type=int, default=1, help="2 makes images 14×14")
     parser.add_argument(
         "--coding",
-        choices=("levels", "binary", "bipolar"),
+        choices=("levels", "cuts", "binary", "bipolar"),
         default="levels",
-        help="gray levels as numbers, or bits above half intensity as 0/1 or -1/+1",
+        help="gray levels as numbers; three bits a pixel and a channel of ones; bits above half "
+        "intensity as 0/1 or -1/+1",
     )
     parser.add_argument("--betas", nargs="*", type=float, help="last beta; 30 for mlp, 10 for conv")
     parser.add_argument("--answer", type=float, default=0.3, help="share of it, of the posterior")
@@ -191,14 +197,13 @@ def main() -> None:
     test_inputs, test_labels = (part.to(args.device) for part in read(args, "t10k"))
     chosen = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     inputs, labels = inputs[chosen[: args.rows]], labels[chosen[: args.rows]]
-    side = inputs.shape[-1]
     rows = []
     print(f"{'':34}{'one net':>9}{'posterior':>11}{'committee':>11}{'ECE':>8}{'train':>8}{'s':>8}")
     for net in args.nets:
         epochs = args.epochs or EPOCHS[net]
         images, test_images = inputs, test_inputs
         if net == "mlp":
-            module = nn.Sequential(Flatten(), *mlp(side * side, args.hidden, 10))
+            module = nn.Sequential(Flatten(), *mlp(images[0].numel(), args.hidden, 10))
         else:
             if args.coding == "levels" and args.constant:
                 images, test_images = (
