@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table as RichTable
@@ -38,7 +39,8 @@ def compress(
     DATA is a table like that of training, and training rows will do; labels are not needed. The
     printed curve says how often small models of several kinds agree with the model, and how often
     they are right where the table has labels. By default the smallest is taken that agrees as
-    often as the best, but for one row in a hundred.
+    often as the best, but for one row in a hundred. Those that agree less often than a smaller one
+    are not shown.
 
     Example: `vitrail compress mushroom.safetensors mushroom.csv -o small.safetensors`
     """
@@ -59,7 +61,7 @@ def compress(
     with when_stopped(f"stopped; the small model is in {shown(output)}"):
         notes = small.record["compressed"]
         curve = RichTable("", "members a net", "bits read", "bits", "agrees", "accuracy", "")
-        for point in notes["curve"]:
+        for point in front(notes["curve"], notes["chosen"]):
             curve.add_row(
                 point["way"],
                 str(point["members"]),
@@ -76,3 +78,12 @@ def compress(
             f"{small.networks.numel():,} bits"
         )
         console.print(f"model: {shown(output)}")
+
+
+def front(curve: list[dict[str, Any]], chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The points that agree more often than all smaller ones, and the one taken."""
+    best = 0.0
+    for point in curve:
+        if point["agreement"] > best or point == chosen:
+            yield point
+        best = max(best, point["agreement"])

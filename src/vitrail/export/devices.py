@@ -146,7 +146,7 @@ def _run(command: list[str], folder: Path) -> str:
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, errors="replace"
     )
-    if done.returncode and re.search(r"overflowed by|will not fit|array is too large", done.stderr):
+    if done.returncode and re.search(r"overflowed by|will not fit|is too large", done.stderr):
         raise TooLargeError(f"{command[0]}: the program does not fit into the device")
     if done.returncode and "simavr" not in command[0]:
         raise RuntimeError(f"{command[0]} failed on exported code: {done.stderr[-500:]}")
