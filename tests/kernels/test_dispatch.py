@@ -63,6 +63,12 @@ def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
     assert asked == []
 
 
+@pytest.fixture(autouse=True)
+def nobody_was_told(monkeypatch):
+    """Compiling is said once in a process."""
+    monkeypatch.setattr(compiled._STORE, "_told", False)
+
+
 def test_kernels_are_compiled_when_they_are_called_and_long_work_is_told(monkeypatch, capsys):
     monkeypatch.setattr(compiled, "LONG", 0.0)
     calls = []
@@ -86,7 +92,6 @@ def test_kernels_are_compiled_when_they_are_called_and_long_work_is_told(monkeyp
 
 def test_a_stop_does_not_wait_for_a_compiler(monkeypatch, capsys):
     monkeypatch.setattr(compiled, "LONG", 0.1)
-    monkeypatch.setattr(compiled._STORE, "_told", False)  # it is said once
     monkeypatch.setattr(compiled, "njit", lambda *_, **__: threading.Event().wait(30))
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     with interrupts.held(), pytest.raises(KeyboardInterrupt):
