@@ -87,6 +87,7 @@ def as_number(value: object) -> float:
     try:
         return float(value) if isinstance(value, CELL_TYPES) else math.nan
     except OverflowError:  # Python's whole numbers have no bound
+        # only an int overflows
         return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]
 
 

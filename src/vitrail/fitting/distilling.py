@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from vitrail.fitting.held_out import SWAPS
 from vitrail.fitting.recipe import neighbours
 from vitrail.fitting.whole import Whole
 from vitrail.model import Model
@@ -24,7 +25,6 @@ CHAINS = 8
 SWEEPS, LEAST = 200, 40  # of each chain, and where that is too much work
 WORK = 150_000_000  # words of 64 rows that chains look at
 BETA = 3.0  # for a row of mean weight that the model is sure of
-SWAPS = 0.3
 
 
 class Distilled:
@@ -46,9 +46,7 @@ class Distilled:
     @staticmethod
     def of(whole: Whole) -> Distilled | None:
         """Where nets have one output and read rows of 0/1: such are the nets that chains know."""
-        program = whole.model.program
-        flat = len(program.input_shape) == 1 and program.num_outputs == 1
-        return Distilled(whole) if flat and whole.model.coding == "binary" else None
+        return Distilled(whole) if whole.plain and whole.model.coding == "binary" else None
 
     def sizes(self, most: int) -> list[int]:
         """Numbers of hidden units."""
@@ -66,8 +64,8 @@ class Distilled:
         ])  # fmt: skip
         running = Chains(key, self.samples, starts, partner=self.partner, swaps=SWAPS)
         for sweeps, warm, until in warming([BETA] * CHAINS, self._sweeps(program)):
-            hot = [BETA] * cold
-            running.advance(sweeps, hot + warm[cold:], hot + until[cold:])
+            stays = [BETA] * cold
+            running.advance(sweeps, stays + warm[cold:], stays + until[cold:])
         best = running.wrong.argmin(0)  # (N,)
         found = running.bits[best, torch.arange(self.nets)]
         votes = torch.ones(1, self.nets, dtype=torch.int64)

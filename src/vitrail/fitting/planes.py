@@ -39,9 +39,7 @@ class Planes:
     @staticmethod
     def of(whole: Whole) -> Planes | None:
         """Where nets have one output and rows are flat."""
-        program = whole.model.program
-        flat = len(program.input_shape) == 1 and program.num_outputs == 1
-        return Planes(whole) if flat else None
+        return Planes(whole) if whole.plain else None
 
     def sizes(self, most: int) -> list[int]:
         """Numbers of binary digits."""

@@ -80,6 +80,12 @@ class Whole:
         return self._rows[:, self.view.left].contiguous()
 
     @property
+    def plain(self) -> bool:
+        """Whether nets read flat rows and have one output each."""
+        program = self.model.program
+        return len(program.input_shape) == 1 and program.num_outputs == 1
+
+    @property
     def num_inputs(self) -> int:
         """Of a small model."""
         return len(self.view.left)

@@ -71,6 +71,7 @@ def converted(
         "program": {**program, "fingerprint": ""},
         "clip": clip,
         "thresholds": [],
+        # `read` has checked that it is a mapping
         **{name: value for name, value in dict(state).items() if name not in _OLD},  # pyright: ignore
     }
     return rest, kept
