@@ -9,10 +9,12 @@ import pytest
 import torch
 
 from vitrail import BinaryNetClassifier, compress
+from vitrail.data.encoders import TableEncoder
 from vitrail.fitting import compression as room
 from vitrail.fitting import picking
-from vitrail.fitting.planes import RIDGE, Planes, digits_of
-from vitrail.fitting.planes import fitted as fitted_line
+from vitrail.fitting.planes import Planes, digits_of, most_margin
+from vitrail.fitting.thinning import RIDGE, Said, least_missed
+from vitrail.fitting.thinning import fitted as fitted_line
 from vitrail.fitting.whole import View, Whole
 from vitrail.model import Model, model_from_bytes, outputs_of
 from vitrail.model.voting import leads, members, scores
@@ -58,7 +60,7 @@ def test_bits_are_kept_to_and_labels_measured():
     assert notes["chosen"]["accuracy"] == pytest.approx(truth, abs=0.06)  # learned from fewer rows
     assert "train_accuracy" in model.record
     assert "train_accuracy" not in small.record
-    with pytest.raises(ValueError, match="5 bits are too few"):
+    with pytest.raises(ValueError, match=r"5 bits are too few: the smallest .* has 12; give"):
         compress(model, TABLE, bits=5)
     with pytest.raises(ValueError, match="one label for each of 150 rows, got 3"):
         compress(model, TABLE, THREE[:3], bits=1000)
@@ -141,25 +143,106 @@ def test_a_line_has_weights_that_its_digits_make():
     """The score of all planes is the sum of odd weights, and they are near those wished for."""
     way = Planes.of(whole_of("two"))
     assert way is not None
-    weights, _ = way.fits[0]
-    odd = 2 * digits_of(way.fits, 3)[0] - 7
+    _, fits = way.fits(None)
+    odd = 2 * digits_of(fits, 3)[0] - 7
     assert set(odd.tolist()) <= {-7, -5, -3, -1, 1, 3, 5, 7}
-    small = way.made(3)
+    small = way.made((None, 3)).model
     assert small.votes[:, 0].tolist() == [1, 2, 4]
     rows = way.whole.rows
     outputs = torch.cat(list(outputs_of(small.program, small.networks, rows)))
     score = scores(leads(outputs), small.votes, small.clip)[:, 0, 0]
     assert torch.equal(score, 2 * (rows.long() @ odd) - 7)  # a member's margin is twice less one
-    assert np.corrcoef(score, rows.double() @ weights)[0, 1] > 0.98
+    assert np.corrcoef(score, rows.double() @ fits[0].weights)[0, 1] > 0.98
 
 
 def test_lines_of_several_classes_share_one_curve():
     way = Planes.of(whole_of("three"))
     assert way is not None
-    small = way.made(4)
+    small = way.made((None, 4)).model
     assert (small.calibration == small.calibration[:1]).all()
     same = small.answers_of(way.whole.rows).numbers == fitted("three").answers(TABLE).numbers
     assert float(same.double().mean()) > 0.9
+
+
+@pytest.mark.parametrize("kind", ["two", "three"])
+def test_lines_of_few_bits_read_only_these(kind):
+    way = Planes.of(whole_of(kind))
+    assert way is not None
+    for count in (1, 4, 9):
+        small = way.made((count, 3))
+        assert len(small.model.encoder.bit_names) == count
+        rows = small.model.inputs(TABLE)
+        assert torch.equal(rows, way.whole.rows[:, small.view.left])
+        said = outputs_of(small.model.program, small.model.networks, rows)
+        margins = members(leads(torch.cat(list(said))), 10**6)
+        assert int(margins.abs().max()) <= small.model.clip  # no row is cut off
+        assert (small.model.calibration.diff() > 0).all()
+    same = small.model.answers_of(rows).numbers == fitted(kind).answers(TABLE).numbers
+    assert float(same.double().mean()) > 0.85
+
+
+def test_the_largest_margin_is_that_of_some_row():
+    """Of numbers, words, words among numbers and missing ones, beside all rows there can be."""
+    table = pd.DataFrame({
+        "number": [1.5, 2.5, 3.5, 4.5] * 12,
+        "few": [0, 1, 2, 2] * 12,
+        "two": [0, 1] * 24,
+        "hole": [0.5, None, 1.5, 2.5] * 12,
+        "word": ["a", "b", "c"] * 16,
+        "gap": ["a", "b", None] * 16,
+        "both": ["far", *range(5)] * 8,
+    })  # fmt: skip
+    encoder = TableEncoder.fit(table, thresholds=3)
+    view = View(encoder, torch.arange(len(encoder.bit_names)))
+    networks = torch.from_numpy(RNG.random((3, 2, len(view.left))) < 0.5)
+    values = [
+        [0, 2, 3, 4, 9], [-1, 0, 1, 2, 3], [0, 1], [None, 0, 1, 2, 3],
+        ["a", "b", "c", "?"], ["a", "b", None, "?"], ["far", *range(6)],
+    ]  # fmt: skip
+    every = pd.DataFrame(list(product(*values)), columns=table.columns)
+    margin = (
+        2
+        * (
+            torch.from_numpy(encoder.transform(every)).long()
+            @ (2 * networks.long() - 1).flatten(0, 1).T
+        )
+        - 1
+    )
+    assert most_margin(networks, view, False) == int(margin.abs().max())
+
+
+def test_inputs_that_say_nothing_go_first():
+    rows = torch.from_numpy(RNG.integers(0, 2, (400, 8))).double()
+    rows[:, 7] = 1
+    wish = torch.tensor([0.0, 3.0, 0.0, -2.0, 0.0, 1.0, 0.0, -1.0]).double()
+    chance = torch.sigmoid(rows @ wish)[:, None]
+    said = Said(rows, chance, torch.full((400,), 1 / 400).double())
+    assert least_missed(said, range(7), [7])[-3:] == [5, 3, 1]
+
+
+def test_what_goes_is_what_costs_least_by_trying_all():
+    """Of five inputs one after the other, against new fits without each."""
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        rows = torch.from_numpy(rng.integers(0, 2, (300, 5))).double()
+        chance = torch.sigmoid(rows @ torch.from_numpy(rng.normal(size=(5, 2))))
+        said = Said(rows, chance, torch.full((300,), 1 / 300).double())
+
+        def loss(places: list[int], said=said) -> float:
+            total = 0.0
+            for net, fit in enumerate(said.fits(places)):
+                z = said.inputs[:, places] @ fit.weights
+                wanted = said.chance[:, net]
+                each = torch.nn.functional.binary_cross_entropy_with_logits(z, wanted)
+                total += float(each + RIDGE / 2 * fit.weights.square().sum())
+            return total
+
+        left = list(range(5))
+        for gone in least_missed(said, left, [])[:-1]:
+            without = {i: loss([j for j in left if j != i]) for i in left}
+            rise = {i: cost - loss(left) for i, cost in without.items()}
+            assert rise[gone] <= 1.3 * min(rise.values()) + 1e-6
+            left.remove(gone)
 
 
 def test_rounding_is_no_worse_than_by_trying_all():
@@ -168,7 +251,8 @@ def test_rounding_is_no_worse_than_by_trying_all():
     for _ in range(5):
         inputs = torch.from_numpy(rng.integers(0, 2, (60, 5))).double()
         chance = torch.sigmoid(inputs @ torch.from_numpy(rng.normal(size=5)))
-        weights, curve = fitted_line(inputs, chance, torch.full((60,), 1 / 60).double())
+        fit = fitted_line(inputs, chance, torch.full((60,), 1 / 60).double())
+        weights, curve = fit.weights, fit.curve
 
         def loss(odd: torch.Tensor, weights=weights, curve=curve) -> float:
             best = float(odd @ curve @ weights) / float(odd @ curve @ odd)
@@ -176,7 +260,7 @@ def test_rounding_is_no_worse_than_by_trying_all():
 
         all_odd = torch.tensor(list(product((-3, -1, 1, 3), repeat=5))).double()
         least = min(loss(odd) for odd in all_odd)
-        found = loss((2 * digits_of([(weights, curve)], 2)[0] - 3).double())
+        found = loss((2 * digits_of([fit], 2)[0] - 3).double())
         assert found <= least + 0.1 * float(weights @ curve @ weights)
 
 
@@ -184,7 +268,7 @@ def test_logistic_regression_ends_where_nothing_pulls():
     inputs = torch.from_numpy(RNG.integers(0, 2, (200, 6))).double()
     chance = torch.from_numpy(RNG.random(200))
     weight = torch.full((200,), 1 / 200, dtype=torch.float64)
-    weights, _ = fitted_line(inputs, chance, weight)
+    weights = fitted_line(inputs, chance, weight).weights
     pull = inputs.T @ (weight * (torch.sigmoid(inputs @ weights) - chance)) + RIDGE * weights
     assert float(pull.abs().max()) < 1e-6
 

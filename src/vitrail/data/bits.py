@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,6 +66,25 @@ class BitColumns:
     def bits_of(self, column: int) -> slice:
         """The places of a column's bits."""
         return slice(column, len(self.names) * self.cuts, len(self.names))
+
+    def only(self, bits: Collection[int]) -> tuple[BitColumns, list[int]]:
+        """What reads only the columns of these bits, and which bits are left."""
+        count = len(self.names)
+        columns = sorted({bit % count for bit in bits})
+        names = tuple(self.names[i] for i in columns)
+        constant = tuple(name for name in self.constant if name in set(names))
+        left = [cut * count + i for cut in range(self.cuts) for i in columns]
+        return replace(self, names=names, constant=constant), left
+
+    @property
+    def apart(self) -> list[int]:
+        """The bits that `only` can choose among; of several a column, the first of each."""
+        return list(range(len(self.names)))
+
+    def states(self) -> list[list[list[int]]]:
+        """Of each column, the bits that are on for every kind of value it can have."""
+        places = [range(len(self.bit_names))[self.bits_of(i)] for i in range(len(self.names))]
+        return [[list(bits[:on]) for on in range(self.cuts + 1)] for bits in places]
 
     @property
     def account(self) -> tuple[ColumnAccount, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -93,15 +94,62 @@ class ColumnCode:
         parts += [missing] * self.missing
         return np.stack(parts, axis=1).astype(np.int8)[cells.codes]
 
+    @property
+    def steps(self) -> list[int]:
+        """The bit of each threshold; of two bins that of the second."""
+        first = len(self.categories) + self.other
+        if len(self.values) == 2:
+            return [first + 1]
+        return [first + len(self.values) + i for i in range(len(self.thresholds))]
+
+    @property
+    def apart(self) -> list[int]:
+        """The bits that `only` can choose among: all but those of bins and of other words."""
+        rest = [len(self.bit_names) - 1] * self.missing
+        return [*(self.steps if self.numeric else range(len(self.categories))), *rest]
+
+    def only(self, bits: Collection[int]) -> tuple[ColumnCode, list[int]] | None:
+        """What reads only these of its bits, and which are left; None where that is nothing.
+
+        Of numbers only thresholds are chosen: what is said of words among them and of missing ones
+        stays. Of categories any are; those left out are words never seen.
+        """
+        last = len(self.bit_names) - 1
+        if self.numeric:
+            chosen = [i for i, bit in enumerate(self.steps) if bit in bits]
+            if not chosen and self.missing and last in bits:
+                chosen = [len(self.steps) // 2]
+            fewer = replace(self, thresholds=tuple(self.thresholds[i] for i in chosen), values=())
+            first = len(self.categories) + self.other
+            left = [*range(first), *(self.steps[i] for i in chosen), *([last] * self.missing)]
+            return (fewer, left) if chosen else None
+        left = [i for i in range(len(self.categories)) if i in bits]
+        words, other = tuple(self.categories[i] for i in left), len(left) == len(self.categories)
+        missing = self.missing and last in bits
+        fewer = replace(self, categories=words, other=self.other and other, missing=missing)
+        left += [len(words)] * fewer.other + [last] * missing
+        return (fewer, left) if left else None
+
     def coarser(self, most: int) -> tuple[ColumnCode, list[int]]:
         """With at most so many thresholds, evenly from first to last, and which bits are left."""
         count = len(self.thresholds)
         if self.values or count <= most:
             return self, list(range(len(self.bit_names)))
-        left = [(2 * i + 1) * count // (2 * most) for i in range(most)]
-        first = len(self.categories) + self.other
-        bits = [*range(first), *(first + i for i in left), *([first + count] * self.missing)]
-        return replace(self, thresholds=tuple(self.thresholds[i] for i in left)), bits
+        chosen = [self.steps[(2 * i + 1) * count // (2 * most)] for i in range(most)]
+        return self.only(chosen) or (self, [])
+
+    def states(self) -> list[list[int]]:
+        """The bits that are on, for every kind of value the column can have."""
+        words = len(self.categories) + self.other
+        found = [[i] for i in range(words)]
+        if self.missing:
+            found.append([len(self.bit_names) - 1])
+        if not self.numeric:
+            return [*found, *([[]] * (not self.other))]
+        for place in range(len(self.thresholds) + 1):
+            value = [words + place] * bool(self.values)
+            found.append([*value, *(self.steps[:place] if len(self.values) != 2 else [])])
+        return found
 
     def unknown_words(self, cells: Cells) -> list[int]:
         """Levels that are no numbers in a column of them, and were not there in training."""

@@ -20,6 +20,7 @@ other well.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,15 +93,47 @@ class TableEncoder:
 
     def coarser(self, most: int) -> tuple[TableEncoder, list[int]]:
         """With at most so many thresholds a column of numbers, and which of the bits are left."""
-        codes, left, first = [], [], 0
+        return self._with([code.coarser(most) for code in self.columns])
+
+    @property
+    def apart(self) -> list[int]:
+        """The bits that `only` can choose among."""
+        return [first + bit for code, first in self._placed() for bit in code.apart]
+
+    def only(self, bits: Collection[int]) -> tuple[TableEncoder, list[int]]:
+        """What reads only these bits and those that must be read with them, and which are left."""
+        return self._with(
+            [code.only({bit - first for bit in bits}) for code, first in self._placed()]
+        )
+
+    def states(self) -> list[list[list[int]]]:
+        """Of each column, the bits that are on for every kind of value it can have."""
+        return [
+            [[first + bit for bit in bits] for bits in code.states()]
+            for code, first in self._placed()
+        ]
+
+    def _placed(self) -> Iterator[tuple[ColumnCode, int]]:
+        """The columns, and the place of the first bit of each."""
+        first = 0
         for code in self.columns:
-            fewer, bits = code.coarser(most)
-            codes.append(fewer)
-            left += [first + bit for bit in bits]
+            yield code, first
             first += len(code.bit_names)
-        counts = {code.name: len(code.bit_names) for code in codes}
-        account = tuple(replace(one, bits=counts.get(one.name, one.bits)) for one in self.account)
-        return replace(self, columns=tuple(codes), account=account), left
+
+    def _with(
+        self, codes: list[tuple[ColumnCode, list[int]] | None]
+    ) -> tuple[TableEncoder, list[int]]:
+        """These codes in the place of the columns', None being none, and which bits are left."""
+        places = [first for _, first in self._placed()]
+        kept = {one[0].name: one[0] for one in codes if one is not None}
+        left = [
+            first + bit
+            for one, first in zip(codes, places, strict=True)
+            if one is not None
+            for bit in one[1]
+        ]
+        account = tuple(_accounted(one, kept.get(one.name)) for one in self.account)
+        return replace(self, columns=tuple(kept.values()), account=account), left
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -181,6 +214,14 @@ def fit_encoder(table: Any, weight: np.ndarray | None = None) -> TableEncoder | 
     if found is not None:
         return BitColumns.fit(frame, *found)
     return TableEncoder.fit(frame, weight=weight)
+
+
+def _accounted(one: ColumnAccount, code: ColumnCode | None) -> ColumnAccount:
+    """What became of a column that is read by this code now."""
+    if code is not None:
+        return replace(one, bits=len(code.bit_names))
+    gone = replace(one, kept_as="dropped", bits=0, note="a small model does without it")
+    return gone if one.bits else one
 
 
 def _encoder(drafts: list[Drafted]) -> TableEncoder:

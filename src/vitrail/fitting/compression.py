@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from vitrail.data.encoders import TableEncoder
 from vitrail.fitting.distilling import Distilled
 from vitrail.fitting.picking import Picked
 from vitrail.fitting.planes import Planes
-from vitrail.fitting.whole import View, Way, Whole
+from vitrail.fitting.whole import Small, View, Way, Whole
 from vitrail.model import Model
 
 ROWS = 4000  # of those given that are looked at
@@ -34,6 +35,7 @@ FEW = 20
 CROSSED = 0.3  # chance of a column to come from another row
 CUTS = 8  # of a column of numbers, where fewer are read
 MEMBERS = 32  # of the largest committee that is tried, where no bits are given
+ANY = 2**62  # bits: no model has more
 NEAR = 0.01  # of agreement that the default gives away against the best
 WAYS: tuple[Callable[[Whole], Way | None], ...] = (
     Picked.units,
@@ -91,34 +93,18 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
     truth = None if labels is None else torch.from_numpy(model.labels.encode(np.asarray(labels)))
     if truth is not None and len(truth) != len(given):
         raise ValueError(f"expected one label for each of {len(given)} rows, got {len(truth)}")
-    unit = model.program.num_inputs + 1 if model.program.packable else model.program.num_bits
-    least = unit * model.networks.shape[1]
-    if bits is not None and checked_count("bits", bits, 1) < least:
+    if bits is not None:
+        checked_count("bits", bits, 1)
+    tried = Compression(model, given, truth)
+    curve = tried.curve(bits)
+    if not curve:
+        least = min(tried.measured(one).bits for one in tried.smallest())
         raise ValueError(
-            f"{bits} bits are too few: a committee of one member a net has {least}; give as many"
+            f"{bits} bits are too few: the smallest model that is tried has {least}; give as many"
         )
-    known = given[:: -(-len(given) // ROWS)]
-    held = torch.zeros(len(known), dtype=torch.bool)
-    held[HELD - 1 :: HELD] = len(known) >= FEW
-    judge = _Judge(model, *_with_made(model, known[held], known, seed=1))
-    some = Whole(model, *_with_made(model, known[~held], known[~held], seed=0))
-    curve: list[tuple[Size, _Tried]] = []
-    for tried, way in _ways(some):
-        sizes = way.sizes(bits or MEMBERS * least)
-        for size in sizes if bits is None else sizes[-1:]:
-            small, right = way.made(size), None
-            if truth is not None:
-                said = small.answers_of(given[:, tried.view.left]).numbers
-                right = float((said == truth).double().mean())
-            agreement = judge.heard(small, tried.view)
-            members, reads = len(small.networks), len(tried.view.left)
-            point = Size(way.name, members, reads, small.networks.numel(), agreement, right)
-            curve.append((point, replace(tried, size=size)))
-    curve.sort(key=lambda one: one[0].bits)
     best = max(point.agreement for point, _ in curve)
     near = best if bits is not None else best - NEAR
-    chosen, tried = next(one for one in curve if one[0].agreement >= near)
-    small = tried.made(Whole(model, *_with_made(model, known, known, seed=0)))
+    chosen, one = next(point for point in curve if point[0].agreement >= near)
     notes = {
         "networks": len(model.networks),
         "bits_of_all": model.networks.numel(),
@@ -126,30 +112,91 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
         "curve": [vars(point) for point, _ in curve],
     }
     record = {name: value for name, value in model.record.items() if name not in OF_THE_WHOLE}
-    return replace(small, record={**record, "compressed": notes})
+    return replace(tried.made(one), record={**record, "compressed": notes})
 
 
 @dataclass(frozen=True)
-class _Tried:
+class Tried:
     """How a small model was made, so that it can be made again of more rows."""
 
-    view: View
-    way: Callable[[Whole], Way | None]
-    size: int = 0
+    view: int
+    way: int
+    size: Any
 
-    def made(self, whole: Whole) -> Model:
-        way = self.way(whole.through(self.view))
+
+class Compression:
+    """All small models of a model, tried on some of the rows given and judged on others."""
+
+    def __init__(self, model: Model, given: Tensor, truth: Tensor | None = None) -> None:
+        self.model, self.given, self.truth = model, given, truth
+        self.known = given[:: -(-len(given) // ROWS)]
+        held = torch.zeros(len(self.known), dtype=torch.bool)
+        held[HELD - 1 :: HELD] = len(self.known) >= FEW
+        self.judge = _Judge(model, *_with_made(model, self.known[held], self.known, seed=1))
+        learned = self.known[~held]
+        self.some = _Ways(Whole(model, *_with_made(model, learned, learned, seed=0)))
+
+    @cached_property
+    def all(self) -> _Ways:
+        """Ways that learn from all rows."""
+        return _Ways(Whole(self.model, *_with_made(self.model, self.known, self.known, seed=0)))
+
+    def curve(self, bits: int | None = None) -> list[tuple[Size, Tried]]:
+        """What was tried, by bits: many sizes, or the largest of every way within so many bits."""
+        nets = self.model.networks.shape[1]
+        most = MEMBERS * (self.model.program.num_inputs + 1) * nets
+        found = [
+            (self.measured(one), one)
+            for one, way in self.some
+            for size in (way.sizes(most) if bits is None else way.largest(bits))
+            for one in [replace(one, size=size)]
+        ]
+        return sorted(found, key=lambda point: point[0].bits)
+
+    def smallest(self) -> list[Tried]:
+        """The smallest model of every way."""
+        return [replace(one, size=way.sizes(ANY)[0]) for one, way in self.some if way.sizes(ANY)]
+
+    def measured(self, tried: Tried) -> Size:
+        """A model that learned from some rows, judged by the others."""
+        way = self.some[tried]
+        small, right = way.made(tried.size), None
+        if self.truth is not None:
+            said = small.model.answers_of(self.given[:, small.view.left]).numbers
+            right = float((said == self.truth).double().mean())
+        agreement = self.judge.heard(small)
+        networks = small.model.networks
+        reads = len(small.view.left)
+        return Size(way.name, len(networks), reads, networks.numel(), agreement, right)
+
+    def made(self, tried: Tried) -> Model:
+        """The same model, but of all rows."""
+        return self.all[tried].made(tried.size).model
+
+
+class _Ways:
+    """All ways to make small models of what a whole one says on rows, each begun once."""
+
+    def __init__(self, whole: Whole) -> None:
+        self.whole, self.views = whole, View.all(whole.model, CUTS)
+        self.found: dict[tuple[int, int], Way | None] = {}
+
+    def __iter__(self) -> Iterator[tuple[Tried, Way]]:
+        for view in range(len(self.views)):
+            for number in range(len(WAYS)):
+                way = self._begun(view, number)
+                if way is not None:
+                    yield Tried(view, number, None), way
+
+    def __getitem__(self, tried: Tried) -> Way:
+        way = self._begun(tried.view, tried.way)
         assert way is not None
-        return way.made(self.size)
+        return way
 
-
-def _ways(whole: Whole) -> Iterator[tuple[_Tried, Way]]:
-    """All that may be tried."""
-    for view in View.all(whole.model, CUTS):
-        for make in WAYS:
-            way = make(whole.through(view))
-            if way is not None:
-                yield _Tried(view, make), way
+    def _begun(self, view: int, number: int) -> Way | None:
+        if (view, number) not in self.found:
+            self.found[view, number] = WAYS[number](self.whole.through(self.views[view]))
+        return self.found[view, number]
 
 
 class _Judge:
@@ -159,8 +206,8 @@ class _Judge:
         self.rows, self.weight = rows, weight / weight.sum()
         self.numbers = model.answers_of(rows).numbers
 
-    def heard(self, small: Model, view: View) -> float:
-        said = small.answers_of(self.rows[:, view.left]).numbers
+    def heard(self, small: Small) -> float:
+        said = small.model.answers_of(self.rows[:, small.view.left]).numbers
         return float(self.weight @ (said == self.numbers).double())
 
 

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from vitrail.fitting.held_out import SWAPS
 from vitrail.fitting.recipe import neighbours
-from vitrail.fitting.whole import Whole
-from vitrail.model import Model
+from vitrail.fitting.whole import Small, Whole
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming
@@ -54,7 +53,11 @@ class Distilled:
         largest -= 1 - largest % 2
         return [*(width for width in WIDTHS if width < largest), largest] if largest > 0 else []
 
-    def made(self, size: int) -> Model:
+    def largest(self, most: int) -> list[int]:
+        """The widest."""
+        return self.sizes(most)[-1:]
+
+    def made(self, size: int) -> Small:
         """The best of several nets of so many hidden units."""
         inputs = self.whole.num_inputs
         program = program_of(mlp(inputs, (size,), 1), (inputs,))

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.fitting.whole import Whole
-from vitrail.model import Model
+from vitrail.fitting.whole import Small, Whole
 from vitrail.nn import Program, mlp, program_of
 
 UNITS = "units"
@@ -63,7 +62,11 @@ class Picked:
         largest = min(most // self.each, len(self.candidates))
         return [*(size for size in SIZES if size < largest), largest] if largest else []
 
-    def made(self, size: int) -> Model:
+    def largest(self, most: int) -> list[int]:
+        """The most members."""
+        return self.sizes(most)[-1:]
+
+    def made(self, size: int) -> Small:
         """So many members a net, with their votes and tables."""
         found = [net.picked(size) for net in self.nets]
         votes = torch.tensor([list(one.values()) for one in found]).T

@@ -3,87 +3,127 @@
 Logistic regression finds real weights first. They are then rounded to the odd numbers from
 −(2^K − 1) to 2^K − 1, which are sums of K binary nets without hidden units whose votes are 1, 2, 4
 and so on: the digits of the weights. Rounding one weight is made good by the others, as far as the
-curvature of the loss says how.
+curvature of the loss says how. A line reads all bits of a row, or only those it needs most
+(`thinning`): a device then has little to compare.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from vitrail.fitting.whole import Whole
-from vitrail.model import Model
+from vitrail.fitting.thinning import Fit, Said, least_missed
+from vitrail.fitting.whole import Small, View, Whole
+from vitrail.model.voting import LEVELS
 from vitrail.nn import mlp, program_of
 
 PLANES = 5  # at most
-RIDGE = 1e-3  # for each weight, beside a mean loss of the rows
-NEWTON = 30  # steps
-CLOSE = 1e-8  # of a step, where they end
+COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of bits that few are
 LARGEST = (1.0, 0.99, 0.95, 0.9, 0.8, 0.6)  # quantiles of weights that become the largest number
 STEPS = 20  # of rounding, for each weight
 SMALLEST = 1e-12  # weight that becomes the largest number
+Size = tuple[int | None, int]  # bits of a row that are read, None being all; digits
 
 
 class Planes:
-    """Lines of growing precision."""
+    """Lines of growing precision, which read more and more of a row."""
 
     name = "line"
 
     def __init__(self, whole: Whole) -> None:
         self.whole, self.nets = whole, whole.model.networks.shape[1]
-        inputs, chance = whole.rows.double(), (whole.wanted[..., 0] + 1) / 2
-        self.fits = [fitted(inputs, chance[:, net], whole.weight) for net in range(self.nets)]
+        self.said = Said(whole.rows.double(), (whole.wanted[..., 0] + 1) / 2, whole.weight)
+        self.full = whole.num_inputs == whole.model.program.num_inputs
+        self._fits: dict[int | None, tuple[View, list[Fit]]] = {}
 
     @staticmethod
     def of(whole: Whole) -> Planes | None:
         """Where nets have one output and rows are flat."""
         return Planes(whole) if whole.plain else None
 
-    def sizes(self, most: int) -> list[int]:
-        """Numbers of binary digits."""
-        return list(range(1, 1 + min(PLANES, most // (self.whole.num_inputs * self.nets))))
+    def sizes(self, most: int) -> list[Size]:
+        """Lines that read few bits, then those that read all."""
+        counts = [*(count for count in COUNTS if count < len(self.order)), None]
+        sizes = [(count, digits) for count in counts for digits in range(1, PLANES + 1)]
+        return [size for size in sizes if self.bits(size) <= most]
 
-    def made(self, size: int) -> Model:
+    def largest(self, most: int) -> list[Size]:
+        """Of every precision the line that reads most."""
+        found: list[Size] = []
+        for digits in range(1, PLANES + 1):
+            count = most // (digits * self.nets) - self.whole.view.constant
+            if self.bits((None, digits)) <= most:
+                found.append((None, digits))
+            elif self.order and count > 0:
+                found.append((min(count, len(self.order)), digits))
+        return [size for size in found if self.bits(size) <= most]
+
+    def bits(self, size: Size) -> int:
+        """Of all nets and digits."""
+        count, digits = size
+        return len(self.fits(count)[0].left) * digits * self.nets
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Bits of a row in the order in which lines go without them."""
+        encoder, inputs = self.whole.model.encoder, self.whole.num_inputs
+        if not self.full:
+            return []  # all bits are a better choice to leave some out
+        free = [inputs - 1] if self.whole.view.constant else []
+        return least_missed(self.said, encoder.apart, free)
+
+    def fits(self, count: int | None) -> tuple[View, list[Fit]]:
+        """What is read, and lines on that."""
+        if count not in self._fits:
+            view, places = self.whole.view, torch.arange(self.whole.num_inputs)
+            if count is not None:
+                model = self.whole.model
+                view = View.of(model, *model.encoder.only(self.order[-count:]))
+                places = view.left
+            self._fits[count] = view, self.said.fits(places)
+        return self._fits[count]
+
+    def made(self, size: Size) -> Small:
         """The line with weights of so many digits, on one scale for all nets and with one curve."""
-        inputs, votes = self.whole.num_inputs, 2 ** torch.arange(size)
-        numbers = digits_of(self.fits, size)
+        (view, fits), digits = self.fits(size[0]), size[1]
+        whole, votes = self.whole.through(view), 2 ** torch.arange(digits)
+        inputs = len(view.left)
+        numbers = digits_of(fits, digits)
         networks = (numbers[None] & votes[:, None, None]) > 0  # (K, N, I)
         program = program_of(mlp(inputs, (), 1), (inputs,))
         every = votes[:, None].expand(-1, self.nets).contiguous()
-        # as tight as rows allow, for chances have few levels between the ends
-        clip = int(self.whole.said(program, networks, 2 * inputs).abs().max())
-        return self.whole.small(program, networks, every, clip, one_curve=True)
+        clip = most_margin(networks, view, whole.model.coding == "bipolar")
+        if self.nets > 1 and clip * int(votes.sum()) > 2 * LEVELS:
+            # as tight as rows allow, for scores of one level are as good as equal
+            clip = int(whole.said(program, networks, 2 * inputs).abs().max())
+        return whole.small(program, networks, every, clip, one_curve=True)
 
 
-def fitted(inputs: Tensor, chance: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights (I,) of logistic regression on chances (R,), and the curvature (I, I) of its loss."""
-    ridge = RIDGE * torch.eye(inputs.shape[1], dtype=torch.float64)
-    found = torch.zeros(inputs.shape[1], dtype=torch.float64)
-    curve = ridge
-    for _ in range(NEWTON):
-        said = torch.sigmoid(inputs @ found)
-        slope = inputs.T @ (weight * (said - chance)) + ridge @ found
-        curve = (inputs * (weight * said * (1 - said))[:, None]).T @ inputs + ridge
-        step = torch.linalg.solve(curve, slope)
-        found = found - step
-        if float(step.square().sum()) < CLOSE:
-            break
-    return found, curve
+def most_margin(networks: Tensor, view: View, bipolar: bool) -> int:
+    """The largest |2h − 1| of any of the networks (K, N, I) on any row."""
+    weights = 2 * networks.long() - 1
+    bits = len(view.encoder.bit_names)
+    low = high = weights[..., bits:].sum(-1) - (weights[..., :bits].sum(-1) if bipolar else 0)
+    each = 2 if bipolar else 1  # a bit that is on counts for what it is, or for twice that
+    for states in view.encoder.states():
+        said = torch.stack([each * weights[..., on].sum(-1) for on in states])
+        low, high = low + said.amin(0), high + said.amax(0)
+    return int(torch.maximum((2 * low - 1).abs(), (2 * high - 1).abs()).max())
 
 
-def digits_of(fits: Sequence[tuple[Tensor, Tensor]], planes: int) -> Tensor:
+def digits_of(fits: Sequence[Fit], planes: int) -> Tensor:
     """Whole numbers (N, I) from 0 to 2^K − 1: those of odd weights, halved from below.
 
-    fits: weights (I,) and curvature (I, I) of each net. Of several scales, the one on which
-    rounding raises the loss of all nets least.
+    Of several scales, the one on which rounding raises the loss of all nets least.
     """
-    top, sizes = 2**planes - 1, torch.cat([weights for weights, _ in fits]).abs()
+    top, sizes = 2**planes - 1, torch.cat([fit.weights for fit in fits]).abs()
     tried = []
     for share in LARGEST:
         scale = top / float(sizes.quantile(share).clamp(min=SMALLEST))
-        found = [_rounded(weights * scale, curve, top) for weights, curve in fits]
+        found = [_rounded(fit.weights * scale, fit.curve, top) for fit in fits]
         loss = sum(loss for _, loss in found) / scale**2
         tried.append((loss, torch.stack([number for number, _ in found])))
     return min(tried, key=lambda one: one[0])[1]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from torch import Tensor
 from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import TableEncoder
 from vitrail.model import Model, outputs_of
-from vitrail.model.calibration import soft_table
+from vitrail.model.calibration import rising, soft_table
 from vitrail.model.voting import ONE, chances, leads, levels, members, scores
 from vitrail.nn import Program
 
@@ -30,16 +31,33 @@ class View:
         return View(model.encoder, torch.arange(model.program.num_inputs))
 
     @staticmethod
+    def of(model: Model, encoder: TableEncoder | BitColumns, bits: Sequence[int]) -> View:
+        """What an encoder of these bits and the constant inputs say."""
+        constant = range(len(model.encoder.bit_names), model.program.num_inputs)
+        return View(encoder, torch.tensor([*bits, *constant]))
+
+    @staticmethod
     def all(model: Model, cuts: int) -> list[View]:
         """All inputs; and where columns of numbers have more than so many cuts, so many of them."""
         views = [View.full(model)]
         if isinstance(model.encoder, TableEncoder) and model.program.packable:
             encoder, left = model.encoder.coarser(cuts)
-            bits = len(model.encoder.bit_names)
-            constant = range(bits, model.program.num_inputs)
-            if len(left) < bits:
-                views.append(View(encoder, torch.tensor([*left, *constant])))
+            if len(left) < len(model.encoder.bit_names):
+                views.append(View.of(model, encoder, left))
         return views
+
+    @property
+    def constant(self) -> int:
+        """How many of the inputs are constant, the last ones."""
+        return len(self.left) - len(self.encoder.bit_names)
+
+
+@dataclass(frozen=True)
+class Small:
+    """A small model and what it reads."""
+
+    model: Model
+    view: View
 
 
 class Way(Protocol):
@@ -48,11 +66,15 @@ class Way(Protocol):
     @property
     def name(self) -> str: ...
 
-    def sizes(self, most: int) -> list[int]:
-        """Those that are tried, rising, of at most so many bits."""
+    def sizes(self, most: int) -> list[Any]:
+        """Those worth trying, rising, of at most so many bits."""
         ...
 
-    def made(self, size: int) -> Model: ...
+    def largest(self, most: int) -> list[Any]:
+        """Those worth trying where so many bits may be used."""
+        ...
+
+    def made(self, size: Any) -> Small: ...
 
 
 class Whole:
@@ -71,6 +93,7 @@ class Whole:
     def through(self, view: View) -> Whole:
         """The same, for small models that read this much of rows."""
         other = copy(self)
+        other.__dict__.pop("rows", None)  # those of the view before
         other.view = view
         return other
 
@@ -102,20 +125,22 @@ class Whole:
         votes: Tensor,
         clip: int,
         one_curve: bool = False,
-    ) -> Model:
+    ) -> Small:
         """The model of networks (K, N, A) with votes (K, N), as sure of rows as the whole one is.
 
         No labels are needed: calibration is fitted to the chances that all networks together gave,
-        of each net, or where scores of all nets mean the same, of all.
+        of each net, or where scores of all nets mean the same, of all: the higher score then has
+        the higher chance, whatever the nets.
         """
         score = (self.said(program, networks, clip).double() * votes[None, :, :, None]).sum(1)
         share = score / (clip * votes.sum(0)[:, None])
         nets = range(networks.shape[1])
         if one_curve:
-            tables = [soft_table(share.flatten(1), self.chance.flatten(1), self.weight)] * len(nets)
+            table = soft_table(share.flatten(1), self.chance.flatten(1), self.weight)
+            tables = [rising(table)] * len(nets)
         else:
             tables = [soft_table(share[:, n], self.chance[:, n], self.weight) for n in nets]
-        return replace(
+        model = replace(
             self.model,
             encoder=self.view.encoder,
             program=program,
@@ -126,6 +151,7 @@ class Whole:
             clip=clip,
             calibration=torch.stack(tables),
         )
+        return Small(model, self.view)
 
     def units(self) -> Tensor | None:
         """The hidden units of all networks, as nets of their own that read what small ones do.

@@ -149,6 +149,13 @@ def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:
     return _curve(*_platt(_logit(score.reshape(-1)), chance.reshape(-1).double() / ONE, each))
 
 
+def rising(table: Tensor) -> Tensor:
+    """The same table (LEVELS + 1,), but no two levels have one chance: neighbours move by a few."""
+    place = torch.arange(LEVELS + 1)
+    up = (table - place).cummax(0).values + place
+    return torch.minimum(up, ONE - 1 - LEVELS + place)
+
+
 def _curve(slope: float, shift: float) -> Tensor:
     """σ(slope·z + shift) at the middle of each level, off 0 and ONE: (LEVELS + 1,) int64."""
     half = LEVELS // 2
