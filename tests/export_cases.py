@@ -231,3 +231,55 @@ def committee(codes: tuple[ColumnCode, ...] = MIXED) -> Model:
     model = plain(mlp(inputs, (4,)), (inputs,), 3)
     votes, record = torch.tensor([[1], [2], [2]]), {"target": "y"}
     return replace(model, encoder=encoder, bias=1, votes=votes, record=record)
+
+
+@st.composite
+def lines(draw: Any) -> Model:
+    """Nets without a hidden layer, as `compress` makes them of a few binary digits, and others."""
+    encoder = draw(encoders().filter(_without_strays))
+    bias, digits = draw(st.integers(0, 2)), draw(st.integers(1, 4))
+    inputs, classes = len(encoder.bit_names) + bias, draw(st.sampled_from([2, 3, 4, 7]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    program = Program((inputs,), (Linear(draw(LOWS), inputs, 1),))
+    model = line(encoder, classes, digits, program, bias, rng)
+    nets = model.networks.shape[1]
+    if draw(st.booleans()):  # tables of their own, with equal chances
+        tables = np.sort(rng.choice([0, 7, 32767, 32768, 65535], (nets, 257)), axis=1)
+        model = replace(model, calibration=torch.from_numpy(tables))
+    if draw(st.integers(0, 3)) == 0:
+        model = replace(model, votes=torch.from_numpy(rng.integers(1, 9, (digits, nets))))
+    if draw(st.integers(0, 3)) == 0:
+        model = replace(model, clip=2 * model.clip)  # several scores a level
+    return replace(model, coding=draw(st.sampled_from(["binary", "bipolar"])))
+
+
+def _without_strays(encoder: TableEncoder | BitColumns) -> bool:
+    """Whether no column of numbers may hold words."""
+    if isinstance(encoder, BitColumns):
+        return True
+    return not any(code.numeric and code.categories for code in encoder.columns)
+
+
+def line(
+    encoder: TableEncoder | BitColumns,
+    classes: int,
+    digits: int,
+    program: Program | None = None,
+    bias: int = 1,
+    rng: np.random.Generator | None = None,
+) -> Model:
+    """A net of one layer with random weights of so many digits, and one curve that rises."""
+    inputs, rng = len(encoder.bit_names) + bias, rng or np.random.default_rng(0)
+    model = plain(mlp(inputs, ()), (inputs,), digits)
+    model = replace(model, encoder=encoder, bias=bias, votes=2 ** torch.arange(digits)[:, None])
+    model = against_the_rest(model, classes) if classes > 2 else model
+    program = program or model.program
+    rising = torch.linspace(100, 65000, 257).to(torch.int64)
+    nets = model.networks.shape[1]
+    return replace(
+        model,
+        program=program,
+        **bits(rng, digits, nets, program.num_bits),
+        clip=2 * inputs + 1,  # out of reach
+        calibration=rising.expand(nets, -1).clone(),
+    )

@@ -4,7 +4,7 @@
 
 A common factor of a net's votes changes no level, so it is left out. Of two classes only the
 smallest score of class 1 is needed to answer. Where the possible scores are few, a table by score
-replaces the division.
+replaces the division. Where all classes share a table that rises, no table is needed to answer.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import gcd
+from typing import Literal
 
 import numpy as np
 
 from vitrail.export.plan import Layer, Plan
 from vitrail.model import Model
 from vitrail.model.voting import HALF, LEVELS
+
+MOST_SCORES = 2**16  # that are looked at one by one
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Rule:
     clip: int
     tables: np.ndarray  # (N, 257)
     margins: np.ndarray  # the values that 2·h − 1 can have, ascending, not clipped
+    known: np.ndarray | None = None  # the scores that rows can have, ascending, where known
 
     @property
     def clips(self) -> bool:
@@ -73,6 +77,50 @@ class Rule:
         assert scores is not None
         reach = [scores.first + i * scores.step for i in range(scores.count)]
         return [self.chances(reach, net) for net in range(len(self.votes))]
+
+    @cached_property
+    def reach(self) -> np.ndarray | None:
+        """Scores among which are all that bits may have; None where too many to look at."""
+        margins = np.clip(self.margins, -self.clip, self.clip)
+        apart = int(np.gcd.reduce(margins - margins[0])) or 1
+        found: set[int] = set()
+        for votes in set(np.abs(self.votes).sum(1).tolist()):
+            low, high = int(margins[0]) * votes, int(margins[-1]) * votes
+            if (high - low) // apart >= MOST_SCORES:
+                return None
+            found.update(range(low, high + 1, apart))
+        return np.array(sorted(found))
+
+    def levels(self, scores: np.ndarray) -> np.ndarray:
+        """The level of each score of the first net."""
+        return (scores + self.most[0]) * LEVELS // (2 * self.most[0])
+
+    @cached_property
+    def rank(self) -> Literal["score", "level"] | None:
+        """What is largest where the chance is, in all nets alike: no table is needed to answer."""
+        if len(set(self.most)) > 1 or (self.tables != self.tables[0]).any():
+            return None
+        reach = self.reach if self.known is None else self.known
+        levels = np.arange(LEVELS + 1) if reach is None else self.levels(reach)
+        if not (np.diff(self.tables[0][np.unique(levels)]) > 0).all():
+            return None
+        if reach is not None and (np.diff(levels) > 0).all():
+            return "score"
+        return "level" if self.scores is None else None
+
+    @cached_property
+    def product(self) -> tuple[int, int] | None:
+        """Multiplier and shift with ((s + most)·multiplier) >> shift the level of every score."""
+        if len(set(self.most)) > 1 or self.reach is None:
+            return None
+        sums, levels = self.reach + self.most[0], self.levels(self.reach)
+        for shift in range(32):
+            multiplier = -(-LEVELS * 2**shift // (2 * self.most[0]))
+            if multiplier * int(sums[-1]) >= 2**32:
+                return None
+            if ((sums * multiplier) >> shift == levels).all():
+                return multiplier, shift
+        return None
 
     @cached_property
     def cut(self) -> int:

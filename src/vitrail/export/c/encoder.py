@@ -14,6 +14,7 @@ from vitrail.data.cuts import rounded
 from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.c.text import (
     TEMPLATES,
+    byte_or,
     comment,
     filled,
     identifiers,
@@ -51,9 +52,14 @@ class Column:
         return self.code.numeric and bool(self.code.categories or self.code.other)
 
     @property
+    def thresholds(self) -> list[int]:
+        """What numbers are compared with."""
+        return self._ordered([*self.code.thresholds])
+
+    @property
     def cuts(self) -> list[int]:
-        """What numbers are compared with; first what a missing one is read as, if it is: any
-        number between the same thresholds as the typical one."""
+        """The same; first what a missing number is read as, if it is: any number between the same
+        thresholds as the typical one."""
         typical, *cuts = self._ordered([self.code.typical, *self.code.thresholds])
         if self.code.missing:
             return cuts
@@ -200,7 +206,7 @@ def _table(encoder: TableEncoder, bias: int) -> str:
         or (field.name == "count" and not marks[0].count)  # C warns of comparisons with 0
     ]
     plain = not any(mark.is_words or mark.bins or mark.missing_number for mark in marks)
-    both = kinds == {"word", "whole"}
+    both = beside(columns)
     flags = {
         "plain": plain,
         "numbers": kinds != {"word"},
@@ -210,7 +216,7 @@ def _table(encoder: TableEncoder, bias: int) -> str:
         "some_words": "word" in kinds,
         "mixed": mixed,
         "forks": "word" in kinds and len(kinds) > 1,
-        "alike": (both or len(kinds) == 1) and not mixed,  # one loop reads all fields
+        "alike": alike(columns),
         "even": not varying,
         "bias": bias > 0,
     }
@@ -243,6 +249,17 @@ def _table(encoder: TableEncoder, bias: int) -> str:
         puts="\n".join(_put(column, mixed) for column in columns),
     )
     return f"{_struct(columns, code, both)}\n\n{body}"
+
+
+def beside(columns: list[Column]) -> bool:
+    """Whether there are words beside whole numbers, and nothing else."""
+    return {column.kind for column in columns} == {"word", "whole"}
+
+
+def alike(columns: list[Column]) -> bool:
+    """Whether one loop reads all fields."""
+    one = beside(columns) or len({column.kind for column in columns}) == 1
+    return one and not any(column.mixed for column in columns)
 
 
 def field_type(kind: str, code: str, both: bool) -> str:
@@ -280,9 +297,8 @@ def _macros(marks: list[Mark], varying: list[str], load: str) -> Iterator[str]:
 
 def _cut_type(columns: list[Column]) -> str:
     """The smallest type of all thresholds."""
-    cuts = [cut for column in columns if column.kind != "word" for cut in column.cuts] or [0]
-    return (
-        unsigned(max(cuts)) if 0 <= min(cuts) <= max(cuts) < 256 else signed(min(cuts), max(cuts))
+    return byte_or(
+        [cut for column in columns if column.kind != "word" for cut in column.cuts] or [0]
     )
 
 

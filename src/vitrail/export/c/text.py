@@ -104,6 +104,28 @@ def signed(low: int, high: int) -> str:
     return f"int{next(fits)}_t"
 
 
+def size_of(kind: str) -> int:
+    """How many bits a type of whole numbers has."""
+    return int(re.sub(r"\D", "", kind))
+
+
+def loaded(kind: str, place: str) -> str:
+    """Reads a number from a table."""
+    return f"({kind})TINY_LOAD{size_of(kind)}({place})"
+
+
+def limits(kind: str) -> tuple[int, int]:
+    """The smallest and the largest number of a type."""
+    found = np.iinfo(kind.removesuffix("_t"))
+    return int(found.min), int(found.max)
+
+
+def byte_or(numbers: Sequence[int]) -> str:
+    """The smallest type of these numbers: a byte, or one that is signed."""
+    low, high = min(numbers), max(numbers)
+    return "uint8_t" if 0 <= low <= high < 256 else signed(low, high)
+
+
 def table(kind: str, name: str, items: Iterable[str], each: int = 12) -> str:
     """A constant array, `each` items a line."""
     items = list(items)

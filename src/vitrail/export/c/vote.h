@@ -75,6 +75,20 @@ static inline tiny_score tiny_score_of(const tiny_word *x@start_parameter@)
     return score;
 //: end
 }
+//: if rest
+
+/* The scores of all classes. */
+static inline void tiny_scores(const tiny_word *x, tiny_score *score)
+{
+    tiny_index net;
+//: if started
+    const tiny_int start = tiny_start(x);
+//: end
+    for (net = 0; net < TINY_CLASSES; net++) {
+        score[net] = tiny_score_of(x@start_argument@, net);
+    }
+}
+//: end
 //: end
 
 //: if divides
@@ -101,7 +115,7 @@ static inline uint32_t tiny_divide(uint32_t a, uint32_t b)
 //: end
 /* Chances in parts of 65535, by @by@@by_net@. */
 @chances@
-//: if placed
+//: if by_order
 /* Numbers in the same order, where only the largest is asked for. */
 @orders@
 //: end
@@ -116,7 +130,11 @@ static inline tiny_index tiny_place(tiny_score score@net_parameter@)
     const @wide@ most = TINY_LOAD32(tiny_most + net); /* no score is larger */
     return @table_of_net@(tiny_index)@divide@(((@wide@)score + most) * 256u @over@ (2u * most));
 //: else
+//: if multiplies
+    return @table_of_net@(tiny_index)(((uint32_t)score + @most@u) * @multiplier@u >> @shift@);
+//: else
     return @table_of_net@(tiny_index)@divide@(((@wide@)score + @most@u) * 256u @over@ @twice@u);
+//: end
 //: end
 //: end
 }
@@ -128,15 +146,21 @@ static inline int tiny_predict_bits(const tiny_bits *bits)
     return bits ? tiny_score_of(bits->word@start_of_bits@) >= @cut@ : TINY_NULL;
 }
 
-/* The same, and the chance of each class in parts of 65535. */
+/* The class of a score, and the chance of each class in parts of 65535. */
+static inline int tiny_chances_of(tiny_score score, uint16_t *proba)
+{
+    proba[1] = TINY_LOAD16(tiny_chances + tiny_place(score));
+    proba[0] = (uint16_t)(65535u - proba[1]);
+    return proba[1] > 32767u;
+}
+
+/* The same of a row of bits, or a negative code. */
 static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
 {
     if (!bits || !proba) {
         return TINY_NULL;
     }
-    proba[1] = TINY_LOAD16(tiny_chances + tiny_place(tiny_score_of(bits->word@start_of_bits@)));
-    proba[0] = (uint16_t)(65535u - proba[1]);
-    return proba[1] > 32767u;
+    return tiny_chances_of(tiny_score_of(bits->word@start_of_bits@), proba);
 }
 //: else
 //: if pairs
@@ -167,89 +191,100 @@ static inline int tiny_best(const tiny_word *x, uint32_t *wins)
     }
     return best;
 }
-//: else
-/* The class of the highest chance, the first of equals; all `chances` where asked for. */
-static inline int tiny_best(const tiny_word *x, uint16_t *chances)
-{
-    int best = 0;
-    uint16_t most = 0;
-    tiny_index net;
-//: if started
-    const tiny_int start = tiny_start(x);
-//: end
-//: if several
-    tiny_score score[TINY_CLASSES];
-    tiny_scores(x, score);
-//: end
-    for (net = 0; net < TINY_CLASSES; net++) {
-//: if several
-        const tiny_index place = tiny_place(score[net]);
-//: else
-        const tiny_index place = tiny_place(tiny_score_of(x@start_argument@, net)@net_argument@);
-//: end
-        uint16_t chance;
-//: if placed
-        if (chances) {
-            chance = chances[net] = TINY_LOAD16(tiny_chances + place);
-        } else {
-            chance = TINY_LOAD8(tiny_orders + place);
-        }
-//: else
-        chance = TINY_LOAD16(tiny_chances + place);
-        if (chances) {
-            chances[net] = chance;
-        }
-//: end
-        if (chance > most) {
-            most = chance;
-            best = (int)net;
-        }
-    }
-    return best;
-}
-//: end
 
 /* The class of a row of bits: from 0 on, or a negative code. */
 static inline int tiny_predict_bits(const tiny_bits *bits)
 {
-//: if pairs
     uint32_t wins[TINY_CLASSES];
     return bits ? tiny_best(bits->word, wins) : TINY_NULL;
-//: else
-    return bits ? tiny_best(bits->word, 0) : TINY_NULL;
-//: end
 }
 
 /* The same, and the chance of each class in parts of 65535. */
 static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
 {
-//: if pairs
     uint32_t wins[TINY_CLASSES], left = 65535u;
-//: else
-    uint32_t total = 0, left = 65535u;
-//: end
     int c, best;
     if (!bits || !proba) {
         return TINY_NULL;
     }
-//: if pairs
     best = tiny_best(bits->word, wins);
-//: else
-    best = tiny_best(bits->word, proba);
     for (c = 0; c < TINY_CLASSES; c++) {
-        total += proba[c];
-    }
-    total += total == 0;
-//: end
-    for (c = 0; c < TINY_CLASSES; c++) {
-//: if pairs
         proba[c] = (uint16_t)tiny_divide(wins[c], @num_pairs@u);
-//: else
-        proba[c] = (uint16_t)tiny_divide((uint32_t)proba[c] * 65535u, total);
-//: end
         left -= proba[c];
     }
     proba[best] = (uint16_t)(proba[best] + left);
     return best;
 }
+//: else
+/* The class of the highest chance, the first of equals. */
+static inline int tiny_best(const tiny_score *score)
+{
+    tiny_index net;
+    int best = 0;
+//: if by_score
+    tiny_score most = score[0]; /* chances rise with scores */
+    for (net = 1; net < TINY_CLASSES; net++) {
+        const tiny_score rank = score[net];
+//: else
+    tiny_index most = 0;
+    for (net = 0; net < TINY_CLASSES; net++) {
+        const tiny_index place = tiny_place(score[net]@net_argument@);
+//: if by_place
+        const tiny_index rank = place; /* chances rise with levels */
+//: else
+        const tiny_index rank = @load_rank@ + place);
+//: end
+//: end
+        if (rank > most) {
+            most = rank;
+            best = (int)net;
+        }
+    }
+    return best;
+}
+
+/* The same, and the chance of each class in parts of 65535. */
+static inline int tiny_chances_of(const tiny_score *score, uint16_t *proba)
+{
+    uint32_t total = 0, left = 65535u;
+    int best = 0;
+    tiny_index net;
+    for (net = 0; net < TINY_CLASSES; net++) {
+        proba[net] = TINY_LOAD16(tiny_chances + tiny_place(score[net]@net_argument@));
+        total += proba[net];
+        if (proba[net] > proba[best]) {
+            best = (int)net;
+        }
+    }
+    total += total == 0;
+    for (net = 0; net < TINY_CLASSES; net++) {
+        proba[net] = (uint16_t)tiny_divide((uint32_t)proba[net] * 65535u, total);
+        left -= proba[net];
+    }
+    proba[best] = (uint16_t)(proba[best] + left);
+    return best;
+}
+
+/* The class of a row of bits: from 0 on, or a negative code. */
+static inline int tiny_predict_bits(const tiny_bits *bits)
+{
+    tiny_score score[TINY_CLASSES];
+    if (!bits) {
+        return TINY_NULL;
+    }
+    tiny_scores(bits->word, score);
+    return tiny_best(score);
+}
+
+/* The same, and the chance of each class in parts of 65535. */
+static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
+{
+    tiny_score score[TINY_CLASSES];
+    if (!bits || !proba) {
+        return TINY_NULL;
+    }
+    tiny_scores(bits->word, score);
+    return tiny_chances_of(score, proba);
+}
+//: end
 //: end

@@ -1,0 +1,171 @@
+"""A net of one layer as a sum of steps: what each column adds depends on its own value alone.
+
+    score_n = base_n + Σ jump_n over the steps whose test the row passes
+
+A test asks whether a column's value lies above a cut. Weights, votes, thermometer bits and bins of
+a column all end up in the jumps; where no row can be clipped, the scores are those of
+`vitrail.model.voting` to the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import gcd
+
+import numpy as np
+
+from vitrail.data.bits import BitColumns
+from vitrail.data.columns import ColumnCode
+from vitrail.data.cuts import rounded
+from vitrail.data.encoders import TableEncoder
+from vitrail.export.plan import Plan
+from vitrail.export.rule import MOST_SCORES, Rule
+from vitrail.model import Model
+
+Jump = tuple[int, ...]  # what a step adds to the score of each net
+
+
+@dataclass(frozen=True)
+class Step:
+    """What changes where a column's value lies above a region; regions are numbered in order.
+
+    Of numbers, region i lies up to threshold i and above the one before; of words, region i is the
+    i-th word, then come any other and none. A missing number is in no region.
+    """
+
+    column: int
+    place: int  # of the region; −1: the step is for missing numbers alone
+    jump: Jump
+    missing: bool = False  # whether missing numbers count as above
+
+
+@dataclass(frozen=True)
+class Line:
+    """Scores of N nets, in units: score_n = first + unit·(base_n + jumps), bases from 0 on."""
+
+    base: Jump
+    steps: tuple[Step, ...]
+    first: int
+    unit: int
+    reach: np.ndarray  # the scores that some row may have in some net, ascending
+
+
+@dataclass(frozen=True)
+class Regions:
+    """A column's regions, and how its bits look in them."""
+
+    bits: slice  # its place among the bits of a row
+    patterns: np.ndarray  # (regions, bits) of 0 and 1
+    missing: np.ndarray | None = None  # (bits,) of a missing number
+
+
+def line_of(model: Model, plan: Plan, rule: Rule) -> Line | None:
+    """The steps of a model; None where it has a hidden layer or rows may be clipped."""
+    plain = plan.stages == (plan.last,) and plan.last.windows is None and plan.last_low is None
+    if not plain or plan.num_outputs > 1 or model.scheme == "pairs":
+        return None
+    encoder = model.encoder
+    if isinstance(encoder, TableEncoder) and any(
+        code.numeric and (code.categories or code.other) for code in encoder.columns
+    ):
+        return None
+    bits = model.networks.numpy().swapaxes(0, 1)  # (N, K, inputs)
+    weights = np.where(bits, 1, plan.last.weight_low).astype(np.int64)
+    low = plan.last.value_low
+    outputs = weights[..., len(encoder.bit_names) :].sum(-1)  # of constant inputs
+    least, most = outputs.copy(), outputs.copy()
+    base = (rule.votes * (2 * outputs - 1)).sum(1)
+    steps, reach = [], [{int(score)} for score in base]
+    for column, regions in enumerate(regions_of(encoder)):
+        own = weights[..., regions.bits]
+        rows = regions.patterns
+        if regions.missing is not None:
+            rows = np.vstack([rows, regions.missing])
+        said = (own[:, :, None] * (low + (1 - low) * rows)).sum(-1)  # (N, K, regions)
+        least += said.min(-1)
+        most += said.max(-1)
+        gain = (2 * rule.votes[..., None] * said).sum(1)  # (N, regions)
+        start, found = _steps(column, regions, [tuple(row) for row in gain.T.tolist()])
+        base += start
+        steps += found
+        reach = [
+            {score + more for score in scores for more in set(gains)}
+            for scores, gains in zip(reach, gain.tolist(), strict=True)
+        ]
+        if max(map(len, reach)) > MOST_SCORES:
+            return None
+    if max(abs(2 * least - 1).max(), abs(2 * most - 1).max()) > rule.clip:
+        return None
+    unit = gcd(*(j for step in steps for j in step.jump), *(base - base[0]).tolist()) or 1
+    first = int(base.min())
+    return Line(
+        tuple(((base - first) // unit).tolist()),
+        tuple(Step(s.column, s.place, tuple(j // unit for j in s.jump), s.missing) for s in steps),
+        first,
+        unit,
+        np.array(sorted(set().union(*reach))),
+    )
+
+
+def regions_of(encoder: TableEncoder | BitColumns) -> Iterator[Regions]:
+    """The regions of every column."""
+    if isinstance(encoder, BitColumns):
+        for column in range(len(encoder.names)):
+            yield Regions(encoder.bits_of(column), _above(encoder.cuts))
+        return
+    first = 0
+    for code in encoder.columns:
+        bits = slice(first, first + len(code.bit_names))
+        first = bits.stop
+        yield _numbers(code, bits) if code.numeric else _words(code, bits)
+
+
+def _above(cuts: int) -> np.ndarray:
+    """(cuts + 1, cuts): which cuts each region lies above."""
+    return np.tri(cuts + 1, cuts, -1, dtype=np.int64)
+
+
+def _numbers(code: ColumnCode, bits: slice) -> Regions:
+    count = len(code.thresholds)
+    parts = [np.eye(count + 1, dtype=np.int64)] * bool(code.values)
+    parts += [_above(count)] * (len(code.values) != 2)
+    parts += [np.zeros((count + 1, 1), np.int64)] * code.missing
+    patterns = np.hstack(parts)
+    if code.missing:
+        missing = np.eye(1, patterns.shape[1], patterns.shape[1] - 1, dtype=np.int64)[0]
+    else:
+        cuts, typical = (rounded(x, code.held_as) for x in (code.thresholds, code.typical))
+        missing = patterns[int(np.searchsorted(cuts, typical))]
+    return Regions(bits, patterns, missing)
+
+
+def _words(code: ColumnCode, bits: slice) -> Regions:
+    count, width = len(code.categories), bits.stop - bits.start
+    patterns = np.zeros((count + 2, width), np.int64)
+    patterns[np.arange(count), np.arange(count)] = 1
+    if code.other:
+        patterns[count:, count] = 1
+    if code.missing:
+        patterns[count + 1] = np.eye(1, width, width - 1, dtype=np.int64)[0]
+    return Regions(bits, patterns)
+
+
+def _steps(column: int, regions: Regions, gain: list[Jump]) -> tuple[Jump, list[Step]]:
+    """What a column adds to begin with, and its steps; `gain`: of each region, of missing last."""
+    own = gain[: len(regions.patterns)]
+    changes = [(i, _less(b, a)) for i, (a, b) in enumerate(pairwise(own))]
+    changes = [(i, jump) for i, jump in changes if any(jump)]
+    if regions.missing is None:
+        return own[0], [Step(column, i, jump) for i, jump in changes]
+    missing = gain[-1]
+    among = own.index(missing) if missing in own else 0  # a region that says the same
+    steps = [Step(column, i, jump, missing=i < among) for i, jump in changes]
+    if missing not in own:
+        steps.append(Step(column, -1, _less(missing, own[0]), missing=True))
+    return own[0], steps
+
+
+def _less(a: Jump, b: Jump) -> Jump:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
