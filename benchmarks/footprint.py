@@ -29,7 +29,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-PARTS = 6  # ways to cut columns, and the rivals
+PARTS = 9  # five ways to cut columns, the rivals, and three widths of nets for images
 FEW_SPLITS = ("mnist", "digits")  # large enough for one split
 
 

@@ -15,6 +15,7 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
+from footprints.images import convolutions
 from footprints.rows import Features, Rows, split_of
 from vitrail import BinaryNetClassifier, compress
 from vitrail.data.bits import BitColumns
@@ -60,8 +61,12 @@ class Trained:
 
 
 def trained(rows: Rows, split: int, part: int) -> list[Trained]:
-    """One part of what is trained on a split of a table: ours by a way of cutting, or rivals."""
+    """One part of what is trained on a split of a table: ours by a way of cutting, rivals, or
+    ours for images."""
     seen, held = (rows.taken(one) for one in split_of(rows.labels, split))
+    if part > len(CUTS):
+        found = convolutions(seen, held, split, part - len(CUTS) - 1)
+        return [Trained(OURS, size, right, net, list(seen.table)) for size, net, right in found]
     best = ranked(seen)
     if part < len(CUTS):
         return list(ours(seen, held, best, split, part))

@@ -81,13 +81,13 @@ def _rounded(one: Trained, seen: Rows, held: Rows) -> float:
 def _worth_measuring(
     trained: list[Trained], accuracy: dict[tuple[str, str], float]
 ) -> list[Trained]:
-    """Those that are more accurate than all of their method that are smaller in every number."""
+    """Those that are more accurate than all of their kind that are smaller in every number."""
     kept = []
     for place, one in enumerate(trained):
-        right, own = accuracy[one.method, one.size], _numbers(one.size)
+        right, (kind, own) = accuracy[one.method, one.size], _kind_and_size(one)
         beaten = any(
-            other.method == one.method
-            and all(a <= b for a, b in zip(_numbers(other.size), own, strict=True))
+            _kind_and_size(other)[0] == kind
+            and all(a <= b for a, b in zip(_kind_and_size(other)[1], own, strict=True))
             and (-accuracy[other.method, other.size], number) < (-right, place)
             for number, other in enumerate(trained)
             if other is not one
@@ -96,10 +96,11 @@ def _worth_measuring(
     return kept
 
 
-def _numbers(size: str) -> list[int]:
-    """How large something is, by its name; the strength of a penalty takes no room."""
-    words = size.replace("usual", str(MANY)).split(", C=")[0].split()
-    return [int(word) for word in words if word.isdigit()]
+def _kind_and_size(one: Trained) -> tuple[list[str], list[int]]:
+    """What something is and how large, by its name; the strength of a penalty takes no room."""
+    words = one.size.replace("usual", str(MANY)).split(", C=")[0].split()
+    numbers = [int(word) for word in words if word.isdigit()]
+    return [one.method, *(word for word in words if not word.isdigit())], numbers
 
 
 def _headers(one: Trained, seen: Rows) -> Iterator[tuple[str, str]]:
