@@ -1,9 +1,9 @@
 """Convolutional nets for tables that are images: a few small ones that vote, each one network.
 
 All have two convolutions with units of 0 and 1 and a linear layer, and are trained by streaming
-from starts of their own. Bits of a pixel, kernels, strides, channels, passes, the last beta and how
-far leads count were chosen by training on three quarters of the training images of the first split
-and asking about the last quarter; the images held out had no part in it.
+from starts of their own. Bits of a pixel, kernels, strides, passes, the last beta and how far leads
+count were chosen by training on three quarters of the training images of the first split and asking
+about the last quarter; the images held out had no part in it. Channels and voters are the sizes.
 """
 
 from __future__ import annotations
