@@ -190,24 +190,19 @@ def test_the_largest_margin_is_that_of_some_row():
         "hole": [0.5, None, 1.5, 2.5] * 12,
         "word": ["a", "b", "c"] * 16,
         "gap": ["a", "b", None] * 16,
-        "both": ["far", *range(5)] * 8,
+        "both": [*["far"] * 8, *(f"{i / 8}" for i in range(40))],
     })  # fmt: skip
     encoder = TableEncoder.fit(table, thresholds=3)
+    assert {"both=far", "hole missing", "few=1", "few>0.5"} <= {*encoder.bit_names}
     view = View(encoder, torch.arange(len(encoder.bit_names)))
     networks = torch.from_numpy(RNG.random((3, 2, len(view.left))) < 0.5)
     values = [
         [0, 2, 3, 4, 9], [-1, 0, 1, 2, 3], [0, 1], [None, 0, 1, 2, 3],
-        ["a", "b", "c", "?"], ["a", "b", None, "?"], ["far", *range(6)],
+        ["a", "b", "c", "d"], ["a", "b", None, "d"], ["far", "0", "1.5", "3", "9"],
     ]  # fmt: skip
     every = pd.DataFrame(list(product(*values)), columns=table.columns)
-    margin = (
-        2
-        * (
-            torch.from_numpy(encoder.transform(every)).long()
-            @ (2 * networks.long() - 1).flatten(0, 1).T
-        )
-        - 1
-    )
+    bits, weights = torch.from_numpy(encoder.transform(every)).long(), 2 * networks.long() - 1
+    margin = 2 * bits @ weights.flatten(0, 1).T - 1
     assert most_margin(networks, view, False) == int(margin.abs().max())
 
 

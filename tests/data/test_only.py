@@ -16,7 +16,7 @@ TABLE = pd.DataFrame({
     "hole": np.where(RNG.random(60) < 0.2, np.nan, RNG.normal(size=60)),
     "word": RNG.choice(list("abcd"), 60),
     "gap": RNG.choice(np.array(["x", "y", "z", None], dtype=object), 60),
-    "both": RNG.choice(np.array(["far", 1, 2, 3, 4], dtype=object), 60),
+    "both": np.where(RNG.random(60) < 0.3, "far", RNG.normal(size=60).round(2).astype(str)),
     "rare": [f"w{i}" for i in RNG.geometric(0.3, 60)],
 })  # fmt: skip
 LATER = pd.DataFrame({
@@ -24,9 +24,9 @@ LATER = pd.DataFrame({
     "few": [np.nan, -5, 99, 1.5],
     "two": [np.nan, 0, 1, 7],
     "hole": [np.nan, -1, 0, 1],
-    "word": ["?", "a", None, "d"],
-    "gap": [None, "?", "x", "z"],
-    "both": [None, "far", 2.5, 9],
+    "word": ["e", "a", None, "d"],
+    "gap": [None, "q", "x", "z"],
+    "both": [None, "far", "0.5", "9"],
     "rare": ["w1", "w999", None, "w2"],
 })  # fmt: skip
 ENCODER = TableEncoder.fit(TABLE, thresholds=5, max_categories=3)
