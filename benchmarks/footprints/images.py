@@ -56,6 +56,7 @@ TABLES = {
     "mnist": Images(14, 1, (5, 5), (2, 2), ((16, 8), (16, 16), (16, 32)), 20),
     "digits": Images(8, 3, (3, 3), (1, 2), ((4, 8), (8, 8), (8, 16)), 60),
 }
+WIDTHS = max(len(images.channels) for images in TABLES.values())
 
 
 def convolutions(

@@ -1,8 +1,8 @@
-"""What is trained on a split: committees of bits in growing sizes, and what people use instead."""
+"""What is trained on a split: small models of bits in growing sizes, and what people use instead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,21 +15,24 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from footprints.images import convolutions
+from footprints.images import WIDTHS, convolutions
 from footprints.rows import Features, Rows, split_of
-from vitrail import BinaryNetClassifier, compress
+from vitrail import BinaryNetClassifier
 from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import TableEncoder
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
+from vitrail.fitting.compression import Compression
+from vitrail.fitting.planes import Planes
 from vitrail.model import Model
 from vitrail.rivals import Logistic, voted
 
 OURS = "vitrail"
-MEMBERS = (1, 2, 4, 8, 16, 32)  # hidden units of a committee, for each net
+MEMBERS = (1, 2, 4, 8, 16)  # of a net: each may have as many bits as a hidden unit
+COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # bits that a line reads
+DIGITS = (2, 4)  # of its weights
 CUTS = (  # share of the columns, and thresholds of each; None: as many as the rows afford
     (1.0, None),
-    (1.0, 8),
     (1.0, 3),
     (0.25, 8),
     (0.0, 8),
@@ -39,7 +42,6 @@ LEAVES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128)
 FORESTS = [(trees, leaves) for trees in (3, 10, 30) for leaves in (4, 8, 16, 32)]
 BOOSTED = [(stages, leaves) for stages in (5, 15, 50) for leaves in (2, 4, 8)]
 STRENGTHS = (0.1, 1.0, 10.0)  # of logistic regression
-PUBLISHED_CUTS = (8, None)
 SHARES = (1.0, 0.25, 0.0)  # of the columns, that it reads
 RATE = 0.3  # of boosting: few stages must do
 
@@ -61,16 +63,17 @@ class Trained:
 
 
 def trained(rows: Rows, split: int, part: int) -> list[Trained]:
-    """One part of what is trained on a split of a table: ours by a way of cutting, rivals, or
-    ours for images."""
+    """One part of what is trained on a split of a table: ours by a way of cutting, ours for images
+    by a width of nets, or the rivals, which come last."""
     seen, held = (rows.taken(one) for one in split_of(rows.labels, split))
-    if part > len(CUTS):
-        found = convolutions(seen, held, split, part - len(CUTS) - 1)
+    image = part - len(CUTS)
+    if 0 <= image < WIDTHS:
+        found = convolutions(seen, held, split, image)
         return [Trained(OURS, size, right, net, list(seen.table)) for size, net, right in found]
     best = ranked(seen)
-    if part < len(CUTS):
-        return list(ours(seen, held, best, split, part))
-    return list(rivals(seen, held, best, split))
+    return list(
+        ours(seen, held, best, split, part) if image < 0 else rivals(seen, held, best, split)
+    )
 
 
 def ranked(seen: Rows) -> list[str]:
@@ -92,15 +95,15 @@ def first_of(best: list[str], table: pd.DataFrame, share: float) -> list[str]:
 
 
 def ours(seen: Rows, held: Rows, best: list[str], split: int, part: int) -> Iterator[Trained]:
-    """Committees of growing size, from one posterior."""
+    """Small models of growing size, from one posterior."""
     (columns, encoder), *before = [
         cut_up(seen, best, *CUTS[one]) for one in reversed(range(part + 1))
     ]
     if any(encoder.bit_names == other.bit_names for _, other in before):
         return  # there are too few columns or values for another way of cutting
-    size = f"{len(columns)} columns, {CUTS[part][1] or 'usual'} cuts"
-    for members, model, right in committees(seen, held, encoder, split):
-        yield Trained(OURS, f"{members} members, {size}", right, model, columns)
+    read = f"{len(columns)} columns, {CUTS[part][1] or 'usual'} cuts"
+    for name, model, right in compressed(seen, held, encoder, split, lines=part == 0):
+        yield Trained(OURS, f"{name}, {read}", right, model, columns)
 
 
 def cut_up(
@@ -113,29 +116,48 @@ def cut_up(
     return columns, TableEncoder.fit(seen.table[columns], thresholds=cuts)
 
 
-def committees(
-    seen: Rows, held: Rows, encoder: TableEncoder | BitColumns, seed: int
-) -> Iterator[tuple[int, Model, float]]:
-    """Members a net, the compressed model, and its accuracy on rows held out."""
+def compressed(
+    seen: Rows,
+    held: Rows,
+    encoder: TableEncoder | BitColumns,
+    seed: int,
+    lines: bool,
+    most: Sequence[int] = MEMBERS,
+) -> Iterator[tuple[str, Model, float]]:
+    """Small models of growing size from one posterior: what `compress` takes for so many bits, and
+    lines of all sizes. What each is, the model, and its accuracy on rows held out."""
     net = BinaryNetClassifier(predictor="posterior", random_state=seed, device="cpu")
     net.fit(encoder.transform(seen.table), seen.labels)
     model = replace(net.model_, encoder=encoder)
     each = (model.program.num_inputs + 1) * model.networks.shape[1]
-    for members in MEMBERS:
-        small = compress(model, seen.table, bits=members * each)
+    ways = Compression(model, model.inputs(seen.table))
+    chosen = {}
+    for members in most:
+        curve = ways.curve(members * each)
+        _, tried = max(curve, key=lambda one: (one[0].agreement, -one[0].bits))
+        chosen[f"{members} members"] = tried
+    if lines:
+        (line,) = [one for one, way in ways.some if way.name == Planes.name and not one.view]
+        for count in COUNTS:
+            for digits in DIGITS:
+                if count < len(encoder.apart):
+                    chosen[f"line of {count} bits, {digits} digits"] = replace(
+                        line, size=(count, digits)
+                    )
+    for name, tried in chosen.items():
+        small = ways.made(tried)
         right = small.labels.decode(small.answers(held.table).numbers) == held.labels
-        yield members, small, float(np.mean(right))
+        yield name, small, float(np.mean(right))
 
 
 def published(rows: Rows, split: int) -> list[tuple[str, int, float]]:
-    """Size, bytes of model and accuracy of committees of growing size."""
+    """Size, bytes of model and accuracy of small models of growing size."""
     seen, held = (rows.taken(part) for part in split_of(rows.labels, split))
-    found = []
-    for cuts in PUBLISHED_CUTS:
-        encoder = TableEncoder.fit(seen.table, thresholds=cuts)
-        for members, model, right in committees(seen, held, encoder, split):
-            found.append((f"{members} members, {cuts or 'usual'} cuts", model_bytes(model), right))
-    return found
+    encoder = TableEncoder.fit(seen.table)
+    return [
+        (name, model_bytes(model), right)
+        for name, model, right in compressed(seen, held, encoder, split, True, MEMBERS[:3])
+    ]
 
 
 def model_bytes(model: Model) -> int:
