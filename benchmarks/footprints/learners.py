@@ -1,4 +1,4 @@
-"""What is trained on a split: small models of bits in growing sizes, and what people use instead."""
+"""What is trained on a split: small models of bits of growing size, and what people use instead."""
 
 from __future__ import annotations
 
@@ -165,11 +165,12 @@ def model_bytes(model: Model) -> int:
     plan = planned(model)
     plan, rule = folded(model, plan, rule_of(model, plan))
     weights = sum(layer.units * layer.fan_in for layer in plan.layers) * rule.votes.size
-    votes = 0 if (rule.votes == 1).all() else rule.votes.size
+    votes = 0 if (rule.votes == 1).all() else np.unique(rule.votes, axis=0).size
     if model.num_classes == 2:
         return -(-weights // 8) + votes + 2  # the score that class 1 begins at
     tables = rule.score_tables if rule.scores else rule.tables.tolist()
-    return -(-weights // 8) + votes + 2 * sum(map(len, set(map(tuple, tables))))
+    chances = 0 if rule.rank else sum(map(len, set(map(tuple, tables))))
+    return -(-weights // 8) + votes + 2 * chances
 
 
 def rivals(seen: Rows, held: Rows, best: list[str], split: int) -> Iterator[Trained]:
