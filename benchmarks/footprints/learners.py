@@ -20,6 +20,7 @@ from footprints.rows import Features, Rows, split_of
 from vitrail import BinaryNetClassifier
 from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import TableEncoder
+from vitrail.export.line import with_line
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
 from vitrail.fitting.compression import Compression
@@ -164,10 +165,13 @@ def model_bytes(model: Model) -> int:
     """Bytes of weights, votes and tables that an answer needs: no encoder, no code."""
     plan = planned(model)
     plan, rule = folded(model, plan, rule_of(model, plan))
+    _, rule = with_line(model, plan, rule)
     weights = sum(layer.units * layer.fan_in for layer in plan.layers) * rule.votes.size
     votes = 0 if (rule.votes == 1).all() else np.unique(rule.votes, axis=0).size
     if model.num_classes == 2:
         return -(-weights // 8) + votes + 2  # the score that class 1 begins at
+    if rule.rank and model.scheme != "pairs":
+        return -(-weights // 8) + votes  # the largest score answers
     tables = rule.score_tables if rule.scores else rule.tables.tolist()
     chances = 0 if rule.rank else sum(map(len, set(map(tuple, tables))))
     return -(-weights // 8) + votes + 2 * chances

@@ -10,7 +10,7 @@ a column all end up in the jumps; where no row can be clipped, the scores are th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
 
@@ -61,6 +61,34 @@ class Regions:
     missing: np.ndarray | None = None  # (bits,) of a missing number
 
 
+@dataclass(frozen=True)
+class Reach:
+    """Sums that can occur, an even distance apart: bit i of `seen` is `least` + 2·i."""
+
+    least: int
+    seen: int
+
+    def plus(self, numbers: set[int]) -> Reach:
+        """Sums of these and any one of the numbers."""
+        low, seen = min(numbers), 0
+        for number in numbers:
+            seen |= self.seen << (number - low) // 2
+        return Reach(self.least + low, seen)
+
+    @property
+    def all(self) -> np.ndarray:
+        """The sums, ascending."""
+        octets = self.seen.to_bytes(-(-self.seen.bit_length() // 8), "little")
+        bits = np.unpackbits(np.frombuffer(octets, np.uint8), bitorder="little")
+        return self.least + 2 * np.flatnonzero(bits)
+
+
+def with_line(model: Model, plan: Plan, rule: Rule) -> tuple[Line | None, Rule]:
+    """The steps of a model, if it has some, and its rule by what is then known of scores."""
+    line = line_of(model, plan, rule)
+    return line, replace(rule, known=line.reach) if line else rule
+
+
 def line_of(model: Model, plan: Plan, rule: Rule) -> Line | None:
     """The steps of a model; None where it has a hidden layer or rows may be clipped."""
     plain = plan.stages == (plan.last,) and plan.last.windows is None and plan.last_low is None
@@ -77,7 +105,7 @@ def line_of(model: Model, plan: Plan, rule: Rule) -> Line | None:
     outputs = weights[..., len(encoder.bit_names) :].sum(-1)  # of constant inputs
     least, most = outputs.copy(), outputs.copy()
     base = (rule.votes * (2 * outputs - 1)).sum(1)
-    steps, reach = [], [{int(score)} for score in base]
+    steps, reach = [], [Reach(int(score), 1) for score in base]
     for column, regions in enumerate(regions_of(encoder)):
         own = weights[..., regions.bits]
         rows = regions.patterns
@@ -90,11 +118,8 @@ def line_of(model: Model, plan: Plan, rule: Rule) -> Line | None:
         start, found = _steps(column, regions, [tuple(row) for row in gain.T.tolist()])
         base += start
         steps += found
-        reach = [
-            {score + more for score in scores for more in set(gains)}
-            for scores, gains in zip(reach, gain.tolist(), strict=True)
-        ]
-        if max(map(len, reach)) > MOST_SCORES:
+        reach = [scores.plus(set(row)) for scores, row in zip(reach, gain.tolist(), strict=True)]
+        if max(scores.seen.bit_length() for scores in reach) > MOST_SCORES:
             return None
     if max(abs(2 * least - 1).max(), abs(2 * most - 1).max()) > rule.clip:
         return None
@@ -105,7 +130,7 @@ def line_of(model: Model, plan: Plan, rule: Rule) -> Line | None:
         tuple(Step(s.column, s.place, tuple(j // unit for j in s.jump), s.missing) for s in steps),
         first,
         unit,
-        np.array(sorted(set().union(*reach))),
+        np.unique(np.concatenate([scores.all for scores in reach])),
     )
 
 

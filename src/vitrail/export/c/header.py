@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 from vitrail.data.bits import BitColumns
 from vitrail.export.c.check import check_code
@@ -26,13 +25,13 @@ from vitrail.export.c.text import (
 from vitrail.export.c.vote import STARTS, layer_name, vote_code
 from vitrail.export.errors import ExportError
 from vitrail.export.golden import Rows
-from vitrail.export.line import line_of
+from vitrail.export.line import with_line
 from vitrail.export.plan import Layer, Plan, Pool, planned
 from vitrail.export.rule import Rule, folded, rule_of
 from vitrail.model import Model
 
 MOST_SCORE = 2**30  # twice a score fits 32 bits
-SUMS_BYTES, BIT_COLUMNS_BYTES, TABLE_BYTES = 120, 50, 110  # of code: votes and two encoders
+SUMS_BYTES, BIT_COLUMNS_BYTES, TABLE_BYTES = 100, 50, 110  # of code: votes and two encoders
 MORE_CODE = 32  # bytes, that more words in a row take
 MANY_WORDS = 2**14  # of weights: beyond, they are strings, for the compiler's sake
 MOST_STRING = 4092  # bytes: C promises to take 4095 and an end
@@ -57,8 +56,7 @@ def c_header(model: Model, name: str, rows: Rows) -> str:
             f"the votes of this model add up to {max(rule.most)}, more than 32 bits hold; "
             "train with fewer networks or smaller votes"
         )
-    line = line_of(model, plan, rule)
-    rule = replace(rule, known=line.reach) if line else rule
+    line, rule = with_line(model, plan, rule)
     answer = (answered(model, line, rule, bits_bytes(model, plan)) if line else None) or Answer()
     labels = ", ".join(string(str(label)) for label in model.labels.classes)
     blocks = [

@@ -32,6 +32,11 @@ static inline int @name@(const tiny_row *row, tiny_score *score)
     if (!row) {
         return TINY_NULL;
     }
+//: if spelled
+#if defined(__GNUC__)
+@opaque@ /* as if not known, or code is copied for what is */
+#endif
+//: end
 @tests@
 //: if net_loop
     for (net = 0; net < @count@u; net++) {
