@@ -190,7 +190,7 @@ def balanced(steps, classes):
     return model
 
 
-LIMITS = {(6, 2): 72, (16, 2): 112, (6, 3): 112, (16, 3): 152}  # bytes by steps and classes
+LIMITS = {(6, 2): 72, (16, 2): 108, (6, 3): 96, (16, 3): 148}  # bytes by steps and classes
 
 
 @pytest.mark.parametrize(("steps", "classes"), LIMITS)

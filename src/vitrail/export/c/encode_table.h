@@ -34,10 +34,10 @@ static inline int32_t tiny_order(float value)
         int32_t bits;
     } both;
     both.real = value;
-    if ((both.bits & 0x7fffffff) > 0x7f800000) {
-        return TINY_NO_NUMBER;
+    if ((uint32_t)both.bits << 1 > 0xff000000u) { /* no number, of either sign */
+        both.bits = -1;
     }
-    return both.bits < 0 ? both.bits ^ 0x7fffffff : both.bits;
+    return both.bits ^ (int32_t)(-(uint32_t)(both.bits < 0) >> 1); /* negative ones turned around */
 }
 
 //: end

@@ -9,6 +9,9 @@ static const struct {
 } @name@_steps[] TINY_FLASH = {
 @steps@
 };
+//: if apart
+@cuts@
+//: end
 //: if net_loop
 @starts@
 //: end

@@ -45,10 +45,11 @@ TEST_BYTES = 5  # to compare and to branch
 ADD_BYTES = 2  # a jump
 FAR_BYTES = 6  # more, for a cut that is no byte
 CHECK_BYTES = 6  # whether a column can have a value
-ORDER_BYTES, CALL_BYTES = 24, 8  # of tiny_order
+ORDER_BYTES, CALL_BYTES = 16, 8  # of tiny_order
 BEST_BYTES = 12  # to find the largest of several sums
 LOOP_BYTES = 48  # over a table
 LOOP_SUM_BYTES = 8  # of a sum in a loop
+APART = 8  # of a table beside another
 NET_LOOP_BYTES = 50  # of a loop over sums around it
 SPEED_BYTES = 8  # that are well spent on the third of the instructions that tests spelled out take
 
@@ -264,57 +265,69 @@ def looped(sums: Sums, fields: list[Field]) -> Code | None:
     if not tests or any(test.equal for test in tests) or len({field.type for field in fields}) > 1:
         return None
     read = [fields[column] for column in sorted({test.column for test in tests})]
-    kinds, field = {one.kind for one in read}, read[0]
-    flagged = any(test.missing for test in tests)
+    kinds, real = {field.kind for field in read}, read[0].kind == "real"
+    flagged, net_loop = any(test.missing for test in tests), count > FEW_SUMS
     cuts = [test.cut - test.missing for test in tests]
     places = [2 * test.column + test.missing if flagged else test.column for test in tests]
     jumps = [jump for test in tests for jump in test.jump]
-    types = [byte_or(cuts), unsigned(max(places)), signed(min(jumps), max(jumps))]
-    same, net_loop = len(set(cuts)) == 1, count > FEW_SUMS
-    step = f"{sums.name}_steps[i]"
+    cut_type, column_type = byte_or(cuts), unsigned(max(places))
+    jump_type = signed(min(jumps), max(jumps))
+    cut_size = size_of(cut_type) // 8
+    rest = [size_of(column_type) // 8, *[size_of(jump_type) // 8] * count]
+    same, step = len(set(cuts)) == 1, f"{sums.name}_steps[i]"
+    apart = not same and (padded([cut_size, *rest]) - cut_size - padded(rest)) * len(tests) > APART
     value = "value[c >> 1]" if flagged else "value[c]"
-    value = f"tiny_order({value})" if kinds == {"real"} else value
-    value = f"(int32_t)((uint32_t){value} - (c & 1u))" if flagged else value
-    jump = f"{loaded(types[2], f'{step}.jump + {{}}')}"
-    adds = [f"s{i} += {jump.format(i)};" for i in range(count)]
-    one = len(kinds) == 1  # words beside whole numbers are looked at before
-    strange = replace(field, categories=max(one.categories for one in read)).strange("v")
-    checks = [] if one else [line for field in read for line in _check(field, field.name)]
-    rows = zip(cuts, places, tests, strict=True)
-    lines = [
-        f"    {{{'' if same else f'{whole(cut)}, '}{place}, {{{', '.join(map(str, test.jump))}}}}}"
-        for cut, place, test in rows
-    ]
-    starts = byte_or(sums.start)
-    flags = {"loops": True, "cuts": not same, "net_loop": net_loop, "check": one and bool(strange)}
+    value = f"tiny_order({value})" if real else value
+    alone = len(kinds) == 1  # words beside whole numbers are looked at before the loop
+    strange = replace(read[0], categories=max(field.categories for field in read)).strange("v")
+    checks = [] if alone else [line for field in read for line in _check(field, field.name)]
+    jump = f"{step}.jump + "
+    if net_loop:
+        adds = [f"            s += {loaded(jump_type, f'{jump}net')};"]
+    else:
+        adds = [f"            s{i} += {loaded(jump_type, f'{jump}{i}')};" for i in range(count)]
+    cut = loaded(cut_type, f"{sums.name}_cuts + i" if apart else f"&{step}.cut")
+    start_type = byte_or(sums.start)
+    flags = {
+        "loops": True,
+        "cuts": not same and not apart,
+        "apart": apart,
+        "net_loop": net_loop,
+        "check": alone and bool(strange),
+    }
     text = _filled(
         sums,
         [name for name, on in flags.items() if on],
-        cut_type=types[0],
-        column_type=types[1],
-        jump_type=types[2],
+        cut_type=cut_type,
+        column_type=column_type,
+        jump_type=jump_type,
         flagged=" /* twice, and 1 if a missing number counts too */" if flagged else "",
-        steps=",\n".join(lines),
-        starts=table(starts, f"{sums.name}_starts", map(str, sums.start)),
-        load_start=loaded(starts, f"{sums.name}_starts + net"),
-        field=field.type,
-        value_type="int32_t" if kinds == {"real"} else field.type,
-        value=value,
-        load_column=loaded(types[1], f"&{step}.column"),
-        cut=whole(cuts[0]) if same else loaded(types[0], f"&{step}.cut"),
+        steps=",\n".join(
+            f"    {{{f'{whole(cut)}, ' * flags['cuts']}{place}, {{{str(test.jump).strip('(,)')}}}}}"
+            for cut, place, test in zip(cuts, places, tests, strict=True)
+        ),
+        starts=table(start_type, f"{sums.name}_starts", map(str, sums.start)),
+        load_start=loaded(start_type, f"{sums.name}_starts + net"),
+        field=read[0].type,
+        value_type="int32_t" if real else read[0].type,
+        value=f"(int32_t)((uint32_t){value} - (c & 1u))" if flagged else value,
+        load_column=loaded(column_type, f"&{step}.column"),
+        cut=whole(cuts[0]) if same else cut,
+        cuts=table(cut_type, f"{sums.name}_cuts", map(whole, cuts)),
         strange=strange,
-        adds=f"            s += {jump.format('net')};"
-        if net_loop
-        else "\n".join(f"            {line}" for line in adds),
+        adds="\n".join(adds),
         num_steps=len(tests),
         tests="\n".join(checks),
     )
-    sizes = [size_of(kind) // 8 for kind in types[same:]]
-    width, widest = sum(sizes) + sizes[-1] * (count - 1), max(sizes)
-    size = LOOP_BYTES + -(-width // widest) * widest * len(tests) + CHECK_BYTES * bool(strange)
+    each = padded([cut_size, *rest]) if flags["cuts"] else padded(rest) + cut_size * apart
+    size = LOOP_BYTES + each * len(tests) + APART * apart + CHECK_BYTES * bool(strange)
     size += NET_LOOP_BYTES + count if net_loop else LOOP_SUM_BYTES * count
-    size += LOAD_BYTES * 3 * flagged + (ORDER_BYTES + CALL_BYTES) * (kinds == {"real"})
-    return Code(text, size)
+    return Code(text, size + 3 * LOAD_BYTES * flagged + (ORDER_BYTES + CALL_BYTES) * real)
+
+
+def padded(sizes: list[int]) -> int:
+    """Bytes of a struct with members of these sizes, the largest first."""
+    return -(-sum(sizes) // max(sizes)) * max(sizes)
 
 
 def _filled(sums: Sums, flags: list[str], **values: object) -> str:
