@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from parts import need
 
 from vitrail.data.bits import BitColumns
+from vitrail.data.cuts import NumberType
 from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.devices import TARGETS, cost, emulated
 from vitrail.export.golden import sample_rows
@@ -82,7 +83,7 @@ def test_devices_answer_by_steps_as_python_does(target, drawn, tmp_path_factory)
         assert "8 of 8 known answers agree" in emulated(folder, "tiny", device)
 
 
-def numbers(held_as="int32", missing=False, steps=6, each=2):
+def numbers(held_as: NumberType = "int32", missing=False, steps=6, each=2):
     """Columns of numbers, some of which are read as above a threshold where missing."""
     codes = []
     for i in range(-(-steps // each)):
