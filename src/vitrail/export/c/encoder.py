@@ -224,7 +224,7 @@ def _table(encoder: TableEncoder, bias: int) -> str:
     size = unsigned(max(numbers))
     load = f"TINY_LOAD{size[4:-2]}(tiny_columns + {{}})"
     (kind, *_) = kinds
-    cut = _cut_type(columns)
+    cut = cut_type(columns)
     body = filled(
         "encode_table",
         [name for name, on in flags.items() if on],
@@ -295,7 +295,7 @@ def _macros(marks: list[Mark], varying: list[str], load: str) -> Iterator[str]:
             yield f"#define TINY_{name.upper()}(column) {value}"
 
 
-def _cut_type(columns: list[Column]) -> str:
+def cut_type(columns: list[Column]) -> str:
     """The smallest type of all thresholds."""
     return byte_or(
         [cut for column in columns if column.kind != "word" for cut in column.cuts] or [0]

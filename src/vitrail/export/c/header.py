@@ -7,7 +7,7 @@ import re
 
 from vitrail.data.bits import BitColumns
 from vitrail.export.c.check import check_code
-from vitrail.export.c.encoder import encoder_code
+from vitrail.export.c.encoder import columns_of, cut_type, encoder_code
 from vitrail.export.c.line import Answer, answered
 from vitrail.export.c.text import (
     KEYWORDS,
@@ -17,6 +17,7 @@ from vitrail.export.c.text import (
     joined,
     packed,
     renamed,
+    size_of,
     string,
     table,
     unsigned,
@@ -146,8 +147,9 @@ def bits_bytes(model: Model, plan: Plan) -> int:
     weights = model.networks.shape[:2].numel() * -(-plan.num_inputs // 32) * 4
     if isinstance(model.encoder, BitColumns):
         return weights + SUMS_BYTES + BIT_COLUMNS_BYTES
-    cuts = sum(len(code.thresholds) + 1 for code in model.encoder.columns if code.numeric)
-    return weights + SUMS_BYTES + TABLE_BYTES + cuts
+    columns = columns_of(model.encoder)
+    cuts = sum(len(column.cuts) for column in columns if column.kind != "word")
+    return weights + SUMS_BYTES + TABLE_BYTES + cuts * size_of(cut_type(columns)) // 8
 
 
 def _words(model: Model, layer: Layer) -> int:
