@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ from vitrail.model import Model
 from vitrail.rivals import Logistic, voted
 
 OURS = "vitrail"
-MEMBERS = (1, 2, 4, 8, 16)  # of a net: each may have as many bits as a hidden unit
-COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # bits that a line reads
+MEMBERS = (1, 2, 4, 8, 16, 32)  # of a net: each may have as many bits as a hidden unit
+COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)  # bits that a line reads
 DIGITS = (2, 4)  # of its weights
 CUTS = (  # share of the columns, and thresholds of each; None: as many as the rows afford
     (1.0, None),
@@ -139,12 +140,10 @@ def compressed(
         chosen[f"{members} members"] = tried
     if lines:
         (line,) = [one for one, way in ways.some if way.name == Planes.name and not one.view]
-        for count in COUNTS:
-            for digits in DIGITS:
-                if count < len(encoder.apart):
-                    chosen[f"line of {count} bits, {digits} digits"] = replace(
-                        line, size=(count, digits)
-                    )
+        counts = [*(count for count in COUNTS if count < len(encoder.apart)), None]
+        for count, digits in product(counts, DIGITS):
+            size = f"line of {count or 'all'} bits, {digits} digits"
+            chosen[size] = replace(line, size=(count, digits))
     for name, tried in chosen.items():
         small = ways.made(tried)
         right = small.labels.decode(small.answers(held.table).numbers) == held.labels

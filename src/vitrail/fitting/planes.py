@@ -24,6 +24,7 @@ PLANES = 5  # at most
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of bits that few are
 LARGEST = (1.0, 0.99, 0.95, 0.9, 0.8, 0.6)  # quantiles of weights that become the largest number
 STEPS = 20  # of rounding, for each weight
+WIDE = 4  # times the levels: a score that is larger is cut off, of several nets
 SMALLEST = 1e-12  # weight that becomes the largest number
 Size = tuple[int | None, int]  # bits of a row that are read, None being all; digits
 
@@ -96,7 +97,7 @@ class Planes:
         program = program_of(mlp(inputs, (), 1), (inputs,))
         every = votes[:, None].expand(-1, self.nets).contiguous()
         clip = most_margin(networks, view, whole.model.coding == "bipolar")
-        if self.nets > 1 and clip * int(votes.sum()) > 2 * LEVELS:
+        if self.nets > 1 and clip * int(votes.sum()) > WIDE * LEVELS:
             # as tight as rows allow, for scores of one level are as good as equal
             clip = int(whole.said(program, networks, 2 * inputs).abs().max())
         return whole.small(program, networks, every, clip, one_curve=True)
