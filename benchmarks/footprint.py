@@ -43,7 +43,7 @@ def train(options: argparse.Namespace) -> None:
     jobs: list[tuple[str, str, int, int]] = [
         ("splits", name, split, part)
         for name in wanted
-        for split in range(1 if name in FEW_SPLITS else options.splits)
+        for split in range(options.first, 1 if name in FEW_SPLITS else options.splits)
         for part in range(PARTS - options.ours)
     ]
     jobs += [
@@ -113,6 +113,7 @@ def main() -> None:
     one.add_argument("folder", type=Path, nargs="?")
     one.add_argument("--tables", default="")
     one.add_argument("--splits", type=int, default=5)
+    one.add_argument("--first", type=int, default=0, help="split, where those before are known")
     one.add_argument("--published", type=int, default=0)
     one.add_argument("--ours", action="store_true", help="no rivals, where they are known")
     one.add_argument("--jobs", type=int, default=2)

@@ -120,7 +120,8 @@ def _lines(tables: dict[str, Any]) -> list[str]:
         lines.append(
             f"| {_spoken(name)} | {one['level']:.3f} | {small.flash:,} "
             f"| {rival.flash:,} ({rival.method}) | {one['ratio']:.2f} "
-            f"| {one['quick'].instructions:,.0f} | {work} | {one['best']:.3f} | {one['best_rival']:.3f} |"
+            f"| {one['quick'].instructions:,.0f} | {work} "
+            f"| {one['best']:.3f} | {one['best_rival']:.3f} |"
         )
     return lines
 
