@@ -42,67 +42,78 @@ def tables_of(found: dict[str, Any]) -> dict[str, Any]:
     return {name: pd.DataFrame(points) for name, points in sorted(found["splits"].items())}
 
 
-def compared(points: Any, rivals: str = ".") -> dict[str, Any]:
-    """The smallest of both sides at the highest accuracy that both reach, and the work.
+def compared(points: Any, rivals: str = ".", answers: int | None = None) -> dict[str, Any]:
+    """The smallest and the quickest of both sides at the highest accuracy that both reach.
 
     rivals: what the names of methods on the other side match
+    answers: how many different rows were answered, where a standard error less is as good
     """
     mine = points[points.method == OURS]
     theirs = points[(points.method != OURS) & points.method.str.match(rivals)]
     level = min(mine.accuracy.max(), theirs.accuracy.max())
-    small = mine[mine.accuracy >= level].sort_values("flash").iloc[0]
-    rival = theirs[theirs.accuracy >= level].sort_values("flash").iloc[0]
-    quick = mine[mine.accuracy >= level].sort_values("instructions").iloc[0]
-    many = theirs[
-        theirs.method.str.match("forest|boosting") & (theirs.accuracy >= quick.accuracy)
-    ].sort_values("instructions")
+    if answers:
+        level -= (level * (1 - level) / answers) ** 0.5
+    best, best_rival = mine.accuracy.max(), theirs.accuracy.max()
+    mine, theirs = mine[mine.accuracy >= level], theirs[theirs.accuracy >= level]
+    many = theirs[theirs.method.str.match("forest|boosting")].sort_values("instructions")
+    small, rival = (side.sort_values("flash").iloc[0] for side in (mine, theirs))
     return {
         "level": level,
         "ours": small,
-        "quick": quick,
+        "quick": mine.sort_values("instructions").iloc[0],
         "rival": rival,
         "ratio": small.flash / rival.flash,
         "many": many.iloc[0] if len(many) else None,
-        "best": mine.accuracy.max(),
-        "best_rival": theirs.accuracy.max(),
+        "best": best,
+        "best_rival": best_rival,
     }
 
 
 def text(found: dict[str, Any]) -> str:
     """How flash and work compare in the median, then on each table."""
-    tables = tables_of(found)
-    parts = [*_medians(tables), "", *_work(tables), "", *_lines(tables), "", *_answers(found)]
-    return "\n".join(parts).strip()
+    tables, answers = tables_of(found), found["answers"]
+    parts = [_medians(tables, answers), _work(tables, answers), _lines(tables), _answers(found)]
+    return "\n\n".join("\n".join(part) for part in parts).strip()
 
 
-def _medians(tables: dict[str, Any]) -> list[str]:
-    """Flash beside each kind of rival at the highest accuracy that both reach."""
+def _medians(tables: dict[str, Any], answers: dict[str, int]) -> list[str]:
+    """Flash beside each kind of rival at the highest accuracy that both reach, and near it."""
     lines = [
-        "| beside | our flash by theirs, median | at most half on | larger on |",
-        "|---|---|---|---|",
+        "| our flash by that of | median | at most half on | larger on "
+        "| within a standard error: median | at most half on | larger on |",
+        "|---|---|---|---|---|---|---|",
     ]
     for title, rivals in SIDES.items():
-        ratios = {name: compared(points, rivals)["ratio"] for name, points in tables.items()}
-        half = sum(ratio <= 0.5 for ratio in ratios.values())
-        larger = sum(ratio > 1 for ratio in ratios.values())
-        median = np.median(list(ratios.values()))
-        lines.append(f"| {title} | {median:.2f} | {half} of {len(tables)} tables | {larger} |")
+        cells = []
+        for near in (False, True):
+            ratios = np.array([
+                compared(points, rivals, answers[name] if near else None)["ratio"]
+                for name, points in tables.items()
+            ])  # fmt: skip
+            half, larger = (ratios <= 0.5).sum(), (ratios > 1).sum()
+            cells += [f"{np.median(ratios):.2f}", f"{half} of {len(tables)} tables", str(larger)]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
     return lines
 
 
-def _work(tables: dict[str, Any]) -> list[str]:
+def _work(tables: dict[str, Any], answers: dict[str, int]) -> list[str]:
     """Where instructions are fewer than those of many trees."""
-    fewer, more = [], []
-    for name, points in tables.items():
-        one = compared(points)
-        if one["many"] is not None:
-            less = one["quick"].instructions < one["many"].instructions
-            (fewer if less else more).append(name)
-    among = len(fewer) + len(more)
+    said = []
+    for near in (False, True):
+        pairs = {
+            name: compared(points, answers=answers[name] if near else None)
+            for name, points in tables.items()
+        }
+        pairs = {name: one for name, one in pairs.items() if one["many"] is not None}
+        fewer = [
+            name
+            for name, one in pairs.items()
+            if one["quick"].instructions < one["many"].instructions
+        ]
+        said.append(f"{len(fewer)} of {len(pairs)} tables{f' ({_listed(fewer)})' * bool(fewer)}")
     return [
-        f"A prediction takes fewer instructions than the cheapest forest or boosting of at least "
-        f"the same accuracy on {len(fewer)} of the {among} tables where there is one"
-        f"{f': {_listed(fewer)}' if fewer else ''}."
+        "A prediction of our quickest takes fewer instructions than that of the quickest forest or "
+        f"boosting, where one is as accurate, on {said[0]}; within a standard error on {said[1]}."
     ]
 
 
@@ -135,9 +146,9 @@ def _spoken(name: str) -> str:
 
 
 def _answers(found: dict[str, Any]) -> list[str]:
-    """Published points, and the committees that were trained for them."""
+    """Published points, and the models that were trained for them."""
     lines = [
-        "| | splits | committee | accuracy | standard error | bytes of model | BTHOWeN |",
+        "| | splits | model | accuracy | standard error | bytes of model | BTHOWeN |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, splits in found.get("published", {}).items():

@@ -41,8 +41,11 @@ def gather(
             found.setdefault(kind, {})[table] = splits
             keep()
             continue
+        labels = read(table, folder).labels
+        held = len(split_of(labels, 0)[1])
+        found.setdefault("answers", {})[table] = min(len(labels), held * len(splits))
         known = found.setdefault(kind, {}).setdefault(table, [])
-        for point in _points(table, splits, folder, list(known)):
+        for point in _points(table, splits, folder, known[:]):
             known.append(point)
             keep()
         print(f"{table}: {time.perf_counter() - begun:.0f} s", flush=True)
@@ -51,7 +54,8 @@ def gather(
 def _points(
     table: str, splits: list[list[Trained]], folder: Path | None, known: list[Point]
 ) -> Iterator[Point]:
-    """Sizes of the first split's models with accuracies of all; not of those that are known."""
+    """Sizes of the first split's models with accuracies of all. Those that are known keep their
+    bytes, and have their accuracy anew."""
     right: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for split in splits:
         for one in split:
@@ -60,15 +64,23 @@ def _points(
     rows = read(table, folder)
     seen, held = (rows.taken(part) for part in split_of(rows.labels, 0))
     means = {key: np.mean(values, axis=0) for key, values in right.items()}
-    for one in _worth_measuring(splits[0], {key: float(max(two)) for key, two in means.items()}):
-        if any(p["size"] == one.size and p["method"].startswith(one.method) for p in known):
-            continue
+
+    def accuracy(one: Trained, method: str) -> float:
         soft, hard = means[one.method, one.size]
         if one.method == "boosting":
             soft += _rounded(one, seen, held) - one.accuracy
+        return float(hard if method == "forest, emlearn" else soft)
+
+    for one in splits[0]:
+        for point in known:
+            if point["size"] == one.size and point["method"].startswith(one.method):
+                point["accuracy"] = accuracy(one, point["method"])
+    for one in _worth_measuring(splits[0], {key: float(max(two)) for key, two in means.items()}):
+        if any(p["size"] == one.size and p["method"].startswith(one.method) for p in known):
+            continue
         for method, header in _headers(one, seen):
-            accuracy = float(hard if method == "forest, emlearn" else soft)
-            yield {"size": one.size, "accuracy": accuracy, **_measured(method, header)}
+            found = {"size": one.size, "accuracy": accuracy(one, method)}
+            yield {**found, **_measured(method, header)}
 
 
 def _rounded(one: Trained, seen: Rows, held: Rows) -> float:
