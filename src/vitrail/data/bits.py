@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,10 +81,10 @@ class BitColumns:
         """The bits that `only` can choose among; of several a column, the first of each."""
         return list(range(len(self.names)))
 
-    def states(self) -> list[list[list[int]]]:
-        """Of each column, the bits that are on for every kind of value it can have."""
-        places = [range(len(self.bit_names))[self.bits_of(i)] for i in range(len(self.names))]
-        return [[list(bits[:on]) for on in range(self.cuts + 1)] for bits in places]
+    def states(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Of each column the place of its bits, and those of every kind of value it can have."""
+        for column in range(len(self.names)):
+            yield self.bits_of(column), np.tri(self.cuts + 1, self.cuts, -1, dtype=np.int64)
 
     @property
     def account(self) -> tuple[ColumnAccount, ...]:

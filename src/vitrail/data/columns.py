@@ -138,18 +138,29 @@ class ColumnCode:
         chosen = [self.steps[(2 * i + 1) * count // (2 * most)] for i in range(most)]
         return self.only(chosen) or (self, [])
 
-    def states(self) -> list[list[int]]:
-        """The bits that are on, for every kind of value the column can have."""
-        words = len(self.categories) + self.other
-        found = [[i] for i in range(words)]
-        if self.missing:
-            found.append([len(self.bit_names) - 1])
+    def states(self) -> np.ndarray:
+        """The bits of every kind of value, (states, bits) int64.
+
+        Of numbers: each bin, a missing number, then words among them. Of words: each category, any
+        other word, a missing one.
+        """
+        words, width = len(self.categories) + self.other, len(self.bit_names)
+        lone = np.eye(width, dtype=np.int64)
+        missing = lone[-1:] if self.missing else None
         if not self.numeric:
-            return [*found, *([[]] * (not self.other))]
-        for place in range(len(self.thresholds) + 1):
-            value = [words + place] * bool(self.values)
-            found.append([*value, *(self.steps[:place] if len(self.values) != 2 else [])])
-        return found
+            other = lone[words - 1 : words] if self.other else np.zeros((1, width), np.int64)
+            none = other if missing is None else missing
+            return np.vstack([lone[: len(self.categories)], other, none])
+        bins = len(self.thresholds) + 1
+        parts = [np.zeros((bins, words), np.int64)]
+        parts += [np.eye(bins, dtype=np.int64)] * bool(self.values)
+        parts += [np.tri(bins, bins - 1, -1, dtype=np.int64)] * bool(self._thermometer)
+        parts += [np.zeros((bins, 1), np.int64)] * self.missing
+        numbers = np.hstack(parts)
+        if missing is None:
+            cuts, typical = (rounded(x, self.held_as) for x in (self.thresholds, self.typical))
+            missing = numbers[[int(np.searchsorted(cuts, typical))]]
+        return np.vstack([numbers, missing, lone[:words]])
 
     def unknown_words(self, cells: Cells) -> list[int]:
         """Levels that are no numbers in a column of them, and were not there in training."""

@@ -106,12 +106,10 @@ class TableEncoder:
             [code.only({bit - first for bit in bits}) for code, first in self._placed()]
         )
 
-    def states(self) -> list[list[list[int]]]:
-        """Of each column, the bits that are on for every kind of value it can have."""
-        return [
-            [[first + bit for bit in bits] for bits in code.states()]
-            for code, first in self._placed()
-        ]
+    def states(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Of each column the place of its bits, and those of every kind of value it can have."""
+        for code, first in self._placed():
+            yield slice(first, first + len(code.bit_names)), code.states()
 
     def _placed(self) -> Iterator[tuple[ColumnCode, int]]:
         """The columns, and the place of the first bit of each."""

@@ -17,8 +17,6 @@ from math import gcd
 import numpy as np
 
 from vitrail.data.bits import BitColumns
-from vitrail.data.columns import ColumnCode
-from vitrail.data.cuts import rounded
 from vitrail.data.encoders import TableEncoder
 from vitrail.export.plan import Plan
 from vitrail.export.rule import MOST_SCORES, Rule
@@ -135,46 +133,12 @@ def line_of(model: Model, plan: Plan, rule: Rule) -> Line | None:
 
 
 def regions_of(encoder: TableEncoder | BitColumns) -> Iterator[Regions]:
-    """The regions of every column."""
-    if isinstance(encoder, BitColumns):
-        for column in range(len(encoder.names)):
-            yield Regions(encoder.bits_of(column), _above(encoder.cuts))
-        return
-    first = 0
-    for code in encoder.columns:
-        bits = slice(first, first + len(code.bit_names))
-        first = bits.stop
-        yield _numbers(code, bits) if code.numeric else _words(code, bits)
-
-
-def _above(cuts: int) -> np.ndarray:
-    """(cuts + 1, cuts): which cuts each region lies above."""
-    return np.tri(cuts + 1, cuts, -1, dtype=np.int64)
-
-
-def _numbers(code: ColumnCode, bits: slice) -> Regions:
-    count = len(code.thresholds)
-    parts = [np.eye(count + 1, dtype=np.int64)] * bool(code.values)
-    parts += [_above(count)] * (len(code.values) != 2)
-    parts += [np.zeros((count + 1, 1), np.int64)] * code.missing
-    patterns = np.hstack(parts)
-    if code.missing:
-        missing = np.eye(1, patterns.shape[1], patterns.shape[1] - 1, dtype=np.int64)[0]
-    else:
-        cuts, typical = (rounded(x, code.held_as) for x in (code.thresholds, code.typical))
-        missing = patterns[int(np.searchsorted(cuts, typical))]
-    return Regions(bits, patterns, missing)
-
-
-def _words(code: ColumnCode, bits: slice) -> Regions:
-    count, width = len(code.categories), bits.stop - bits.start
-    patterns = np.zeros((count + 2, width), np.int64)
-    patterns[np.arange(count), np.arange(count)] = 1
-    if code.other:
-        patterns[count:, count] = 1
-    if code.missing:
-        patterns[count + 1] = np.eye(1, width, width - 1, dtype=np.int64)[0]
-    return Regions(bits, patterns)
+    """The regions of every column; none of them has words among numbers."""
+    for column, (bits, states) in enumerate(encoder.states()):
+        if isinstance(encoder, TableEncoder) and encoder.columns[column].numeric:
+            yield Regions(bits, states[:-1], states[-1])
+        else:
+            yield Regions(bits, states)
 
 
 def _steps(column: int, regions: Regions, gain: list[Jump]) -> tuple[Jump, list[Step]]:

@@ -105,13 +105,12 @@ class Planes:
 
 def most_margin(networks: Tensor, view: View, bipolar: bool) -> int:
     """The largest |2h − 1| of any of the networks (K, N, I) on any row."""
-    weights = 2 * networks.long() - 1
-    bits = len(view.encoder.bit_names)
-    low = high = weights[..., bits:].sum(-1) - (weights[..., :bits].sum(-1) if bipolar else 0)
-    each = 2 if bipolar else 1  # a bit that is on counts for what it is, or for twice that
-    for states in view.encoder.states():
-        said = torch.stack([each * weights[..., on].sum(-1) for on in states])
-        low, high = low + said.amin(0), high + said.amax(0)
+    weights, bits = 2 * networks.long() - 1, len(view.encoder.bit_names)
+    low = high = weights[..., bits:].sum(-1)
+    for place, states in view.encoder.states():
+        values = torch.from_numpy(2 * states - 1 if bipolar else states)
+        said = weights[..., place] @ values.T  # (K, N, states)
+        low, high = low + said.amin(-1), high + said.amax(-1)
     return int(torch.maximum((2 * low - 1).abs(), (2 * high - 1).abs()).max())
 
 
