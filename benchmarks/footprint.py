@@ -93,9 +93,7 @@ def measure(options: argparse.Namespace) -> None:
     from footprints import page, points
 
     found = json.loads(options.json.read_text()) if options.json.exists() else {}
-    for path in options.files:
-        with zipfile.ZipFile(path) as file:
-            points.gather(file, found, options.folder, lambda: _kept(options.json, found))
+    points.gather(options.files, found, options.folder, lambda: _kept(options.json, found))
     print(page.text(found))
     if options.docs is not None:
         page.write(found, options.docs)

@@ -12,7 +12,7 @@ from vitrail import BinaryNetClassifier, compress
 from vitrail.data.encoders import TableEncoder
 from vitrail.fitting import compression as room
 from vitrail.fitting import picking
-from vitrail.fitting.planes import Planes, digits_of, most_margin
+from vitrail.fitting.planes import Planes, Size, digits_of, most_margin
 from vitrail.fitting.thinning import RIDGE, Said, least_missed
 from vitrail.fitting.thinning import fitted as fitted_line
 from vitrail.fitting.whole import View, Whole
@@ -64,6 +64,31 @@ def test_bits_are_kept_to_and_labels_measured():
         compress(model, TABLE, bits=5)
     with pytest.raises(ValueError, match="one label for each of 150 rows, got 3"):
         compress(model, TABLE, THREE[:3], bits=1000)
+
+
+def test_columns_that_bring_others_along_stay_within_the_bits():
+    """A missing number is told apart only beside a threshold, and a line counts both."""
+    rows = TABLE.copy()
+    rows.loc[::3, "a"] = np.nan
+    rows["flag"] = np.where(rows["b"] > 0, 1.0, np.nan)
+    model = BinaryNetClassifier(random_state=0, networks=32).fit(rows, TWO).model_
+    for bits in (5, 6, 9, 17, 40):
+        small = compress(model, rows, bits=bits)
+        assert small.networks.numel() == small.record["compressed"]["chosen"]["bits"] <= bits
+        assert (small.predict(rows) == TWO).mean() > 0.5
+
+
+def test_small_models_of_arrays_read_arrays():
+    rows = RNG.integers(0, 2, (200, 9))
+    model = (
+        BinaryNetClassifier(random_state=0, networks=32).fit(rows, rows[:, 3] | rows[:, 7]).model_
+    )
+    small = compress(model, rows, bits=6)
+    assert set(small.encoder.names) < set(model.encoder.names)
+    again = model_from_bytes(small.to_bytes(), "small")
+    assert (again.predict(rows) == (rows[:, 3] | rows[:, 7])).mean() > 0.9
+    with pytest.raises(ValueError, match="9"):
+        small.predict(rows[:, :2])
 
 
 def test_one_network_is_not_compressed():
@@ -143,10 +168,10 @@ def test_a_line_has_weights_that_its_digits_make():
     """The score of all planes is the sum of odd weights, and they are near those wished for."""
     way = Planes.of(whole_of("two"))
     assert way is not None
-    _, fits = way.fits(None)
+    fits = way.fits(None)
     odd = 2 * digits_of(fits, 3)[0] - 7
     assert set(odd.tolist()) <= {-7, -5, -3, -1, 1, 3, 5, 7}
-    small = way.made((None, 3)).model
+    small = way.made(Size(None, 3)).model
     assert small.votes[:, 0].tolist() == [1, 2, 4]
     rows = way.whole.rows
     outputs = torch.cat(list(outputs_of(small.program, small.networks, rows)))
@@ -158,7 +183,7 @@ def test_a_line_has_weights_that_its_digits_make():
 def test_lines_of_several_classes_share_one_curve():
     way = Planes.of(whole_of("three"))
     assert way is not None
-    small = way.made((None, 4)).model
+    small = way.made(Size(None, 4)).model
     assert (small.calibration == small.calibration[:1]).all()
     same = small.answers_of(way.whole.rows).numbers == fitted("three").answers(TABLE).numbers
     assert float(same.double().mean()) > 0.9
@@ -169,7 +194,7 @@ def test_lines_of_few_bits_read_only_these(kind):
     way = Planes.of(whole_of(kind))
     assert way is not None
     for count in (1, 4, 9):
-        small = way.made((count, 3))
+        small = way.made(way.size(count, 3))
         assert len(small.model.encoder.bit_names) == count
         rows = small.model.inputs(TABLE)
         assert torch.equal(rows, way.whole.rows[:, small.view.left])

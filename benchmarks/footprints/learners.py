@@ -24,7 +24,7 @@ from vitrail.data.encoders import TableEncoder
 from vitrail.export.line import with_line
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
-from vitrail.fitting.compression import Compression
+from vitrail.fitting.compression import Compression, best_of
 from vitrail.fitting.planes import Planes
 from vitrail.model import Model
 from vitrail.rivals import Logistic, voted
@@ -32,6 +32,7 @@ from vitrail.rivals import Logistic, voted
 OURS = "vitrail"
 MEMBERS = (1, 2, 4, 8, 16, 32)  # of a net: each may have as many bits as a hidden unit
 COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)  # bits that a line reads
+PUBLISHED = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # and for published points
 DIGITS = (2, 4)  # of its weights
 CUTS = (  # share of the columns, and thresholds of each; None: as many as the rows afford
     (1.0, None),
@@ -104,7 +105,7 @@ def ours(seen: Rows, held: Rows, best: list[str], split: int, part: int) -> Iter
     if any(encoder.bit_names == other.bit_names for _, other in before):
         return  # there are too few columns or values for another way of cutting
     read = f"{len(columns)} columns, {CUTS[part][1] or 'usual'} cuts"
-    for name, model, right in compressed(seen, held, encoder, split, lines=part == 0):
+    for name, model, right in compressed(seen, held, encoder, split, (*COUNTS, None) * (part == 0)):
         yield Trained(OURS, f"{name}, {read}", right, model, columns)
 
 
@@ -123,11 +124,11 @@ def compressed(
     held: Rows,
     encoder: TableEncoder | BitColumns,
     seed: int,
-    lines: bool,
+    lines: Sequence[int | None],
     most: Sequence[int] = MEMBERS,
 ) -> Iterator[tuple[str, Model, float]]:
     """Small models of growing size from one posterior: what `compress` takes for so many bits, and
-    lines of all sizes. What each is, the model, and its accuracy on rows held out."""
+    lines that read so many. What each is, the model, and its accuracy on rows held out."""
     net = BinaryNetClassifier(predictor="posterior", random_state=seed, device="cpu")
     net.fit(encoder.transform(seen.table), seen.labels)
     model = replace(net.model_, encoder=encoder)
@@ -135,15 +136,14 @@ def compressed(
     ways = Compression(model, model.inputs(seen.table))
     chosen = {}
     for members in most:
-        curve = ways.curve(members * each)
-        _, tried = max(curve, key=lambda one: (one[0].agreement, -one[0].bits))
-        chosen[f"{members} members"] = tried
+        _, chosen[f"{members} members"] = best_of(ways.curve(members * each), 0.0)
     if lines:
-        (line,) = [one for one, way in ways.some if way.name == Planes.name and not one.view]
-        counts = [*(count for count in COUNTS if count < len(encoder.apart)), None]
+        (line, way) = next(both for both in ways.some if both[1].name == Planes.name)
+        assert isinstance(way, Planes)
+        counts = [count for count in lines if (count or 0) < len(encoder.apart)]
         for count, digits in product(counts, DIGITS):
             size = f"line of {count or 'all'} bits, {digits} digits"
-            chosen[size] = replace(line, size=(count, digits))
+            chosen[size] = replace(line, size=way.size(count, digits))
     for name, tried in chosen.items():
         small = ways.made(tried)
         right = small.labels.decode(small.answers(held.table).numbers) == held.labels
@@ -156,7 +156,7 @@ def published(rows: Rows, split: int) -> list[tuple[str, int, float]]:
     encoder = TableEncoder.fit(seen.table)
     return [
         (name, model_bytes(model), right)
-        for name, model, right in compressed(seen, held, encoder, split, True, MEMBERS[:3])
+        for name, model, right in compressed(seen, held, encoder, split, PUBLISHED, MEMBERS[:3])
     ]
 
 
@@ -172,7 +172,8 @@ def model_bytes(model: Model) -> int:
     if rule.rank and model.scheme != "pairs":
         return -(-weights // 8) + votes  # the largest score answers
     tables = rule.score_tables if rule.scores else rule.tables.tolist()
-    chances = 0 if rule.rank else sum(map(len, set(map(tuple, tables))))
+    free = rule.rank and model.scheme != "pairs"  # the highest score answers
+    chances = 0 if free else sum(map(len, set(map(tuple, tables))))
     return -(-weights // 8) + votes + 2 * chances
 
 

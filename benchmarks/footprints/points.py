@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +27,20 @@ Point = dict[str, Any]  # method, size, accuracy, flash, `bare` without the enco
 
 
 def gather(
-    file: zipfile.ZipFile, found: dict[str, Any], folder: Path | None, keep: Callable[[], None]
+    files: Sequence[Path], found: dict[str, Any], folder: Path | None, keep: Callable[[], None]
 ) -> None:
     """Adds to `found` the points of each table, and published ones; what is there stays."""
     entries: dict[tuple[str, str], dict[int, list[Any]]] = {}
-    for name in sorted(file.namelist(), key=lambda name: list(map(int, name.split("/")[2:]))):
-        kind, table, split, _ = name.split("/")
-        known = entries.setdefault((kind, table), {}).setdefault(int(split), [])
-        known += pickle.loads(file.read(name))
+    for path in files:
+        with zipfile.ZipFile(path) as file:
+            for name in file.namelist():
+                kind, table, split, _ = name.split("/")
+                known = entries.setdefault((kind, table), {}).setdefault(int(split), [])
+                known += pickle.loads(file.read(name))
     for (kind, table), by_split in entries.items():
-        splits, begun = list(by_split.values()), time.perf_counter()
+        if 0 not in by_split:
+            raise SystemExit(f"the first split of {table} is in none of the files; name that too")
+        splits, begun = [by_split[split] for split in sorted(by_split)], time.perf_counter()
         if kind == "published":
             found.setdefault(kind, {})[table] = splits
             keep()

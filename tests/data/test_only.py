@@ -18,6 +18,8 @@ TABLE = pd.DataFrame({
     "gap": RNG.choice(np.array(["x", "y", "z", None], dtype=object), 60),
     "both": np.where(RNG.random(60) < 0.3, "far", RNG.normal(size=60).round(2).astype(str)),
     "rare": [f"w{i}" for i in RNG.geometric(0.3, 60)],
+    "flag": np.where(RNG.random(60) < 0.5, np.nan, 1.0),
+    "holed": [None if i > 4 else f"w{i}" for i in RNG.geometric(0.2, 60)],
 })  # fmt: skip
 LATER = pd.DataFrame({
     "number": [np.nan, -9e9, 9e9, 0],
@@ -28,6 +30,8 @@ LATER = pd.DataFrame({
     "gap": [None, "q", "x", "z"],
     "both": [None, "far", "0.5", "9"],
     "rare": ["w1", "w999", None, "w2"],
+    "flag": [None, 1.0, 0.0, 2.0],
+    "holed": ["w1", None, "w999", "w2"],
 })  # fmt: skip
 ENCODER = TableEncoder.fit(TABLE, thresholds=5, max_categories=3)
 
@@ -51,7 +55,7 @@ def test_what_is_not_asked_for_is_left_out():
     fewer, left = ENCODER.only(wanted)
     assert left == wanted
     assert [code.name for code in fewer.columns] == ["number", "two", "word"]
-    assert fewer.dropped == ("few", "hole", "gap", "both", "rare")
+    assert fewer.dropped == ("few", "hole", "gap", "both", "rare", "flag", "holed")
 
 
 @given(st.sets(st.integers(0, 5), min_size=1), st.integers(1, 3))
@@ -59,6 +63,7 @@ def test_columns_of_bits_are_left_whole(columns, cuts):
     pixels = RNG.integers(0, 256, (20, 6))
     encoder = BitColumns.fit(pd.DataFrame(pixels), 0, 255, cuts)
     fewer, left = encoder.only(columns)
-    rows = pd.DataFrame(pixels)[sorted(columns)]
-    assert (fewer.transform(rows) == encoder.transform(pd.DataFrame(pixels))[:, left]).all()
+    every = encoder.transform(pd.DataFrame(pixels))[:, left]
+    for rows in (pd.DataFrame(pixels), pd.DataFrame(pixels)[sorted(columns)], pixels):
+        assert (fewer.transform(rows) == every).all()
     assert BitColumns.from_dict(fewer.to_dict()) == fewer

@@ -104,7 +104,7 @@ def _beside(
         return [], ["rivals are shown beside the model where --rows has labels"]
     from vitrail.rivals import beside
 
-    names = [str(name) for name in net.encoder.names]
+    names = [str(name) for name in net.encoder.all_names]
     try:
         rivals = beside({name: table[name] for name in names}, table[net.record["target"]])
     except ModuleNotFoundError as absent:

@@ -32,6 +32,7 @@ class BitColumns:
     low, high  (0, 1) for bits and booleans, (−1, 1) for signs, (0, 255) for pixels
     constant   the columns that had the same bits in all rows of training
     cuts       bits a column
+    trained    all columns of training, where fewer are read; those of arrays are found by place
     """
 
     names: tuple[str, ...]
@@ -39,6 +40,7 @@ class BitColumns:
     high: float
     constant: tuple[str, ...] = ()
     cuts: int = 1
+    trained: tuple[str, ...] = ()
 
     @staticmethod
     def fit(table: Any, low: float, high: float, cuts: int = 1) -> BitColumns:
@@ -74,7 +76,13 @@ class BitColumns:
         names = tuple(self.names[i] for i in columns)
         constant = tuple(name for name in self.constant if name in set(names))
         left = [cut * count + i for cut in range(self.cuts) for i in columns]
-        return replace(self, names=names, constant=constant), left
+        fewer = replace(self, names=names, constant=constant, trained=self.all_names)
+        return fewer if len(names) < len(self.all_names) else self, left
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The columns of training, in their order."""
+        return self.trained or self.names
 
     @property
     def apart(self) -> list[int]:
@@ -101,7 +109,7 @@ class BitColumns:
         Columns are found by name, further ones are ignored; an array's by place.
         """
         frame = as_frame(table)
-        where = places(frame, self.names, list(self.names))
+        where = places(frame, self.all_names, list(self.names))
         levels = self.levels[:, None]
         bits = np.empty((len(frame), self.cuts, len(self.names)), np.int8)
         for i, name in enumerate(self.names):
@@ -124,6 +132,7 @@ class BitColumns:
             "high": self.high,
             "constant": list(self.constant),
             "cuts": self.cuts,
+            "trained": list(self.trained),
         }
 
     @staticmethod
@@ -133,9 +142,14 @@ class BitColumns:
         names = read.texts("names")
         constant = read.texts("constant") if read.has("constant") else ()
         cuts = read.whole("cuts", 1, MOST_CUTS) if read.has("cuts") else 1
-        code = BitColumns(names, read.number("low"), read.number("high"), constant, cuts)
+        trained = read.texts("trained") if read.has("trained") else ()
+        low, high = read.number("low"), read.number("high")
+        code = BitColumns(names, low, high, constant, cuts, trained)
         read.done()
         read.require(len(set(names)) == len(names) > 0, "repeats a name or has none")
+        read.require(len(set(trained)) == len(trained), "repeats a column of training")
+        order = [name for name in code.all_names if name in set(names)]
+        read.require(order == list(names), "reads other columns than those of training")
         read.require(set(constant) <= set(names), "has constant columns that are none of its own")
         read.require(code.low < code.high, "has an empty range")
         return code

@@ -116,6 +116,8 @@ class ColumnCode:
         """
         last = len(self.bit_names) - 1
         if self.numeric:
+            if not self.thresholds:  # one number or none
+                return (self, [*range(last + 1)]) if last in bits else None
             chosen = [i for i, bit in enumerate(self.steps) if bit in bits]
             if not chosen and self.missing and last in bits:
                 chosen = [len(self.steps) // 2]
@@ -124,9 +126,9 @@ class ColumnCode:
             left = [*range(first), *(self.steps[i] for i in chosen), *([last] * self.missing)]
             return (fewer, left) if chosen else None
         left = [i for i in range(len(self.categories)) if i in bits]
-        words, other = tuple(self.categories[i] for i in left), len(left) == len(self.categories)
-        missing = self.missing and last in bits
-        fewer = replace(self, categories=words, other=self.other and other, missing=missing)
+        words, missing = tuple(self.categories[i] for i in left), self.missing and last in bits
+        all_known = len(left) == len(self.categories) and missing == self.missing
+        fewer = replace(self, categories=words, other=self.other and all_known, missing=missing)
         left += [len(words)] * fewer.other + [last] * missing
         return (fewer, left) if left else None
 
@@ -136,7 +138,9 @@ class ColumnCode:
         if self.values or count <= most:
             return self, list(range(len(self.bit_names)))
         chosen = [self.steps[(2 * i + 1) * count // (2 * most)] for i in range(most)]
-        return self.only(chosen) or (self, [])
+        fewer = self.only(chosen)
+        assert fewer is not None
+        return fewer
 
     def states(self) -> np.ndarray:
         """The bits of every kind of value, (states, bits) int64.

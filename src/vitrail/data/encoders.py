@@ -91,6 +91,11 @@ class TableEncoder:
         """One readable name a bit, such as `odor=n`, `age>54.5`, `age missing`."""
         return tuple(name for code in self.columns for name in code.bit_names)
 
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The columns of training, in their order."""
+        return self.names
+
     def coarser(self, most: int) -> tuple[TableEncoder, list[int]]:
         """With at most so many thresholds a column of numbers, and which of the bits are left."""
         return self._with([code.coarser(most) for code in self.columns])

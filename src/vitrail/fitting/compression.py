@@ -98,13 +98,11 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
     tried = Compression(model, given, truth)
     curve = tried.curve(bits)
     if not curve:
-        least = min(tried.measured(one).bits for one in tried.smallest())
         raise ValueError(
-            f"{bits} bits are too few: the smallest model that is tried has {least}; give as many"
+            f"{bits} bits are too few: the smallest model that is tried has {tried.least}; "
+            "give as many"
         )
-    best = max(point.agreement for point, _ in curve)
-    near = best if bits is not None else best - NEAR
-    chosen, one = next(point for point in curve if point[0].agreement >= near)
+    chosen, one = best_of(curve, 0.0 if bits is not None else NEAR)
     notes = {
         "networks": len(model.networks),
         "bits_of_all": model.networks.numel(),
@@ -113,6 +111,12 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
     }
     record = {name: value for name, value in model.record.items() if name not in OF_THE_WHOLE}
     return replace(tried.made(one), record={**record, "compressed": notes})
+
+
+def best_of(curve: Sequence[tuple[Size, Tried]], near: float) -> tuple[Size, Tried]:
+    """The smallest that agrees as often as the best, but for a share of the rows."""
+    enough = max(point.agreement for point, _ in curve) - near
+    return next(one for one in curve if one[0].agreement >= enough)
 
 
 @dataclass(frozen=True)
@@ -153,9 +157,10 @@ class Compression:
         ]
         return sorted(found, key=lambda point: point[0].bits)
 
-    def smallest(self) -> list[Tried]:
-        """The smallest model of every way."""
-        return [replace(one, size=way.sizes(ANY)[0]) for one, way in self.some if way.sizes(ANY)]
+    @property
+    def least(self) -> int:
+        """Bits of the smallest model."""
+        return min(way.cost(size) for _, way in self.some for size in way.sizes(ANY)[:1])
 
     def measured(self, tried: Tried) -> Size:
         """A model that learned from some rows, judged by the others."""

@@ -49,9 +49,13 @@ class Distilled:
 
     def sizes(self, most: int) -> list[int]:
         """Numbers of hidden units."""
-        largest = min(most // ((self.whole.num_inputs + 1) * self.nets), WIDEST)
+        largest = min(most // self.cost(1), WIDEST)
         largest -= 1 - largest % 2
         return [*(width for width in WIDTHS if width < largest), largest] if largest > 0 else []
+
+    def cost(self, size: int) -> int:
+        """Bits of all nets."""
+        return size * (self.whole.num_inputs + 1) * self.nets
 
     def largest(self, most: int) -> list[int]:
         """The widest."""

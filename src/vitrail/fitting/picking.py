@@ -62,6 +62,10 @@ class Picked:
         largest = min(most // self.each, len(self.candidates))
         return [*(size for size in SIZES if size < largest), largest] if largest else []
 
+    def cost(self, size: int) -> int:
+        """Bits of all members."""
+        return size * self.each
+
     def largest(self, most: int) -> list[int]:
         """The most members."""
         return self.sizes(most)[-1:]

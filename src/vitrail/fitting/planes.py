@@ -10,6 +10,7 @@ curvature of the loss says how. A line reads all bits of a row, or only those it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -20,13 +21,20 @@ from vitrail.fitting.whole import Small, View, Whole
 from vitrail.model.voting import LEVELS
 from vitrail.nn import mlp, program_of
 
-PLANES = 5  # at most
+DIGITS = range(1, 6)
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of bits that few are
 LARGEST = (1.0, 0.99, 0.95, 0.9, 0.8, 0.6)  # quantiles of weights that become the largest number
 STEPS = 20  # of rounding, for each weight
 WIDE = 4  # times the levels: a score that is larger is cut off, of several nets
 SMALLEST = 1e-12  # weight that becomes the largest number
-Size = tuple[int | None, int]  # bits of a row that are read, None being all; digits
+
+
+@dataclass(frozen=True)
+class Size:
+    """Which bits of a row a line reads, None being all, and how many digits its weights have."""
+
+    bits: tuple[int, ...] | None
+    digits: int
 
 
 class Planes:
@@ -38,7 +46,7 @@ class Planes:
         self.whole, self.nets = whole, whole.model.networks.shape[1]
         self.said = Said(whole.rows.double(), (whole.wanted[..., 0] + 1) / 2, whole.weight)
         self.full = whole.num_inputs == whole.model.program.num_inputs
-        self._fits: dict[int | None, tuple[View, list[Fit]]] = {}
+        self._fits: dict[tuple[int, ...] | None, list[Fit]] = {}
 
     @staticmethod
     def of(whole: Whole) -> Planes | None:
@@ -48,24 +56,28 @@ class Planes:
     def sizes(self, most: int) -> list[Size]:
         """Lines that read few bits, then those that read all."""
         counts = [*(count for count in COUNTS if count < len(self.order)), None]
-        sizes = [(count, digits) for count in counts for digits in range(1, PLANES + 1)]
-        return [size for size in sizes if self.bits(size) <= most]
+        sizes = [self.size(count, digits) for digits in DIGITS for count in counts]
+        return sorted((size for size in sizes if self.cost(size) <= most), key=self.cost)
 
     def largest(self, most: int) -> list[Size]:
         """Of every precision the line that reads most."""
         found: list[Size] = []
-        for digits in range(1, PLANES + 1):
-            count = most // (digits * self.nets) - self.whole.view.constant
-            if self.bits((None, digits)) <= most:
-                found.append((None, digits))
-            elif self.order and count > 0:
-                found.append((min(count, len(self.order)), digits))
-        return [size for size in found if self.bits(size) <= most]
+        for digits in DIGITS:
+            size: Size | None = Size(None, digits)
+            if self.cost(size) > most:
+                counts = range(min(len(self.order), most // (digits * self.nets)), 0, -1)
+                fewer = (self.size(count, digits) for count in counts)
+                size = next((one for one in fewer if self.cost(one) <= most), None)
+            found += [size] if size else []
+        return found
 
-    def bits(self, size: Size) -> int:
-        """Of all nets and digits."""
-        count, digits = size
-        return len(self.fits(count)[0].left) * digits * self.nets
+    def size(self, count: int | None, digits: int) -> Size:
+        """Of the bits that are needed most so many, or all."""
+        return Size(None if count is None else tuple(sorted(self.order[-count:])), digits)
+
+    def cost(self, size: Size) -> int:
+        """Bits of all nets and digits."""
+        return len(self.view(size.bits).left) * size.digits * self.nets
 
     @cached_property
     def order(self) -> list[int]:
@@ -76,20 +88,23 @@ class Planes:
         free = [inputs - 1] if self.whole.view.constant else []
         return least_missed(self.said, encoder.apart, free)
 
-    def fits(self, count: int | None) -> tuple[View, list[Fit]]:
-        """What is read, and lines on that."""
-        if count not in self._fits:
-            view, places = self.whole.view, torch.arange(self.whole.num_inputs)
-            if count is not None:
-                model = self.whole.model
-                view = View.of(model, *model.encoder.only(self.order[-count:]))
-                places = view.left
-            self._fits[count] = view, self.said.fits(places)
-        return self._fits[count]
+    def view(self, bits: tuple[int, ...] | None) -> View:
+        """What a line reads: these bits and those that must be read with them."""
+        if bits is None:
+            return self.whole.view
+        model = self.whole.model
+        return View.of(model, *model.encoder.only(set(bits)))
+
+    def fits(self, bits: tuple[int, ...] | None) -> list[Fit]:
+        """Lines that read these bits."""
+        if bits not in self._fits:
+            every = torch.arange(self.whole.num_inputs)
+            self._fits[bits] = self.said.fits(every if bits is None else self.view(bits).left)
+        return self._fits[bits]
 
     def made(self, size: Size) -> Small:
         """The line with weights of so many digits, on one scale for all nets and with one curve."""
-        (view, fits), digits = self.fits(size[0]), size[1]
+        view, fits, digits = self.view(size.bits), self.fits(size.bits), size.digits
         whole, votes = self.whole.through(view), 2 ** torch.arange(digits)
         inputs = len(view.left)
         numbers = digits_of(fits, digits)

@@ -74,6 +74,10 @@ class Way(Protocol):
         """Those worth trying where so many bits may be used."""
         ...
 
+    def cost(self, size: Any) -> int:
+        """Bits of all its networks."""
+        ...
+
     def made(self, size: Any) -> Small: ...
 
 

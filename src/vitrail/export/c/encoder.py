@@ -144,7 +144,8 @@ def _bit_columns(encoder: BitColumns, bias: int) -> str:
         "high": high < limits.max,
         "bias": bias > 0,
     }
-    ends = comment(f"{encoder.names[0]} to {encoder.names[-1]}")
+    ends = f"{encoder.names[0]} to {encoder.names[-1]}"
+    ends = comment(", ".join(encoder.names) if encoder.trained else ends)
     return filled(
         "encode_bits",
         [name for name, on in flags.items() if on],
