@@ -102,7 +102,7 @@ def _beside(
         return [], []
     if accuracy is None:
         return [], ["rivals are shown beside the model where --rows has labels"]
-    from vitrail.rivals import beside
+    from vitrail.rivals import beside, tsetlin
 
     names = [str(name) for name in net.encoder.all_names]
     try:
@@ -112,4 +112,7 @@ def _beside(
     lines = [beside_line("vitrail", accuracy, own)]
     lines += [beside_line(one.name, one.accuracy, one.cost) for one in rivals]
     note = "rivals learned on one half of these rows and were judged on the other, both ways"
-    return lines, [f"{note}; the model may have learned from all of them"]
+    notes = [f"{note}; the model may have learned from all of them"]
+    if not tsetlin.installed():
+        notes.append(f"no Tsetlin machine: pip install {tsetlin.PACKAGE}, which compiles it")
+    return lines, notes

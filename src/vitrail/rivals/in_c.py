@@ -1,4 +1,4 @@
-"""Rivals as headers: trees and forests by emlearn and m2cgen, boosting and eight bits by hand.
+"""Rivals as headers: trees and forests by emlearn and m2cgen, the others by hand.
 
 Each header has the names that vitrail's firmware asks for, so that the same tools measure all. A
 row is a struct of 16-bit numbers and of words by number. Code of emlearn reads it where it stands;
@@ -17,6 +17,7 @@ import numpy as np
 from vitrail.rivals.boosted import Boosted
 from vitrail.rivals.features import Columns, Features, joined
 from vitrail.rivals.logistic import Logistic
+from vitrail.rivals.tsetlin import Tsetlin
 
 
 def headers(
@@ -24,12 +25,13 @@ def headers(
 ) -> Iterator[tuple[str, str]]:
     """The ways to write a learner in C, by name; the rows become golden vectors.
 
-    learner: a tree, forest or boosting of scikit-learn on `features`, or `Logistic`.
+    learner: a tree, forest or boosting of scikit-learn on `features`, `Logistic` or `Tsetlin`.
     doubles: by m2cgen too, whose code is several times larger than emlearn's.
     """
-    if isinstance(learner, Logistic):
+    if isinstance(learner, Logistic | Tsetlin):
         said = learner.classes.searchsorted(learner.predict(rows))
-        yield "logistic, int8", _header(learner.features, learner.in_c(), rows, said)
+        name = "logistic, int8" if isinstance(learner, Logistic) else "Tsetlin machine"
+        yield name, _header(learner.features, learner.in_c(), rows, said)
         return
     x = features.matrix(rows)
     if hasattr(learner, "init_"):
