@@ -51,6 +51,7 @@ ONLY_IN = {
     "onnx": {"export"},
     "emlearn": {"rivals"},
     "m2cgen": {"rivals"},
+    "pyTsetlinMachine": {"rivals"},
     "typer": {"cli"},
 }
 BROUGHT = {"triton", "llvmlite"}  # by torch where there is a GPU and by numba; we ask for neither
