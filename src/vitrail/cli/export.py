@@ -114,5 +114,5 @@ def _beside(
     note = "rivals learned on one half of these rows and were judged on the other, both ways"
     notes = [f"{note}; the model may have learned from all of them"]
     if not tsetlin.installed():
-        notes.append(f"no Tsetlin machine: pip install {tsetlin.PACKAGE}, which compiles it")
+        notes.append("no Tsetlin machine: pip install 'vitrail[tsetlin]', which compiles it")
     return lines, notes
