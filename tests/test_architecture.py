@@ -143,7 +143,7 @@ def declared_distributions() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     wanted = project["dependencies"] + extras["exact"] + extras["export"]
-    wanted += extras["footprint"]
+    wanted += extras["footprint"] + extras["tsetlin"]
     return {re.split(r"[^\w-]", line)[0] for line in wanted}
 
 
