@@ -11,7 +11,6 @@ from vitrail import BinaryNetClassifier
 from vitrail.data.bits import BitColumns
 from vitrail.data.tables import Table
 from vitrail.estimator.images import Reading, reading
-from vitrail.fitting.compression import columns_of
 from vitrail.model import Model, load_model
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, conv, program_of
 from vitrail.report.measures import measure
@@ -75,7 +74,7 @@ def test_the_net_reads_cuts_as_channels_and_ones_last(gray):
 
 def test_a_column_is_all_bits_of_a_pixel(gray):
     places = np.arange(3 * 42)
-    for pixel, span in enumerate(columns_of(gray)):
+    for pixel, span in enumerate(gray.encoder.spans):
         assert places[span].tolist() == [pixel, pixel + 42, pixel + 84]
 
 

@@ -32,7 +32,7 @@ from vitrail.rivals import Logistic, voted
 OURS = "vitrail"
 MEMBERS = (1, 2, 4, 8, 16, 32)  # of a net: each may have as many bits as a hidden unit
 COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)  # bits that a line reads
-PUBLISHED = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # and for published points
+PUBLISHED_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # and for published points
 DIGITS = (2, 4)  # of its weights
 CUTS = (  # share of the columns, and thresholds of each; None: as many as the rows afford
     (1.0, None),
@@ -156,7 +156,9 @@ def published(rows: Rows, split: int) -> list[tuple[str, int, float]]:
     encoder = TableEncoder.fit(seen.table)
     return [
         (name, model_bytes(model), right)
-        for name, model, right in compressed(seen, held, encoder, split, PUBLISHED, MEMBERS[:3])
+        for name, model, right in compressed(
+            seen, held, encoder, split, PUBLISHED_COUNTS, MEMBERS[:3]
+        )
     ]
 
 

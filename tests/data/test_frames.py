@@ -223,7 +223,7 @@ def test_a_column_has_a_bit_for_every_cut_at_equal_steps(ends, cuts, columns, se
     bits = encoder.transform(pixels)
     assert bits.shape == (9, len(encoder.bit_names)) == (9, cuts * columns)
     for column in range(columns):
-        mine = bits[:, encoder.bits_of(column)]
+        mine = bits[:, encoder.spans[column]]
         above = [
             [(cuts + 1) * (x - low) > (high - low) * cut for cut in range(1, cuts + 1)]
             for x in pixels[:, column].tolist()

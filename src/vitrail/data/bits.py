@@ -65,9 +65,11 @@ class BitColumns:
             return self.names
         return tuple(f"{name}>{level:g}" for level in self.levels for name in self.names)
 
-    def bits_of(self, column: int) -> slice:
-        """The places of a column's bits."""
-        return slice(column, len(self.names) * self.cuts, len(self.names))
+    @property
+    def spans(self) -> list[slice]:
+        """The places of each column's bits."""
+        count = len(self.names)
+        return [slice(column, count * self.cuts, count) for column in range(count)]
 
     def only(self, bits: Collection[int]) -> tuple[BitColumns, list[int]]:
         """What reads only the columns of these bits, and which bits are left."""
@@ -91,8 +93,8 @@ class BitColumns:
 
     def states(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Of each column the place of its bits, and those of every kind of value it can have."""
-        for column in range(len(self.names)):
-            yield self.bits_of(column), np.tri(self.cuts + 1, self.cuts, -1, dtype=np.int64)
+        for bits in self.spans:
+            yield bits, np.tri(self.cuts + 1, self.cuts, -1, dtype=np.int64)
 
     @property
     def account(self) -> tuple[ColumnAccount, ...]:

@@ -113,8 +113,13 @@ class TableEncoder:
 
     def states(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Of each column the place of its bits, and those of every kind of value it can have."""
-        for code, first in self._placed():
-            yield slice(first, first + len(code.bit_names)), code.states()
+        for code, bits in zip(self.columns, self.spans, strict=True):
+            yield bits, code.states()
+
+    @property
+    def spans(self) -> list[slice]:
+        """The places of each column's bits."""
+        return [slice(first, first + len(code.bit_names)) for code, first in self._placed()]
 
     def _placed(self) -> Iterator[tuple[ColumnCode, int]]:
         """The columns, and the place of the first bit of each."""

@@ -20,7 +20,6 @@ from torch import Tensor
 
 from vitrail.data.checks import check_made, checked_count
 from vitrail.data.draws import Purpose, random_words
-from vitrail.data.encoders import TableEncoder
 from vitrail.fitting.distilling import Distilled
 from vitrail.fitting.picking import Picked
 from vitrail.fitting.planes import Planes
@@ -220,17 +219,7 @@ def _with_made(model: Model, rows: Tensor, parents: Tensor, seed: int) -> tuple[
     """Rows and others made of their parents, with their weights."""
     weight = torch.ones(len(rows) + MADE, dtype=torch.float64)
     weight[: len(rows)] = REAL * MADE / max(1, len(rows))
-    return torch.cat([rows, crossed(parents, columns_of(model), MADE, seed)]), weight
-
-
-def columns_of(model: Model) -> list[slice]:
-    """The bits of each column of the table; constants belong to none."""
-    if not isinstance(model.encoder, TableEncoder):
-        return [model.encoder.bits_of(place) for place in range(len(model.encoder.names))]
-    found, first = [], 0
-    for code in model.encoder.columns:
-        found.append(slice(first, first := first + len(code.bit_names)))
-    return found
+    return torch.cat([rows, crossed(parents, model.encoder.spans, MADE, seed)]), weight
 
 
 def crossed(rows: Tensor, columns: Sequence[slice], count: int, seed: int) -> Tensor:

@@ -254,15 +254,11 @@ def _columns(
 
 
 def _spans(model: Model) -> list[tuple[str, slice]]:
-    """The bits of each column."""
-    if isinstance(model.encoder, BitColumns):
-        return [(name, model.encoder.bits_of(i)) for i, name in enumerate(model.encoder.names)]
-    spans, first = [], 0
-    for code in model.encoder.columns:
-        last = first + len(code.bit_names)
-        spans.append((code.name, slice(first, last)))
-        first = last
-    return spans
+    """The bits of each column that has some."""
+    encoder = model.encoder
+    bits = isinstance(encoder, BitColumns)
+    names = encoder.names if bits else [code.name for code in encoder.columns]
+    return list(zip(names, encoder.spans, strict=True))
 
 
 def _bits(model: Model, agreement: np.ndarray, span: slice) -> tuple[Bit, ...]:

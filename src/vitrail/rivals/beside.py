@@ -42,7 +42,6 @@ MAKERS: dict[str, Maker] = {
     ),
     "": lambda _, table, labels: Logistic.fit(table, labels, 1.0),
 }
-TSETLIN = f"{CLAUSES} clauses a class"
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def beside(columns: Columns, labels: Any) -> list[Beside]:
     found = []
     makers = dict(MAKERS)
     if installed():
-        makers[TSETLIN] = lambda _, table, labels: Tsetlin.fit(table, labels)
+        makers[f"{CLAUSES} clauses a class"] = lambda _, table, labels: Tsetlin.fit(table, labels)
     for size, make in makers.items():
         right = [
             _predicted(make(features, _taken(table, a), y[a]), features, _taken(table, b)) == y[b]

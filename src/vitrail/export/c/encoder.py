@@ -18,7 +18,9 @@ from vitrail.export.c.text import (
     comment,
     filled,
     identifiers,
+    limits,
     signed,
+    size_of,
     table,
     template,
     unsigned,
@@ -137,11 +139,11 @@ def bit_type(encoder: BitColumns) -> str:
 def _bit_columns(encoder: BitColumns, bias: int) -> str:
     low, high = bit_range(encoder)
     cuts, kind = bit_cuts(encoder), bit_type(encoder)
-    limits = np.iinfo(kind.removesuffix("_t"))
+    least, largest = limits(kind)
     flags = {
         "several": len(cuts) > 1,
-        "low": low > limits.min,
-        "high": high < limits.max,
+        "low": low > least,
+        "high": high < largest,
         "bias": bias > 0,
     }
     ends = f"{encoder.names[0]} to {encoder.names[-1]}"
@@ -158,7 +160,7 @@ def _bit_columns(encoder: BitColumns, bias: int) -> str:
         middle=cuts[0],
         several=len(cuts),
         cuts=table(kind, "tiny_cuts", map(whole, cuts)),
-        load=f"({kind})TINY_LOAD{kind.strip('uint_')}",
+        load=f"({kind})TINY_LOAD{size_of(kind)}",
     )
 
 
@@ -223,7 +225,7 @@ def _table(encoder: TableEncoder, bias: int) -> str:
     }
     numbers = _packed(marks, varying)
     size = unsigned(max(numbers))
-    load = f"TINY_LOAD{size[4:-2]}(tiny_columns + {{}})"
+    load = f"TINY_LOAD{size_of(size)}(tiny_columns + {{}})"
     (kind, *_) = kinds
     cut = cut_type(columns)
     body = filled(
@@ -241,7 +243,7 @@ def _table(encoder: TableEncoder, bias: int) -> str:
         or_none=" : TINY_NONE" if mixed else "",
         kind="word" if kind == "word" else "number",
         cut=cut,
-        cut_bits=cut.strip("uint_"),
+        cut_bits=size_of(cut),
         count=load.format("c->column") if varying else f"{marks[0].count}u",
         field=field_type(kind, code, both),
         value="tiny_order(value[c.column])" if kind == "real" else "value[c.column]",

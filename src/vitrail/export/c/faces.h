@@ -1,22 +1,17 @@
 //: if line
-//: if leads
+//: if not two
 /* The scores as votes have them. */
+//: if leads
 static inline void tiny_to_votes(const tiny_row *row, tiny_score *score)
+//: else
+static inline void tiny_to_votes(tiny_score *score)
+//: end
 {
     tiny_index net;
+//: if leads
     tiny_score first = 0;
     (void)tiny_first(row, &first);
-    for (net = 0; net < TINY_CLASSES; net++) {
-        score[net] = @to_votes@;
-    }
-}
-
 //: end
-//: if by_place
-/* The scores as votes have them. */
-static inline void tiny_to_votes(tiny_score *score)
-{
-    tiny_index net;
     for (net = 0; net < TINY_CLASSES; net++) {
         score[net] = @to_votes@;
     }
@@ -36,7 +31,7 @@ static inline int tiny_predict(const tiny_row *row)
     if (code) {
         return code;
     }
-//: if by_place
+//: if not leads
     tiny_to_votes(score);
 //: end
     return tiny_best(score);

@@ -177,7 +177,7 @@ def answered(model: Model, line: Line, rule: Rule, most: int) -> Answer | None:
     else:
         code = _smallest(sums, fields)
         to_votes = f"{line.first} + {line.unit} * score[net]"
-        parts, flags = [code.text], ("line", "by_place")
+        parts, flags = [code.text], ("line",)
     size = code.bytes + BEST_BYTES * (size > 1)
     return Answer(joined(*parts), flags, to_votes) if size < most else None
 

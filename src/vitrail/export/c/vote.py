@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitrail.export.c.text import filled, joined, signed, table, unsigned
+from vitrail.export.c.text import filled, joined, loaded, signed, table, unsigned
 from vitrail.export.plan import Layer, Plan, Pool
 from vitrail.export.rule import Rule, ordered
 from vitrail.model import Model
@@ -86,7 +86,7 @@ def vote_code(model: Model, plan: Plan, rule: Rule) -> str:
     if not plain:
         votes = map(str, rule.votes.ravel().tolist())
         blocks.append("/* Votes of networks. */\n" + table(kind, "tiny_votes", votes))
-        vote = f"(tiny_score)({kind})TINY_LOAD{kind.strip('uint_')}(tiny_votes + {number})"
+        vote = f"(tiny_score){loaded(kind, f'tiny_votes + {number}')}"
     margin = "tiny_clip(2 * {} - 1)" if rule.clips else "(2 * {} - 1)"
     begun = ", start" if started(plan) else ""
     output = f"tiny_output({number}, x{begun})"
