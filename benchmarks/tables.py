@@ -63,7 +63,7 @@ def one_split(
         result["ece_posterior"] = quality(chances, test_y.numpy())["calibration_error"]
     ones = torch.ones(len(train_y), dtype=torch.float64)
     graph = graph_of(model.program, [Examples.distinct(train, train_y, ones)], 1.0, 1)
-    unseen = graph_of(model.program, [Examples(test, test_y, ones[: len(test_y)])], 1.0, 1)
+    unseen = graph_of(model.program, [Examples(test, test_y, *[ones[: len(test_y)]] * 2)], 1.0, 1)
     steps = EPOCHS * -(-graph.num_factors // 32)
     for rate in rates:
         found = run(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from vitrail import BinaryNetClassifier
 from vitrail.fitting import held_out
 from vitrail.fitting.examples import Examples
+from vitrail.fitting.folds import stratified_folds
 from vitrail.model.calibration import Evidence, platt_table
 
 
@@ -19,15 +20,29 @@ def fitted(table: np.ndarray, labels: np.ndarray, **settings) -> BinaryNetClassi
 @given(st.lists(st.integers(0, 3), min_size=8, max_size=60), st.integers(0, 5))
 def test_every_class_is_dealt_evenly(labels, seed):
     classes = torch.tensor(labels)
-    rows = Examples(torch.zeros(len(labels), 1), classes, torch.ones(len(labels)))
-    part = held_out.dealt(rows, seed)
+    ones = torch.ones(len(labels), dtype=torch.float64)
+    rows = Examples(torch.zeros(len(labels), 1), classes, ones, ones)
+    share = stratified_folds(rows, 4, seed)
+    assert bool(((share == 0) | (share == 1)).all())
     for number in set(labels):
-        counts = torch.bincount(part[classes == number], minlength=held_out.PARTS)
+        counts = share[:, classes == number].sum(1)
         assert int(counts.max() - counts.min()) <= 1
-    assert (
-        int(torch.bincount(part, minlength=held_out.PARTS).min()) >= len(labels) // held_out.PARTS
-    )
-    assert torch.equal(part, held_out.dealt(rows, seed))
+    assert int(share.sum(1).min()) >= len(labels) // 4
+    assert torch.equal(share, stratified_folds(rows, 4, seed))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 40)), min_size=1), st.integers(0, 5))
+def test_repeated_rows_are_divided_among_folds(examples, seed):
+    labels = torch.tensor([label for label, _ in examples])
+    rows = torch.tensor([count for _, count in examples], dtype=torch.float64)
+    share = stratified_folds(Examples(labels[:, None], labels, rows, rows), 4, seed)
+    dealt = share * rows
+    assert torch.allclose(dealt.sum(0), rows)
+    assert bool((dealt - dealt.round()).abs().max() < 1e-9)
+    assert bool((dealt.amax(0) - dealt.amin(0) <= 1 + 1e-9).all())
+    for label in labels.unique():
+        counts = dealt[:, labels == label].sum(1)
+        assert float(counts.max() - counts.min()) <= 1 + 1e-9
 
 
 def test_labels_of_chance_make_nobody_sure():
@@ -45,7 +60,7 @@ def test_labels_of_chance_make_nobody_sure():
 
 def test_noise_wants_warmer_chains_than_a_rule():
     made = np.random.default_rng(2)
-    table = made.integers(0, 2, size=(300, 8))
+    table = made.integers(0, 2, size=(300, 14))
     rule = table[:, 0] | table[:, 1]
     noisy = np.where(made.random(300) < 0.3, 1 - rule, rule)
     warm, cold = (
@@ -91,7 +106,7 @@ def test_curves_of_few_networks_are_made_steeper_for_many():
     many = Evidence(lead[:, 16:], labels, weight)
     off = []
     for count in (None, 400):
-        chance = many.chances(9, platt_table(few, 9, 2, "argmax", count), 2, "argmax") / 65535
+        chance = many.chances(9, platt_table(few, 9, 2, "argmax", count)[0], 2, "argmax") / 65535
         right = (chance.argmax(1) == labels).double()
         off.append(float((chance.amax(1) - right).mean()))
     assert abs(off[1]) < 0.03 < -off[0]
@@ -105,7 +120,7 @@ def test_several_classes_are_as_sure_as_they_are_right():
     labels = torch.multinomial(torch.softmax(2 * truth, 1), 1, generator=made)[:, 0]
     lead = (3 * truth).round().long()[:, None, :, None]
     evidence = Evidence(lead, labels, torch.ones(rows, dtype=torch.float64))
-    table = platt_table(evidence, 15, classes, "one-vs-rest")
+    table, _ = platt_table(evidence, 15, classes, "one-vs-rest")
     chance = evidence.chances(15, table, classes, "one-vs-rest") / 65535
     right = (chance.argmax(1) == labels).double().mean()
     assert abs(float(chance.amax(1).mean() - right)) < 0.05

@@ -122,7 +122,7 @@ class Task:
             score = round(float(net.score(test_rows, test_labels)), 6)
         result = {
             "solver": solver,
-            "train_best": record["train_accuracy"],
+            "train_best": record["best_accuracy"],
             "train_last": round(float(accuracy[-1]), 6),
             "test": score,
             "seconds": record["seconds"],

@@ -292,7 +292,6 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             self._check_choices()
             earlier = None if fresh else self._learned
             front = self._front(table, y, weight, classes) if earlier is None else earlier.front
-            weight = front.with_class_weights(y, weight, self.class_weight)
             learned = learn(front, table, y, weight, self._wanted(earlier), earlier)
         except BaseException:
             vars(self).clear()
@@ -381,6 +380,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             seed=seed,
             device=self.device,
             progress=bool(self.verbose),
+            class_weight=self.class_weight,
             checkpoint=self.checkpoint,
         )
 

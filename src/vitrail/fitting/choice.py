@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.data.draws import random_order
 from vitrail.engines import each
 from vitrail.fitting.examples import Examples, nets_of
+from vitrail.fitting.folds import stratified_folds
 from vitrail.fitting.plan import Plan
 from vitrail.fitting.problem import Problem
 from vitrail.fitting.training import Trained, problem_of, train
@@ -64,18 +63,12 @@ class Choosing:
 
         A fold that would leave a class without an example to train on is left out.
         """
-        labels = self.examples.labels.numpy()
-        order = random_order(self.seed, len(labels))
-        fold = np.empty(len(labels), np.int64)
-        for label in np.unique(labels):
-            members = order[labels[order] == label]
-            fold[members] = np.arange(len(members)) % FOLDS
-        parts = []
-        for number in range(min(FOLDS, max(1, ROWS_IN_ALL // len(labels)))):
-            held = torch.from_numpy(fold == number)
-            seen = set(labels[fold != number].tolist())
-            if bool(held.any()) and len(seen) == self.num_classes:
-                parts.append((self.examples.where(~held), self.examples.where(held)))
+        examples, parts = self.examples, []
+        share = stratified_folds(examples, FOLDS, self.seed)
+        for held in share[: max(1, ROWS_IN_ALL // len(examples))]:
+            seen = examples.share(1 - held)
+            if bool(held.any()) and len(seen.labels.unique()) == self.num_classes:
+                parts.append((seen, examples.share(held)))
         return parts
 
     def trained(self, nets: Sequence[Examples], plans: Sequence[Plan]) -> Iterator[Trained]:
@@ -180,9 +173,10 @@ def _accuracy(program: Program, folds: Tensor, net: int, examples: Examples) -> 
 
 
 def clearly_better(new: Tensor, old: Tensor, weight: Tensor) -> bool:
-    """Whether Σ w·d > 2·√(Σ w²·d²), d = new − old on each row: by more than two standard errors.
+    """Whether Σ w·d > 2·√(Σ w·d²), d = new − old on each row: by more than two standard errors.
 
     With one standard error, small noisy tables often got a larger net that did worse.
     """
-    gain = weight * (new.double() - old.double())
-    return bool(gain.sum() > STANDARD_ERRORS * gain.square().sum().sqrt())
+    gain = new.double() - old.double()
+    error = (weight * gain.square()).sum().sqrt()
+    return bool((weight * gain).sum() > STANDARD_ERRORS * error)

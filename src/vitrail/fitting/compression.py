@@ -43,7 +43,8 @@ WAYS: tuple[Callable[[Whole], Way | None], ...] = (
     Planes.of,
 )
 OF_THE_WHOLE = {  # notes that are not true of the small model
-    "train_accuracy", "test_accuracy", "test_rows", "seconds", "steps", "evaluations", "status",
+    "train_accuracy", "best_accuracy", "test_accuracy", "test_rows", "seconds", "steps",
+    "evaluations", "status",
     "found_by", "mixing",
 }  # fmt: skip
 

@@ -29,31 +29,50 @@ class Examples:
 
     inputs: Tensor  # (F, I) int8
     labels: Tensor  # (F,) int64
-    weight: Tensor  # (F,) float64 > 0
+    weight: Tensor  # (F,) float64 > 0: rows times class weight
+    rows: Tensor  # (F,) float64 > 0: how many rows an example stands for, by their sample weights
 
     @staticmethod
-    def distinct(inputs: Tensor, labels: Tensor, weight: Tensor) -> Examples:
+    def distinct(
+        inputs: Tensor, labels: Tensor, sample_weight: Tensor, class_weight: Tensor | None = None
+    ) -> Examples:
         """Merge equal rows of bits (0/1 or ±1); rows without weight are left out.
+
+        class_weight: (C,) float64, of each class; None weighs all alike.
 
         Cost: a sort of the rows, an eighth of a byte an input.
         """
-        counts = weight > 0
-        inputs, labels, weight = inputs[counts], labels[counts], weight[counts]
+        counts = sample_weight > 0
+        inputs, labels, sample_weight = inputs[counts], labels[counts], sample_weight[counts]
         spelled = np.packbits((inputs > 0).numpy(), axis=1)
         number = labels.numpy().astype(">u4")[:, None].view(np.uint8)
         rows = np.ascontiguousarray(np.concatenate([spelled, number], 1))
         whole = rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]
         _, first, place = np.unique(whole, return_index=True, return_inverse=True)
-        totals = np.bincount(place.reshape(-1), weights=weight.numpy(), minlength=len(first))
-        kept = torch.from_numpy(first)
-        return Examples(inputs[kept], labels[kept], torch.from_numpy(totals))
+        totals = np.bincount(place.reshape(-1), weights=sample_weight.numpy(), minlength=len(first))
+        kept, rows = torch.from_numpy(first), torch.from_numpy(totals)
+        weight = rows if class_weight is None else rows * class_weight[labels[kept]]
+        return Examples(inputs[kept], labels[kept], weight, rows)
 
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def num_rows(self) -> int:
+        """How many rows the examples stand for."""
+        return round(float(self.rows.sum()))
+
     def where(self, chosen: Tensor) -> Examples:
         """The examples at which `chosen` (F,) bool holds, or those with these indices."""
-        return Examples(self.inputs[chosen], self.labels[chosen], self.weight[chosen])
+        return Examples(
+            self.inputs[chosen], self.labels[chosen], self.weight[chosen], self.rows[chosen]
+        )
+
+    def share(self, share: Tensor) -> Examples:
+        """A part of the rows: of each example the share (F,) in [0, 1]."""
+        kept = share > 0
+        part, share = self.where(kept), share[kept]
+        return replace(part, weight=part.weight * share, rows=part.rows * share)
 
     def and_also(self, more: Examples) -> Examples:
         """Both together; equal ones are not merged."""
@@ -61,6 +80,7 @@ class Examples:
             torch.cat([self.inputs, more.inputs]),
             torch.cat([self.labels, more.labels]),
             torch.cat([self.weight, more.weight]),
+            torch.cat([self.rows, more.rows]),
         )
 
     def pair(self, low: int, high: int) -> Examples:

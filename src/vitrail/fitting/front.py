@@ -63,17 +63,25 @@ class Front:
         """What a net reads of a table's rows, (rows, inputs) int8."""
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
-    def examples(self, table: Any, y: np.ndarray, weight: np.ndarray) -> Examples:
+    def examples(
+        self, table: Any, y: np.ndarray, sample_weight: np.ndarray, class_weight: Any = None
+    ) -> Examples:
         """The distinct examples of rows with labels and weights."""
+        of_class = self.class_weights(y, sample_weight, class_weight)
         labels = torch.from_numpy(self.coder.encode(y))
-        return Examples.distinct(self.inputs(table), labels, torch.from_numpy(weight))
+        return Examples.distinct(
+            self.inputs(table),
+            labels,
+            torch.from_numpy(sample_weight),
+            None if of_class is None else torch.from_numpy(of_class),
+        )
 
-    def with_class_weights(
+    def class_weights(
         self, y: np.ndarray, weight: np.ndarray, class_weight: Any
-    ) -> np.ndarray:
-        """Weights of rows times those of their classes."""
+    ) -> np.ndarray | None:
+        """The weight of each class, (C,); None where all weigh alike."""
         if class_weight is None:
-            return weight
+            return None
         _check_class_weight(class_weight, self.classes)
         numbers = self.coder.encode(y)
         each = np.ones(self.num_classes)
@@ -84,7 +92,7 @@ class Front:
             counted = numbers[weight > 0]
             present = np.unique(counted)
             each[present] = compute_class_weight("balanced", classes=present, y=counted)
-        return weight * each[numbers]
+        return each
 
 
 def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:

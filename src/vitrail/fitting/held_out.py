@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from vitrail import ranks
-from vitrail.data.draws import random_order
-from vitrail.fitting.examples import Examples, nets_of
+from vitrail.fitting.examples import nets_of
+from vitrail.fitting.folds import stratified_folds
 from vitrail.fitting.posterior import CALIBRATION_ROWS, Question, clip_of
 from vitrail.model import outputs_of
 from vitrail.model.calibration import Evidence, platt_table
@@ -60,12 +60,12 @@ class Parts:
         ladder = sorted({beta for one in self._sets for beta in one})
         self.betas = ladder if len(ladder) > 1 else ladder * 2
         examples = question.examples
-        part = dealt(examples, question.seed)
-        self._held = [part == number for number in range(_parts(len(examples)))]
+        share = stratified_folds(examples, PARTS, question.seed)
+        self._held = share[: _parts(examples.num_rows)]
         nets = [
             one
             for held in self._held
-            for one in nets_of(examples.where(~held), question.num_classes, question.scheme)
+            for one in nets_of(examples.share(1 - held), question.num_classes, question.scheme)
         ]
         key = Key(question.seed, APART)
         starts = random_starts(key, len(self.betas), len(nets), question.program.num_bits)
@@ -96,8 +96,9 @@ class Parts:
         found = [self._of(evidence, betas) for betas in self._sets]
         best, gained = found[0], 0.0
         for one in found[1:]:
-            gain = evidence.weight * (found[0].losses - one.losses)
-            sure = float(gain.sum() - STANDARD_ERRORS * gain.square().sum().sqrt())
+            gain = found[0].losses - one.losses
+            error = (evidence.weight * gain.square()).sum().sqrt()
+            sure = float((evidence.weight * gain).sum() - STANDARD_ERRORS * error)
             if sure > gained:
                 best, gained = one, sure
         return best
@@ -105,7 +106,7 @@ class Parts:
     def _asked(self, networks: Tensor, held: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Leads (rows, D·B, N, O) of networks (D, B, N, A) on a part, its labels and weights."""
         most = CALIBRATION_ROWS // len(self._held)
-        rows = self._question.examples.where(held)
+        rows = self._question.examples.share(held)
         rows = rows.where(torch.arange(0, len(rows), max(1, -(-len(rows) // most))))
         outputs = outputs_of(self._question.program, networks.flatten(0, 1), rows.inputs)
         return torch.cat([leads(part) for part in outputs]), rows.labels, rows.weight
@@ -118,7 +119,7 @@ class Parts:
     def _losses(self, evidence: Evidence) -> Tensor:
         """−log of the chance given to the label of each row, (rows,) float64."""
         classes, scheme = self._question.num_classes, self._question.scheme
-        table = platt_table(evidence, self._clip, classes, scheme)
+        table, _ = platt_table(evidence, self._clip, classes, scheme)
         chance = evidence.chances(self._clip, table, classes, scheme)
         own = chance.gather(1, evidence.labels[:, None])[:, 0].double()
         return -(own / chance.sum(1)).clamp(min=1e-3).log()
@@ -126,7 +127,7 @@ class Parts:
 
 def enough(question: Question) -> bool:
     """Whether there are rows to hold out."""
-    return len(question.examples) >= 2 * PARTS
+    return question.examples.num_rows >= 2 * PARTS
 
 
 def chains_on_parts(rows: int) -> float:
@@ -138,12 +139,3 @@ def chains_on_parts(rows: int) -> float:
 def _parts(rows: int) -> int:
     """The number of parts that are judged."""
     return max(1, min(PARTS, -(-ENOUGH_ROWS * PARTS // max(1, rows))))
-
-
-def dealt(examples: Examples, seed: int) -> Tensor:
-    """The part of each example, (F,) int64, at random and every class evenly."""
-    order = torch.from_numpy(random_order(seed, len(examples)))
-    by_class = order[examples.labels[order].sort(stable=True).indices]
-    part = torch.empty(len(examples), dtype=torch.int64)
-    part[by_class] = torch.arange(len(examples)) % PARTS
-    return part

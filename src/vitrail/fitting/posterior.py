@@ -14,7 +14,7 @@ from vitrail.decode import samples
 from vitrail.fitting.examples import Examples, graph_of
 from vitrail.fitting.training import Trained
 from vitrail.model import outputs_of, thresholds_of
-from vitrail.model.calibration import Evidence, fitted, logistic_table
+from vitrail.model.calibration import Evidence, Source, fitted, logistic_table
 from vitrail.model.voting import Scheme, leads
 from vitrail.nn import Program
 from vitrail.random import MAX_SEED, Key
@@ -39,6 +39,7 @@ class Committee:
     calibration: Tensor  # (N, 257) int64
     thresholds: tuple[int, ...]
     interrupted: bool = False  # by Ctrl-C while networks were drawn
+    source: Source = "held-out rows"  # what the calibration comes from
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Prog
     """The net, and how many sweeps of burn-in its chains can afford."""
     rows = max(len(one) for one in nets)
     words = sum(max(PROPOSAL, -(-len(one) // 64)) for one in nets)
-    chains = CHAINS + chains_on_parts(rows)
+    chains = CHAINS + chains_on_parts(max(one.num_rows for one in nets))
 
     def work(width: int, sweeps: int) -> float:
         return chains * sweeps * (num_inputs + 1) * width * words
@@ -265,11 +265,17 @@ def answering(question: Question, drawn: Drawn, count: int, found: HeldOut | Non
     evidence = _left_out(question, drawn, networks) if found is None else found.evidence
     clip = clip_of(question.program)
     classes, scheme = question.num_classes, question.scheme
-    table = platt_table(evidence, clip, classes, scheme, len(networks))
+    table, source = platt_table(evidence, clip, classes, scheme, len(networks))
     sureness = evidence.chances(clip, table, classes, scheme).amax(1)
     votes = torch.ones(networks.shape[:2], dtype=torch.int64)
     return Committee(
-        networks, votes, clip, table, thresholds_of(sureness, evidence.weight), drawn.interrupted
+        networks,
+        votes,
+        clip,
+        table,
+        thresholds_of(sureness, evidence.weight),
+        drawn.interrupted,
+        source,
     )
 
 

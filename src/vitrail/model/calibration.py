@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 import torch
@@ -30,11 +31,13 @@ CLIPS = tuple(2**k - 1 for k in range(1, 11))
 SLOPES = tuple(2.0 ** (k / 4) for k in range(-8, 29))
 EDGE = 0.02  # share of votes that unanimity stays off certainty
 NEWTON_STEPS = 50
-LONGEST_STEP = 5.0
+HALVINGS = 30
 PULL = 1e-3
 LEAST = 1e-9  # chance that a loss looks at
 STEEPER = 3.0  # at most, where a curve is made for more networks than it was fitted to
 STEPS = ((2.0, 1.0), (1.25, 0.25), (1.06, 0.06))  # of slopes, times, and of shifts
+
+Source = Literal["held-out rows", "base rate"]  # what a calibration curve comes from
 
 
 @dataclass(frozen=True)
@@ -77,18 +80,20 @@ def logistic_table(slope: float) -> Tensor:
 
 def platt_table(
     evidence: Evidence, clip: int, num_classes: int, scheme: Scheme, count: int | None = None
-) -> Tensor:
+) -> tuple[Tensor, Source]:
     """A table for each net, (N, LEVELS + 1) int64: σ(a·z + b), z the logit of the score's share.
 
-    a and b are those under which the labels are likeliest, of several classes by the chances that
-    all nets together give. Labels are held a little off 0 and 1, as of Platt, so that rows without
-    a fault prove nothing. All nets have one curve: of few rows a class, curves of their own said
-    more about the rows than about the nets.
+    a and b maximise the likelihood of the labels; with several classes, of the probabilities that
+    all nets together give. Labels are moved a little away from 0 and 1, as Platt does, so that
+    a sample without errors is no proof. All nets share one curve: with few rows per class, separate
+    curves follow the rows more than the nets.
+
+    A curve that would fall is not used: every answer is then the base rate.
 
     count: how many networks will answer, where those of the evidence are fewer. A mean of few
     networks is noisy, which makes a curve flatter by 1/networks: half of them tell how much.
     """
-    slope, shift = _likeliest(evidence, clip, num_classes, scheme)
+    slope, shift, source = _likeliest(evidence, clip, num_classes, scheme)
     known = evidence.leads.shape[1]
     if count is not None and count > known > 1 and slope > 0:
         half = known // 2
@@ -104,13 +109,13 @@ def platt_table(
             width = max(width, 1 / (STEEPER * slope))
             slope, shift = 1 / width, place / width
     nets = evidence.leads.shape[2]
-    return _curve(slope, shift).expand(nets, -1).clone()
+    return _curve(slope, shift).expand(nets, -1).clone(), source
 
 
 def _likeliest(
     evidence: Evidence, clip: int, num_classes: int, scheme: Scheme
-) -> tuple[float, float]:
-    """Slope and shift of the one curve."""
+) -> tuple[float, float, Source]:
+    """Slope and shift of the one curve, and what they come from."""
     logits, wanted, weights = [], [], []
     scores = evidence.scores(clip)
     for score, labels, weight in _parts(evidence, scores, num_classes, scheme):
@@ -119,9 +124,9 @@ def _likeliest(
         logits.append(_logit(score[:, 0]))
         wanted.append(torch.where(labels == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double())
         weights.append(weight)
-    found = _platt(torch.cat(logits), torch.cat(wanted), torch.cat(weights))
-    if scheme != "one-vs-rest":
-        return found
+    *found, source = _rising(torch.cat(logits), torch.cat(wanted), torch.cat(weights))
+    if scheme != "one-vs-rest" or source != "held-out rows":
+        return found[0], found[1], source
     off = 1 / (float(evidence.weight.sum()) + 2)
     z, labels, weight = _logit(scores[..., 0]), evidence.labels[:, None], evidence.weight
 
@@ -137,7 +142,7 @@ def _likeliest(
             (found[0] * rise**i, found[1] + step * j) for i in range(-3, 4) for j in range(-3, 4)
         ]
         found = min(near, key=lambda one: loss(*one))
-    return found
+    return found[0], found[1], source
 
 
 def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:
@@ -146,7 +151,8 @@ def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:
     score (rows, O) in [−1, 1], chance (rows, O) in parts of ONE, weight (rows,) adding up to one.
     """
     each = weight[:, None].expand(score.shape).reshape(-1) * len(score)
-    return _curve(*_platt(_logit(score.reshape(-1)), chance.reshape(-1).double() / ONE, each))
+    slope, shift = _platt(_logit(score.reshape(-1)), chance.reshape(-1).double() / ONE, each)
+    return _curve(max(0.0, slope), shift)
 
 
 def rising(table: Tensor) -> Tensor:
@@ -169,17 +175,42 @@ def _logit(score: Tensor) -> Tensor:
     return torch.logit(0.5 + score * (0.5 - EDGE))
 
 
+def _rising(z: Tensor, wanted: Tensor, weight: Tensor) -> tuple[float, float, Source]:
+    """Slope ≥ 0 and shift, and where they come from."""
+    slope, shift = _platt(z, wanted, weight)
+    if slope > 0:
+        return slope, shift, "held-out rows"
+    return 0.0, float(torch.logit((weight * wanted).sum() / weight.sum())), "base rate"
+
+
 def _platt(z: Tensor, wanted: Tensor, weight: Tensor) -> tuple[float, float]:
-    """Slope ≥ 0 and shift by Newton's steps to chances (rows,), with a weak pull to nothing."""
+    """Slope and shift by Newton's method, probabilities wanted (rows,), with a weak ridge.
+
+    A step that does not lower the loss is halved: without that, scores at both ends of the scale
+    make full steps diverge.
+    """
     columns = torch.stack([z, torch.ones_like(z)], 1)
+
+    def loss(at: Tensor) -> Tensor:
+        each = F.binary_cross_entropy_with_logits(columns @ at, wanted, reduction="none")
+        return (weight * each).sum() + PULL / 2 * at.square().sum()
+
     found = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    now = loss(found)
     for _ in range(NEWTON_STEPS):
         chance = torch.sigmoid(columns @ found)
         slope = columns.T @ (weight * (chance - wanted)) + PULL * found
         curve = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns
         step = torch.linalg.solve(curve + PULL * torch.eye(2, dtype=torch.float64), slope)
-        found = found - step * min(1.0, LONGEST_STEP / max(float(step.abs().max()), 1e-12))
-    return max(0.0, float(found[0])), float(found[1])
+        for _ in range(HALVINGS):
+            after = loss(found - step)
+            if after <= now:
+                break
+            step = step / 2
+        else:
+            break
+        found, now = found - step, after
+    return float(found[0]), float(found[1])
 
 
 def linear_table() -> Tensor:
