@@ -50,8 +50,8 @@ from vitrail.solvers import Status
 
 ACCURACY_ROWS = 20_000  # examples at most on which a model's training accuracy is measured
 UNRELATED = (
-    "rows held out from training show no relation between the columns and the labels, so every "
-    "answer has the probabilities of the classes; check the columns, or add rows"
+    "held-out rows show no relation between the columns and the labels, so probabilities stay near "
+    "the shares of the classes; check the columns, or add rows"
 )
 WIDEST_LINEAR = 2**14  # inputs; beyond, local search takes no linear net
 
@@ -145,14 +145,14 @@ def _learned(
         marginals=(trained.marginals.double() * ONE).round().to(torch.int64),
         networks=voting.networks,
         votes=voting.votes,
-        clip=voting.clip,
-        calibration=voting.calibration,
+        clip=voting.calibration.clip,
+        calibration=voting.calibration.table,
         thresholds=voting.thresholds,
         record=record,
     )
     record["train_accuracy"] = round(_accuracy(model, examples), 6)
-    if voting.source != "held-out rows":
-        record["calibrated_by"] = voting.source
+    if voting.calibration.source != "held-out rows":
+        record["calibrated_by"] = voting.calibration.source
         warnings.warn(UNRELATED, UserWarning, stacklevel=2)
     seen = examples if memory is None else examples.and_also(memory)
     kept = seen.remembered((wanted.seed + calls) % MAX_SEED)

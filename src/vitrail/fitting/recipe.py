@@ -27,7 +27,7 @@ from vitrail.fitting.posterior import Committee, Question, clip_of, judged, spre
 from vitrail.fitting.problem import AUTO
 from vitrail.fitting.training import Trained
 from vitrail.model import outputs_of, thresholds_of
-from vitrail.model.calibration import Evidence, platt_table
+from vitrail.model.calibration import Evidence, calibrate
 from vitrail.model.voting import leads, members
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
@@ -265,18 +265,11 @@ def answering(question: Question, drawn: Drawn, count: int, found: HeldOut | Non
     evidence = _left_out(question, drawn, networks) if found is None else found.evidence
     clip = clip_of(question.program)
     classes, scheme = question.num_classes, question.scheme
-    table, source = platt_table(evidence, clip, classes, scheme, len(networks))
-    sureness = evidence.chances(clip, table, classes, scheme).amax(1)
+    made = calibrate(evidence, classes, scheme, clip=clip, networks=len(networks))
+    sureness = evidence.chances(clip, made.table, classes, scheme).amax(1)
     votes = torch.ones(networks.shape[:2], dtype=torch.int64)
-    return Committee(
-        networks,
-        votes,
-        clip,
-        table,
-        thresholds_of(sureness, evidence.weight),
-        drawn.interrupted,
-        source,
-    )
+    thresholds = thresholds_of(sureness, evidence.weight)
+    return Committee(networks, votes, made, thresholds, drawn.interrupted)
 
 
 def _left_out(question: Question, drawn: Drawn, networks: Tensor) -> Evidence:
