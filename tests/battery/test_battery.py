@@ -17,6 +17,7 @@ import pytest
 import torch
 from battery.floors import (
     ACCURACY_LOSS,
+    CALIBRATION_ERROR,
     LOGISTIC_EXCESS,
     STANDARD_ERROR,
     Figures,
@@ -121,18 +122,19 @@ def test_every_simple_problem_is_solved(learner, name, seed):
 @pytest.mark.parametrize("columns", ["1 number", "2 numbers"])
 @pytest.mark.parametrize("share", ["10%", "25%"])
 def test_noisy_numbers_are_learned_as_by_logistic_regression(columns, share):
-    """On the mean of five seeds, and never worse with more rows."""
+    """On the mean of some seeds, more where rows are few, and never worse with more rows."""
     before = 0.0
-    for rows in FLIPPED_ROWS:
+    for rows, seeds in zip(FLIPPED_ROWS, (40, 10, 5, 5), strict=True):
         name = f"{columns}, {share} flipped, {rows} rows"
-        found = [outcome("default", name, seed) for seed in SEEDS]
-        assert not [one.faults for one in found if one.faults], name
-        rival = [rivals(name, seed)["logistic"] for seed in SEEDS]
+        found = [outcome("default", name, seed) for seed in range(seeds)]
+        assert not any(SILENT_CONSTANT in one.faults for one in found), name
+        rival = [rivals(name, seed)["logistic"] for seed in range(seeds)]
         accuracy = mean(one.figures.accuracy for one in found)
         assert accuracy > mean(one.accuracy for one in rival) - ACCURACY_LOSS, name
         log_loss = mean(one.figures.log_loss for one in found)
         assert log_loss < mean(one.log_loss for one in rival) + LOGISTIC_EXCESS, name
-        assert accuracy > before - STANDARD_ERROR / (rows * len(SEEDS)) ** 0.5, name
+        assert mean(one.figures.calibration_error for one in found) < CALIBRATION_ERROR, name
+        assert accuracy > before - STANDARD_ERROR / (rows * seeds) ** 0.5, name
         before = accuracy
 
 
