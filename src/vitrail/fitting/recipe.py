@@ -19,15 +19,13 @@ import torch
 from torch import Tensor
 
 from vitrail import ranks
-from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import TableEncoder
 from vitrail.fitting.examples import Examples
 from vitrail.fitting.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, chains_on_parts, enough
 from vitrail.fitting.posterior import Committee, Question, clip_of, judged, spread
 from vitrail.fitting.problem import AUTO
 from vitrail.fitting.training import Trained
 from vitrail.model import outputs_of, thresholds_of
-from vitrail.model.calibration import Evidence, calibrate
+from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.voting import leads, members
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
@@ -68,15 +66,11 @@ def by_chains(
     return not named and not hard and (isinstance(hidden, str) or len(tuple(hidden)) == 1)
 
 
-def neighbours(encoder: TableEncoder | BitColumns, num_inputs: int) -> Tensor:
-    """The next bit of the same column, (I,) int64; −1 where there is none."""
-    partner = torch.full((num_inputs,), -1)
-    first = 0
-    for code in encoder.columns if isinstance(encoder, TableEncoder) else ():
-        last = first + len(code.bit_names) - 1
-        partner[first:last] = torch.arange(first + 1, last + 1)
-        first = last + 1
-    return partner
+def neighbours(columns: Tensor) -> Tensor:
+    """The next input of the same column, (I,) int64; −1 where there is none. columns: (I,)."""
+    following = torch.cat([columns[1:], columns.new_full((1,), -1)])
+    place = torch.arange(1, len(columns) + 1)
+    return torch.where((columns == following) & (columns >= 0), place, -1)
 
 
 def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Program, int]:
@@ -138,17 +132,23 @@ class _Watch:
 
 
 def learned(
-    question: Question, partner: Tensor, burn_in: int, count: int, beta: float | None
+    question: Question,
+    partner: Tensor,
+    burn_in: int,
+    count: int,
+    beta: float | None,
+    starts: Tensor | None = None,
 ) -> tuple[Drawn, HeldOut | None]:
     """`count` networks of every net, and what was found on rows held out.
 
-    beta: of all chains; None settles it on those rows. Ctrl-C keeps the networks drawn; before the
-    first, where the chains are, be it those that have not seen all rows.
+    beta: of all chains; None settles it on those rows. starts (C, N, A): where chains on all rows
+    begin; None is anywhere. Ctrl-C keeps the networks drawn; before the first, where the chains
+    are, be it those that have not seen all rows.
     """
     begun = time.perf_counter()
     given = None if beta is None else (beta,)
     if not enough(question):
-        return draw(question, partner, burn_in, count, given or USUAL), None
+        return draw(question, partner, burn_in, count, given or USUAL, starts), None
     parts = Parts(question, partner, given)
     try:
         found = parts.judge(burn_in)
@@ -156,7 +156,7 @@ def learned(
         if not parts.moved:
             raise
         return _so_far(question, parts, time.perf_counter() - begun), None
-    return draw(question, partner, burn_in, count, found.betas), found
+    return draw(question, partner, burn_in, count, found.betas, starts), found
 
 
 def draw(
@@ -165,26 +165,24 @@ def draw(
     burn_in: int,
     count: int,
     betas: Sequence[float],
-    earlier: Tensor | None = None,
+    starts: Tensor | None = None,
     step: int = 0,
 ) -> Drawn:
-    """`count` networks of every net, from chains that begin anywhere, betas in turn.
+    """`count` networks of every net, betas in turn.
 
-    earlier (D, C, N, A): what chains on other rows left behind. Each goes on from its last
-    network, and the shares of ones in its networks are its prior, so that earlier rows count.
+    starts (C, N, A): where chains go on at once, each at its beta; None: they begin anywhere and
+    cool down.
     """
     begun = time.perf_counter()
-    key, program = Key(question.seed, step), question.program
-    chains = min(CHAINS, count) if earlier is None else earlier.shape[1]
-    nets, num_bits = len(question.nets), program.num_bits
-    starts = random_starts(key, chains, nets, num_bits) if earlier is None else earlier[-1]
-    prior = None if earlier is None else _prior(earlier)
+    key, program, going_on = Key(question.seed, step), question.program, starts is not None
+    if starts is None:
+        chains = min(CHAINS, count)
+        starts = random_starts(key, chains, len(question.nets), program.num_bits)
+    chains = len(starts)
     cold = [betas[chain % len(betas)] for chain in range(chains)]
     samples = [Sample(one.inputs, one.labels, one.weight) for one in question.nets]
     total = _total(question)
-    running = Chains(
-        key, samples, starts, partner=partner, swaps=SWAPS, prior=prior, world=ranks.here()
-    )
+    running = Chains(key, samples, starts, partner=partner, swaps=SWAPS, world=ranks.here())
     history, drawn, wrong, stopped = History(), [], [], False
     watch = _Watch(question)
 
@@ -212,7 +210,7 @@ def draw(
             keep()
 
     try:
-        if earlier is not None:
+        if going_on:
             stay()
         else:
             for sweeps, warm, until in warming(cold, burn_in):
@@ -255,19 +253,27 @@ def _total(question: Question) -> Tensor:
     return torch.stack([one.weight.sum() for one in question.nets]).clamp(min=1e-300)
 
 
-def answering(question: Question, drawn: Drawn, count: int, found: HeldOut | None) -> Committee:
+def answering(
+    question: Question,
+    drawn: Drawn,
+    count: int,
+    found: HeldOut | None,
+    calibration: Calibration | None = None,
+) -> Committee:
     """The committee of all networks, as sure as rows held out make us.
 
     Without such rows training rows are left out one by one: networks of a chain count by exp(beta)
-    where they got the row wrong, as they would without it.
+    where they got the row wrong, as they would without it. calibration: one that is kept instead.
     """
     networks = drawn.networks.flatten(0, 1)[: max(count, drawn.networks.shape[1])]
+    votes = torch.ones(networks.shape[:2], dtype=torch.int64)
+    if calibration is not None:
+        return Committee(networks, votes, calibration, (), drawn.interrupted)
     evidence = _left_out(question, drawn, networks) if found is None else found.evidence
     clip = clip_of(question.program)
     classes, scheme = question.num_classes, question.scheme
     made = calibrate(evidence, classes, scheme, clip=clip, networks=len(networks))
     sureness = evidence.chances(clip, made.table, classes, scheme).amax(1)
-    votes = torch.ones(networks.shape[:2], dtype=torch.int64)
     thresholds = thresholds_of(sureness, evidence.weight)
     return Committee(networks, votes, made, thresholds, drawn.interrupted)
 
@@ -322,12 +328,6 @@ def unmixed(found: Mapping[str, Any]) -> str | None:
         f"much as those of one chain, and are worth {found['effective_networks']:.0f} independent "
         "ones; probabilities may be off, so check them on rows held out"
     )
-
-
-def _prior(earlier: Tensor) -> Tensor:
-    """Log-odds (C, N, A) of the bits that each chain had, with half a network of either kind."""
-    share = (earlier.double().sum(0) + 0.5) / (len(earlier) + 1)
-    return torch.logit(share)
 
 
 def _trained(
