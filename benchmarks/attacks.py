@@ -1,4 +1,5 @@
-"""How vitrail bears attacks: stops at random moments, flipped bits, inputs made by a seed.
+"""How vitrail bears attacks: stops at random moments, flipped bits, inputs made by a seed, and
+models with hostile names and cells, whose exports must answer as Python does.
 
     python benchmarks/attacks.py                            all of it, two hours on one core
     python benchmarks/attacks.py stops reruns --jobs 16     some of it, in so many processes
@@ -27,7 +28,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests")]
 
 from bounded import Outcome, calls_in_child  # noqa: E402 (the tests are no package)
-from fuzz import commands, inputs, table_files  # noqa: E402
+from fuzz import commands, exports, inputs, table_files  # noqa: E402
 from silent_constant import SILENT_CONSTANT  # noqa: E402
 from stops import stopper, units  # noqa: E402
 
@@ -35,6 +36,7 @@ STOPPED = ("fit best", "fit posterior", "fit linear posterior", "capacity", "rep
 RERUN = ("capacity", "reproduce")
 LATEST = 5.0  # seconds from a stop to the end
 AT_ONCE = 250  # inputs of a child: what one call leaks shows in the next
+EXPORTED_ROWS = 2_500  # of a model
 KINDS = (*table_files.MAKERS, *inputs.MAKERS)
 SAID = (None, "DataError", "TableTooLargeError")
 
@@ -149,12 +151,24 @@ def many_commands(tally: Tally, numbers: range) -> None:
             assert not found, (found, story)
 
 
+def many_exports(tally: Tally, numbers: range) -> None:
+    """Models with hostile names and cells: CSV, C, JavaScript, ONNX and NumPy answer as Python."""
+    for number in numbers:
+        with tally.trial(number, "hostile model"), tempfile.TemporaryDirectory() as folder:
+            begun = time.monotonic()
+            found = exports.differences([number], EXPORTED_ROWS, Path(folder))
+            tally.took(time.monotonic() - begun)
+            tally.counts["rows"] += EXPORTED_ROWS
+            assert not found, "; ".join(found)
+
+
 ATTACKS = {
     "stops": (stops, 300),
     "reruns": (reruns, 20),
     "flips": (flips, 10_000),
     "inputs": (many_inputs, 10_000),
     "commands": (many_commands, 500),
+    "exports": (many_exports, 200),
 }
 
 

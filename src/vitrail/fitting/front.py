@@ -62,28 +62,17 @@ class Front:
         """What a net reads of a table's rows, (rows, inputs) int8."""
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
-    def examples(
-        self,
-        table: Any,
-        y: np.ndarray,
-        sample_weight: np.ndarray,
-        class_weight: Any = None,
-        earlier: Examples | None = None,
-    ) -> Examples:
-        """The distinct examples of rows with labels and weights, and of those seen earlier."""
+    def examples(self, table: Any, y: np.ndarray, sample_weight: np.ndarray) -> Examples:
+        """The distinct examples of rows with labels and weights."""
         labels = torch.from_numpy(self.coder.encode(y))
-        found = Examples.distinct(self.inputs(table), labels, torch.from_numpy(sample_weight))
-        if earlier is not None:
-            found = earlier.merged(found)
-        found = found.weighted(self._class_weights(found, class_weight))
-        return found.with_columns(self.columns)
+        return Examples.distinct(self.inputs(table), labels, torch.from_numpy(sample_weight))
 
     @property
     def columns(self) -> Tensor:
         """The column of each input, (I,) int64; −1 for constant inputs."""
         return input_columns(self.encoder, self.bias)
 
-    def _class_weights(self, examples: Examples, class_weight: Any) -> Tensor | None:
+    def class_weights(self, examples: Examples, class_weight: Any) -> Tensor | None:
         """The weight of each class, (C,); None where all weigh alike."""
         if class_weight is None:
             return None

@@ -38,6 +38,7 @@ from vitrail.fitting.recipe import (
     how_many,
     learned,
     neighbours,
+    reweighted,
     unmixed,
 )
 from vitrail.fitting.training import Trained, problem_of, train
@@ -113,11 +114,15 @@ def learn(
     so that a batch of few rows, or of one class, does not undo what others have taught.
     """
     begun = time.perf_counter()
-    known = earlier.memory if more and earlier is not None else None
-    examples = front.examples(table, y, weight, wanted.class_weight, known)
-    rows = len(y) if known is None or earlier is None else earlier.rows + len(y)
+    batch, rows = front.examples(table, y, weight), len(y)
+    examples = batch
+    if more and earlier is not None:
+        examples, rows = earlier.memory.merged(batch), earlier.rows + rows
+    of_class = front.class_weights(examples, wanted.class_weight)
+    examples = examples.weighted(of_class).with_columns(front.columns)
+    added = batch.weighted(of_class) if more else None
     with interrupts.held():  # a stop is taken between steps, where what was found can be kept
-        return _learned(front, examples, rows, wanted, earlier, more, begun)
+        return _learned(front, examples, rows, wanted, earlier, added, begun)
 
 
 def _learned(
@@ -126,13 +131,13 @@ def _learned(
     rows: int,
     wanted: Wanted,
     earlier: Learned | None,
-    more: bool,
+    added: Examples | None,
     begun: float,
 ) -> Learned:
     nets = nets_of(examples, front.num_classes, front.scheme)
     calls = 0 if earlier is None else earlier.calls
     way = _by_chains if wanted.chained else _by_messages
-    found = way(front, examples, nets, wanted, earlier, more, calls)
+    found = way(front, examples, nets, wanted, earlier, added, calls)
     made, trained, voting = found.plan, found.trained, found.committee
     calibration = voting.calibration
     known = trained.accuracy.amax(0).nan_to_num(0.0)
@@ -215,12 +220,13 @@ def _by_chains(
     nets: Sequence[Examples],
     wanted: Wanted,
     earlier: Learned | None,
-    more: bool,
+    added: Examples | None,
     calls: int,
 ) -> _Found:
     """The recipe: chains from random starts, or from where earlier ones ended.
 
-    With more rows, chains go on and the calibration stays; once rows have doubled, both begin anew.
+    Rows that are added weight the networks anew; where too few of these would count, chains go on.
+    The calibration stays. Once rows have doubled, all begins anew.
     """
     if wanted.checkpoint is not None:
         warnings.warn(
@@ -240,15 +246,17 @@ def _by_chains(
     partner = neighbours(front.columns)
     before = None if earlier is None else earlier.drawn
     starts = None if before is None else before.networks[-1]
-    if earlier is None or before is None or not more:
+    if earlier is None or before is None or added is None:
         drawn, found = learned(question, partner, burn_in, count, beta, starts)
         voting = answering(question, drawn, count, found)
     elif examples.num_rows >= RECALIBRATED * earlier.calibrated:
         drawn, found = learned(question, partner, burn_in, count, beta)
         voting = answering(question, drawn, count, found)
     else:
-        betas = before.betas if beta is None else (beta,)
-        drawn, found = draw(question, partner, burn_in, count, betas, starts, calls), None
+        betas, found = before.betas if beta is None else (beta,), None
+        drawn = reweighted(question, added, before)
+        if drawn is None:
+            drawn = draw(question, partner, burn_in, count, betas, starts, calls)
         voting = answering(question, drawn, count, None, earlier.calibration)
         voting = replace(voting, thresholds=earlier.model.thresholds)
     told = unmixed(drawn.mixing)
@@ -274,12 +282,12 @@ def _by_messages(
     nets: Sequence[Examples],
     wanted: Wanted,
     earlier: Learned | None,
-    more: bool,
+    added: Examples | None,
     calls: int,
 ) -> _Found:
     """Message passing and local search, then the best network or short chains from it.
 
-    With more rows, streaming goes on from its beliefs; others learn anew from all rows.
+    Where rows are added, streaming goes on from its beliefs; others learn anew from all rows.
     """
     choice, stopped, notes = None, False, {}
     if earlier is not None:
@@ -287,7 +295,7 @@ def _by_messages(
         made = plan(problem_of(program, nets), wanted.settings)
     else:
         made, choice, stopped, notes = _settled(front, examples, nets, wanted)
-    if more and not any(isinstance(stage.solver, Streaming) for stage in made.stages):
+    if added is not None and not any(isinstance(stage.solver, Streaming) for stage in made.stages):
         earlier, calls = None, 0
     trained, stopped = _trained(nets, made, wanted, earlier, choice, stopped, calls)
     question = _question(front, examples, nets, wanted, made)

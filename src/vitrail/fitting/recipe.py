@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -45,6 +45,8 @@ BURN_IN = 150  # sweeps; half of them while beta rises
 SHORTEST = 20  # sweeps of burn-in, however large the table
 WATCHED = 256  # rows at most on which mixing is measured
 LEAST_CHAINS, LEAST_DRAWS = 4, 25  # below, nothing is said about mixing
+LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains go on
+MOST_VOTES = 64  # of a network
 ENOUGH = 25  # undecided networks whose mean vote is as far off as an average may be
 MOST_SPREAD = 99.0  # where chains stand still
 
@@ -108,6 +110,7 @@ class Drawn:
     betas: tuple[float, ...]  # of the chains
     interrupted: bool
     mixing: Mapping[str, Any]  # of `mixing`
+    log_weight: Tensor | None = None  # (D·C, N), by rows that came later; None: all alike
 
 
 class _Watch:
@@ -231,6 +234,34 @@ def draw(
     return Drawn(networks, trained, tuple(cold), stopped, watch.mixing(cold))
 
 
+def reweighted(question: Question, batch: Examples, drawn: Drawn) -> Drawn | None:
+    """The same networks, weighted by what they say of more rows: exp(−beta·weight of the wrong).
+
+    That is the posterior of all rows as far as these networks represent it; None where the
+    effective sample size of any net has fallen below half of them, and chains have to go on.
+    """
+    networks = drawn.networks.flatten(0, 1)
+    said = outputs_of(question.program, networks, batch.inputs)
+    lead = torch.cat([leads(outputs) for outputs in said])
+    wrong = judged(lead, batch.labels, question.num_classes, question.scheme)
+    energy = (batch.weight[:, None, None] * wrong).sum(0)
+    log_weight = -torch.tensor(drawn.betas).double().repeat(len(drawn.networks))[:, None] * energy
+    if drawn.log_weight is not None:
+        log_weight = log_weight + drawn.log_weight
+    share = torch.softmax(log_weight, 0)
+    if float(share.square().sum(0).max()) * len(networks) > 1 / LEAST_EFFECTIVE:
+        return None
+    return replace(drawn, log_weight=log_weight)
+
+
+def votes_of(drawn: Drawn, networks: int) -> Tensor:
+    """How much each of the first networks counts, (networks, N) int64 from 1 to MOST_VOTES."""
+    if drawn.log_weight is None:
+        return torch.ones(networks, drawn.networks.shape[2], dtype=torch.int64)
+    share = torch.exp(drawn.log_weight - drawn.log_weight.amax(0))
+    return (MOST_VOTES * share[:networks]).round().clamp(min=1).to(torch.int64)
+
+
 def _so_far(question: Question, parts: Parts, seconds: float) -> Drawn:
     """What chains on parts of the rows had come to when Ctrl-C came."""
     networks = parts.bits[None]
@@ -266,7 +297,7 @@ def answering(
     where they got the row wrong, as they would without it. calibration: one that is kept instead.
     """
     networks = drawn.networks.flatten(0, 1)[: max(count, drawn.networks.shape[1])]
-    votes = torch.ones(networks.shape[:2], dtype=torch.int64)
+    votes = votes_of(drawn, len(networks))
     if calibration is not None:
         return Committee(networks, votes, calibration, (), drawn.interrupted)
     evidence = _left_out(question, drawn, networks) if found is None else found.evidence
