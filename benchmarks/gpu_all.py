@@ -33,7 +33,7 @@ def main() -> int:
             pytest.main(["-q", "-x", "--noconftest", "-W", "default", str(ROOT / "tests/gpu")])
         )
         print("kernels equal their definitions" if not failed else f"FAILED: {failed}", flush=True)
-    from vitrail.bench import run_bench
+    from vitrail.lab.bench import run_bench
 
     run_bench("cuda", json=options.json, share=options.share)
     return failed

@@ -30,28 +30,25 @@ FLOW = (
     {"model"},
     {"fitting"},
     {"export"},
-    {"estimator", "rivals"},
-    {"plots"},
+    {"estimator"},
     {"report"},
-    {"demo"},
-    {"experiments"},
-    {"bench"},
+    {"lab"},
     {"cli"},
     {"__main__"},
 )
 PLACE = {room: place for place, rooms in enumerate(FLOW) for room in rooms}
 
 ONLY_IN = {
-    "sklearn": {"data", "fitting", "estimator", "rivals"},
+    "sklearn": {"data", "fitting", "estimator", "lab"},
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
     "triton": {"kernels"},
-    "matplotlib": {"plots"},
+    "matplotlib": {"lab"},
     "ortools": {"baselines"},
     "onnx": {"export"},
-    "emlearn": {"rivals"},
-    "m2cgen": {"rivals"},
-    "pyTsetlinMachine": {"rivals"},
+    "emlearn": {"lab"},
+    "m2cgen": {"lab"},
+    "pyTsetlinMachine": {"lab"},
     "typer": {"cli"},
 }
 BROUGHT = {"triton", "llvmlite"}  # by torch where there is a GPU and by numba; we ask for neither
@@ -201,7 +198,7 @@ def test_an_import_with_the_flow_is_let_through(file, source):
     ("file", "source", "fault"),
     [
         ("updates/flip.py", "import numba", "numba belongs in kernels only"),
-        ("solvers/run.py", "def f():\n    from matplotlib import pyplot", "belongs in plots"),
+        ("solvers/run.py", "def f():\n    from matplotlib import pyplot", "belongs in lab"),
         ("nn/layers.py", "from sklearn.base import clone", "belongs in data, estimator, fitting"),
         ("graph.py", "import pandas as pd", "pandas is not among the dependencies"),
     ],

@@ -17,8 +17,8 @@ from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, cost
 from vitrail.export.formats import golden_rows
 from vitrail.export.golden import GOLDEN
-from vitrail.rivals import headers
-from vitrail.rivals.boosted import Boosted
+from vitrail.lab.rivals import headers
+from vitrail.lab.rivals.boosted import Boosted
 
 M0PLUS = TARGETS[0]
 MANY = 99  # more cuts than are ever named

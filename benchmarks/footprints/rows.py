@@ -13,7 +13,7 @@ from sklearn import datasets
 
 from vitrail.data import mnist
 from vitrail.data.tables import read_table
-from vitrail.rivals import Features, as_whole, device_columns
+from vitrail.lab.rivals import Features, as_whole, device_columns
 
 __all__ = ["Features", "Rows", "all_rows", "names", "read", "split_of"]
 

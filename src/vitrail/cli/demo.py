@@ -12,7 +12,7 @@ from vitrail.cli.app import app
 from vitrail.cli.options import check_figure, plain_console, shown
 
 if TYPE_CHECKING:
-    from vitrail.demo import Shown
+    from vitrail.lab.demo import Shown
 
 NEXT = "vitrail fit YOUR.csv --target COLUMN --report report.html"
 
@@ -28,8 +28,8 @@ def demo(
 
     Example: `vitrail demo --seed 1`
     """
-    from vitrail.demo import figure, show
-    from vitrail.plots import save
+    from vitrail.lab.demo import figure, show
+    from vitrail.lab.plots import save
 
     check_figure(output)
     console = plain_console()
@@ -49,7 +49,7 @@ def table_of(found: Shown) -> Table:
 
     "off by": how far the chance of an answer is from how often such answers are right, on average.
     """
-    from vitrail.demo import SHOTS
+    from vitrail.lab.demo import SHOTS
 
     table = Table(Column("", no_wrap=True))
     for name in ("result", "off by", "bits", "seconds"):

@@ -102,7 +102,7 @@ def _beside(
         return [], []
     if accuracy is None:
         return [], ["rivals are shown beside the model where --rows has labels"]
-    from vitrail.rivals import beside, tsetlin
+    from vitrail.lab.rivals import beside, tsetlin
 
     names = [str(name) for name in net.encoder.all_names]
     try:
