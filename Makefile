@@ -51,7 +51,7 @@ clean:  ## remove what was built, keep .venv
 
 $(RUNTIME): pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing vitrail into .venv (once; a few minutes)"
-	$(PIP) -e .
+	$(PIP) -e '.[lab]'
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | .venv/bin/python

@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure as Figure  # callers name it without matplotlib
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MultipleLocator
+
+from vitrail.extras import needs
+
+with needs("lab", "a figure"):
+    from matplotlib import rc_context
+    from matplotlib.axes import Axes
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure as Figure  # callers name it without matplotlib
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import MultipleLocator
 
 INK = "#23252b"
 PANES = ("#1f4e9c", "#c8352e", "#e0a021", "#2f8559", "#7b3f98", "#d9722b", "#4b8fb0")

@@ -1,6 +1,7 @@
 """Rivals in C answer as they do in Python, for numbers, words and holes."""
 
 import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from vitrail.extras import MissingPackageError
 from vitrail.lab.rivals import Features, Logistic, as_whole, device_columns, headers
 from vitrail.lab.rivals.boosted import Boosted
 from vitrail.lab.rivals.tsetlin import Tsetlin
@@ -53,13 +55,13 @@ def test_a_rival_in_c_answers_as_in_python(kind, classes, tmp_path):
         learner = Logistic.fit(columns, labels, 1.0)
         assert np.mean(learner.predict(columns) == labels) > 0.9
     elif kind == "Tsetlin":
-        pytest.importorskip("pyTsetlinMachine", reason="pip install pyTsetlinMachine")
+        pytest.importorskip("pyTsetlinMachine", reason="pip install 'vitrail[rivals]'")
         learner = Tsetlin.fit(columns, labels)
         assert np.mean(learner.predict(columns) == labels) > 0.8
     else:
         learner = LEARNERS[kind].fit(features.matrix(columns), labels)
-        pytest.importorskip("emlearn", reason="install vitrail with the extra `footprint`")
-        pytest.importorskip("m2cgen", reason="install vitrail with the extra `footprint`")
+        pytest.importorskip("emlearn", reason="pip install 'vitrail[rivals]'")
+        pytest.importorskip("m2cgen", reason="pip install 'vitrail[rivals]'")
     if kind == "boosting":
         near = Boosted(learner, features).predict(features.matrix(columns))
         assert np.mean(learner.classes_[near] == learner.predict(features.matrix(columns))) > 0.98
@@ -76,3 +78,12 @@ def test_numbers_are_whole_in_the_largest_unit_that_shows_them():
     assert as_whole(np.array([1.5, np.nan, -2.0])).tolist()[::2] == [15, -20]
     assert as_whole(np.array([3.0, 70_000.0])).tolist() == [3, 32767]
     assert as_whole(np.array([1 / 3, 9.0])).tolist() == [333, 9000]  # 90,000 needs 17 bits
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "emlearn", None)
+    columns, labels = table(2)
+    features = Features.fit(columns)
+    tree = DecisionTreeClassifier(max_leaf_nodes=2).fit(features.matrix(columns), labels)
+    with pytest.raises(MissingPackageError, match=r"needs emlearn, .*'vitrail\[rivals\]'"):
+        next(headers(tree, features, columns))

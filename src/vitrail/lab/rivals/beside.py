@@ -55,7 +55,7 @@ class Beside:
 
 def beside(columns: Columns, labels: Any) -> list[Beside]:
     """Rivals for these rows: each learns on one half and is judged on the other, both ways, and is
-    exported as it learns from all. Raises ModuleNotFoundError without emlearn and m2cgen; a Tsetlin
+    exported as it learns from all. Raises MissingPackageError without emlearn and m2cgen; a Tsetlin
     machine is among them where one is installed."""
     table, y = device_columns(columns), np.asarray(labels).astype(str)
     features = Features.fit(table)

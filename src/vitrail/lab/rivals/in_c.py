@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from vitrail.extras import needs
 from vitrail.lab.rivals.boosted import Boosted
 from vitrail.lab.rivals.features import Columns, Features, joined
 from vitrail.lab.rivals.logistic import Logistic
@@ -39,7 +40,9 @@ def headers(
         for way, code in boosted.ways():
             yield f"boosting, {way}", _header(features, code, rows, boosted.predict(x))
         return
-    import emlearn  # pyright: ignore[reportMissingImports] (an extra)
+    with needs("rivals", "a tree or forest in C"):
+        import emlearn  # pyright: ignore[reportMissingImports] (an extra)
+        import m2cgen  # pyright: ignore[reportMissingImports] (an extra)
 
     many = hasattr(learner, "estimators_")
     kind = "forest" if many else "tree"
@@ -50,8 +53,6 @@ def headers(
     yield f"{kind}, emlearn", _header(features, code, rows, votes, "rival_predict(row, 0)")
     if not doubles:
         return
-    import m2cgen  # pyright: ignore[reportMissingImports] (an extra)
-
     code = m2cgen.export_to_c(learner) + _argmax(features, len(learner.classes_))
     yield f"{kind}, m2cgen", _header(features, code, rows, said)
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from vitrail.extras import needs
 from vitrail.lab.rivals.features import Columns, Features, joined
 
 PACKAGE = "pyTsetlinMachine"
@@ -66,10 +67,11 @@ class Tsetlin:
 
     @staticmethod
     def fit(columns: Columns, labels: np.ndarray) -> Tsetlin:
-        """Raises ModuleNotFoundError where there is no Tsetlin machine to learn by."""
-        from pyTsetlinMachine.tm import (  # pyright: ignore[reportMissingImports] (an extra)
-            MultiClassTsetlinMachine,
-        )
+        """Raises MissingPackageError where there is no Tsetlin machine to learn by."""
+        with needs("rivals", "a Tsetlin machine"):
+            from pyTsetlinMachine.tm import (  # pyright: ignore[reportMissingImports] (an extra)
+                MultiClassTsetlinMachine,
+            )
 
         features = Features.fit(columns)
         matrix = features.matrix(columns)
