@@ -43,12 +43,12 @@ class Row:
     samples: int
     factors: int
     seconds: float  # of one update of all factors
-    squared_error: float | None  # of log-odds messages against a high-sample reference
-    peak_bytes: int | None
-    per_second: float | None  # 16-bit draws; for the ceilings what they are named after
-    share_of_philox: float | None  # of the draws per second of a bare Philox loop
-    speedup: float | None  # the paper's seconds / these
-    efficiency: float | None  # the paper's seconds × squared error / these
+    squared_error: float | None = None  # of log-odds messages against a high-sample reference
+    peak_bytes: int | None = None
+    per_second: float | None = None  # 16-bit draws; for the ceilings what they are named after
+    share_of_philox: float | None = None  # of the draws per second of a bare Philox loop
+    speedup: float | None = None  # the paper's seconds / these
+    efficiency: float | None = None  # the paper's seconds × squared error / these
     extrapolated: bool = False  # timed on a slice of the factors and multiplied
     size: str | None = None  # what grows, in rows that tell growth
     exponent: float | None = None  # of time against that size
@@ -193,10 +193,8 @@ def _paper_row(net: Net, chunk: int, device: str, error: float) -> Row:
         spent.seconds * total / len(part.message),
         error,
         one.peak_bytes,
-        None,
-        None,
-        1.0,
-        1.0,
+        speedup=1.0,
+        efficiency=1.0,
         extrapolated=total > len(part.message),
     )
 
@@ -214,24 +212,32 @@ def survey_rows(net: Net, device: str, backends: tuple[Backend, ...]) -> Iterato
         5,
     )
     paper_seconds = theirs.seconds * total
-    yield _survey_row("paper", "torch", device, total, paper_seconds, theirs.peak_bytes, 1.0, True)
+
+    def row(
+        update: str, backend: str, seconds: float, peak_bytes: int | None, extrapolated: bool
+    ) -> Row:
+        return Row(
+            "linear",
+            "s4p",
+            update,
+            backend,
+            device,
+            SAMPLES,
+            total,
+            seconds,
+            peak_bytes=peak_bytes,
+            speedup=paper_seconds / seconds,
+            extrapolated=extrapolated,
+        )
+
+    yield row("paper", "torch", paper_seconds, theirs.peak_bytes, True)
     for backend in backends:
         count = total if backend != "torch" else min(total, 64)
         graph = factor_graph(net.part(count).factors.to("cpu")).to(device)
         # the state is built within, so that the surveys themselves are counted
         held, _ = peak_bytes(lambda graph=graph, name=backend: survey_step(graph, name)(), device)
         found = measured(survey_step(graph, backend), device, 0.1, 1)
-        spent = found.seconds * total / count
-        yield _survey_row(
-            "flip",
-            backend,
-            device,
-            total,
-            spent,
-            held,
-            paper_seconds / spent,
-            count < total,
-        )
+        yield row("flip", backend, found.seconds * total / count, held, count < total)
 
 
 def survey_step(
@@ -256,32 +262,3 @@ def survey_step(
         count += 1
 
     return step
-
-
-def _survey_row(
-    update: str,
-    backend: str,
-    device: str,
-    factors: int,
-    seconds: float,
-    peak_bytes: int | None,
-    speedup: float,
-    extrapolated: bool,
-) -> Row:
-    return Row(
-        "linear",
-        "s4p",
-        update,
-        backend,
-        device,
-        SAMPLES,
-        factors,
-        seconds,
-        None,
-        peak_bytes,
-        None,
-        None,
-        speedup,
-        None,
-        extrapolated,
-    )

@@ -51,10 +51,7 @@ def run_bench(
         if net.name == "linear":
             rows += survey_rows(net, device, backends)
     console.print(_table(rows))
-    console.print(
-        "* timed on a slice of the factors and multiplied. Speedup and efficiency (time ×"
-    )
-    console.print("squared error) are against the paper's formulation of the same net and solver.")
+    console.print(LEGEND)
     grown = list(growth(device, COMPILED[device]))
     for line in grown:
         console.print(f"time against {line.size}: exponent {line.exponent:.2f} in the larger half")
@@ -78,7 +75,7 @@ def _machine(device: str) -> str:
 
 def _ceiling_rows(ceiling: Ceilings, device: str) -> list[Row]:
     return [
-        Row("", "ceiling", name, "", device, 0, 0, 1.0, None, None, rate, None, None, None)
+        Row("", "ceiling", name, "", device, 0, 0, 1.0, per_second=rate)
         for name, rate in (
             ("philox draws", ceiling.lanes_per_second),
             ("copied bytes", ceiling.bytes_per_second),
@@ -98,12 +95,6 @@ def _growth_row(line: Growth, device: str) -> Row:
         SAMPLES,
         0,
         line.seconds[-1],
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
         size=line.size,
         exponent=line.exponent,
     )
