@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from vitrail.baselines import annealing
 from vitrail.cli import main
+from vitrail.lab.experiments import capacity
 from vitrail.lab.experiments.capacity import SOLVERS, alpha_range, summary, trials, units
 
 LIMIT = 600.0  # seconds; kernels may have to be compiled first, on a busy machine
@@ -22,6 +24,14 @@ def test_ranges_of_alpha_include_their_ends():
 def test_every_solver_solves_an_easy_instance(solver):
     rows = trials(101, 0.1, (1,), solver, LIMIT, "cpu")
     assert [row["unsatisfied"] for row in rows] == [0]
+
+
+def test_the_seconds_of_annealing_are_those_of_all_restarts(monkeypatch):
+    monkeypatch.setattr(capacity, "annealing", lambda: annealing(10_000))  # short, to restart often
+    trials(51, 2.0, (1,), "annealing", 0.01, "cpu")  # kernels are ready when the clock runs
+    (row,) = trials(51, 2.0, (1,), "annealing", 0.3, "cpu")
+    assert row["unsatisfied"] > 0
+    assert row["seconds"] >= 0.3
 
 
 def test_instances_can_be_solved_side_by_side():

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -56,23 +57,22 @@ def _gradient(name: str) -> Solve:
     return solve
 
 
+def annealing_restarts(graph: FactorGraph, seed: int, seconds: float) -> Iterator[Solution[Any]]:
+    """Annealing from new starts, one after another, until all is solved or the seconds are spent.
+
+    Each solution has the best configuration so far, and the seconds of its own run.
+    """
+    solver, found, spent = annealing(), None, 0.0
+    while found is None or (spent < seconds and not bool(found.solved.all())):
+        left = max(0.0, seconds - spent)
+        found = run(solver, graph, seed=seed, max_steps=solver.steps, max_seconds=left, after=found)
+        yield found
+        seed, spent = seed + 1, spent + found.seconds
+
+
 def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-    """Whole searches from new starts, one after another."""
-    solver = annealing()
-    found = run(solver, graph, seed=seed, max_steps=solver.steps, max_seconds=seconds)
-    spent = found.seconds
-    while spent < seconds and not bool(found.solved.all()):
-        seed += 1
-        found = run(
-            solver,
-            graph,
-            seed=seed,
-            max_steps=solver.steps,
-            max_seconds=seconds - spent,
-            after=found,
-        )
-        spent += found.seconds
-    return found
+    runs = list(annealing_restarts(graph, seed, seconds))
+    return replace(runs[-1], seconds=sum(run.seconds for run in runs))
 
 
 SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.fitting`
