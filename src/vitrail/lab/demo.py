@@ -1,4 +1,4 @@
-"""The first thing to try: what bits found by message passing can do, in three short scenes.
+"""The demo: what networks of one-bit weights can do, in three short scenes.
 
 Ten digits from ten images each; a 3 from a 5; and a random perceptron that only messages solve.
 Nothing is downloaded. Seconds of compiling kernels, which are spent once, are counted apart.
@@ -15,30 +15,27 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitrail.baselines.annealing import annealing
-from vitrail.baselines.ste import straight_through
-from vitrail.data import glass, mnist
-from vitrail.data.draws import random_order
+from vitrail.data import mnist
 from vitrail.estimator import BinaryNetClassifier
-from vitrail.factors import perceptron
-from vitrail.graph import FactorGraph, factor_graph
+from vitrail.graph import FactorGraph
+from vitrail.lab.datasets import few_per_class
+from vitrail.lab.experiments.capacity import SOLVERS, annealing_restarts, instance
 from vitrail.lab.plots import Figure, demo_figure
 from vitrail.model import Model
-from vitrail.solvers import Solution, portfolio, run, run_stages
+from vitrail.solvers import Solution
 
 SHOTS = 10  # images of every digit
-TESTED = 10_000  # test images, all of them: 2,000 differ by a percent from draw to draw
+TEST_IMAGES = 10_000  # all of them: 2,000 differ by a percent from draw to draw
 INPUTS, ALPHA = 501, 0.7  # of the random perceptron
-WARMING = 0.1  # seconds of a search that only makes kernels ready
-PATIENCE = 60.0  # seconds that messages may take; they need a few
-FOREVER = 10**9  # steps; seconds are what ends these runs
-DESCENT = 1000  # steps of logistic regression; its chances move by less than 1e-5 after
+WARM_UP = 0.1  # seconds of a search that only makes kernels ready
+MAX_SECONDS = 60.0  # for messages; they need a few
+DESCENT_STEPS = 1000  # of logistic regression; its probabilities move by less than 1e-5 after
 BINS = 10  # of confidence
 SIDE = 14  # pixels of an image
 
 
 @dataclass
-class Watch:
+class Stopwatch:
     """Seconds of work, with those spent on compiling kernels apart."""
 
     work: float = 0.0
@@ -56,46 +53,49 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Answered:
-    """A way to learn ten digits, and what it said of images that it had not seen."""
+class DigitsResult:
+    """What one classifier predicts for unseen images of ten digits."""
 
     name: str
     bits: int
-    chances: np.ndarray  # (rows, 10)
+    probabilities: np.ndarray  # (rows, 10)
     labels: np.ndarray  # (rows,)
     seconds: float
 
     @property
     def accuracy(self) -> float:
-        return float((self.chances.argmax(1) == self.labels).mean())
+        return float((self.probabilities.argmax(1) == self.labels).mean())
 
     @property
     def reliability(self) -> list[tuple[float, float, float]]:
-        """Of every bin of confidence: mean confidence, share right, share of rows."""
-        sure, right = self.chances.max(1), self.chances.argmax(1) == self.labels
-        place = np.minimum((sure * BINS).astype(int), BINS - 1)
+        """Per bin of confidence: mean confidence, accuracy, share of rows."""
+        confidence = self.probabilities.max(1)
+        correct = self.probabilities.argmax(1) == self.labels
+        place = np.minimum((confidence * BINS).astype(int), BINS - 1)
         return [
-            (float(sure[place == one].mean()), float(right[place == one].mean()), share)
+            (float(confidence[place == one].mean()), float(correct[place == one].mean()), share)
             for one in range(BINS)
             if (share := float((place == one).mean())) > 0
         ]
 
     @property
     def calibration_error(self) -> float:
-        """How far confidence and accuracy are apart, on average."""
-        return sum(abs(sure - right) * share for sure, right, share in self.reliability)
+        """Mean distance of confidence and accuracy, over bins of confidence."""
+        return sum(
+            abs(confidence - accuracy) * share for confidence, accuracy, share in self.reliability
+        )
 
 
 @dataclass(frozen=True)
-class Searched:
-    """A solver on the random perceptron."""
+class SearchResult:
+    """What one solver reached on the random perceptron."""
 
     name: str
     bits: int
     unsatisfied: int
     constraints: int
     seconds: float
-    course: np.ndarray  # (steps,) constraints unsatisfied at best so far
+    course: np.ndarray  # (steps,) constraints unsatisfied by the best configuration so far
 
     @property
     def solved(self) -> bool:
@@ -103,50 +103,51 @@ class Searched:
 
 
 @dataclass
-class Shown:
-    """All that the demo found."""
+class DemoResult:
+    """The three scenes of the demo."""
 
-    digits: list[Answered]
+    digits: list[DigitsResult]
     committee: Model
     pair: Model
     pair_accuracy: float
     pair_seconds: float
-    searches: list[Searched]
-    watch: Watch = field(default_factory=Watch)
+    searches: list[SearchResult]
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
-def show(seed: int = 0, tell: Callable[[str], None] = lambda line: None) -> Shown:
-    """Play the three scenes; `tell` hears what comes next."""
-    watch = Watch()
-    tell(f"ten digits from {SHOTS} images each")
+def run_demo(seed: int = 0, progress: Callable[[str], None] = lambda line: None) -> DemoResult:
+    """Run the three scenes; `progress` is called with a line before each."""
+    watch = Stopwatch()
+    progress(f"ten digits from {SHOTS} images each")
     digits, committee = learn_digits(seed, watch)
-    tell("a 3 from a 5, one unit")
+    progress("a 3 from a 5, one unit")
     pair, accuracy, seconds = learn_pair(seed, watch)
-    tell(f"a random perceptron, {INPUTS} bits and {round(ALPHA * INPUTS)} constraints")
-    return Shown(digits, committee, pair, accuracy, seconds, search_perceptron(seed, watch), watch)
+    progress(f"a random perceptron, {INPUTS} bits and {round(ALPHA * INPUTS)} constraints")
+    searches = search_perceptron(seed, watch)
+    return DemoResult(digits, committee, pair, accuracy, seconds, searches, watch)
 
 
-def learn_digits(seed: int, watch: Watch) -> tuple[list[Answered], Model]:
+def learn_digits(seed: int, watch: Stopwatch) -> tuple[list[DigitsResult], Model]:
     """The average over networks, one network, straight-through and logistic regression."""
     data = mnist()
     images, labels = data.inputs.numpy(), data.labels.numpy()
-    order = random_order(seed, len(labels))
-    rows = np.concatenate([order[labels[order] == digit][:SHOTS] for digit in range(10)])
-    unseen, truth = data.test_inputs.numpy()[:TESTED], data.test_labels.numpy()[:TESTED]
+    rows = few_per_class(labels, SHOTS, seed)
+    unseen, truth = data.test_inputs.numpy()[:TEST_IMAGES], data.test_labels.numpy()[:TEST_IMAGES]
     found, committee = [], None
     for name, settings in LEARNERS.items():
         before = watch.work
         with watch.running():
             net = BinaryNetClassifier(random_state=seed, **settings)
             net.fit(images[rows], labels[rows])
-            chances = net.predict_proba(unseen)
+            probabilities = net.predict_proba(unseen)
         committee = committee or net.model_
         bits = net.model_.networks.numel()
-        found.append(Answered(name, bits, chances, truth, watch.work - before))
+        found.append(DigitsResult(name, bits, probabilities, truth, watch.work - before))
     before = watch.work
     with watch.running():
-        chances, size = logistic_regression(images[rows], labels[rows], unseen)
-    found.append(Answered("logistic regression", 32 * size, chances, truth, watch.work - before))
+        probabilities, size = logistic_regression(images[rows], labels[rows], unseen)
+    seconds = watch.work - before
+    found.append(DigitsResult("logistic regression", 32 * size, probabilities, truth, seconds))
     assert committee is not None
     return found, committee
 
@@ -161,7 +162,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
 def logistic_regression(
     rows: np.ndarray, labels: np.ndarray, unseen: np.ndarray, penalty: float = 1.0
 ) -> tuple[np.ndarray, int]:
-    """Chances by weights of full precision, and how many weights; as scikit-learn's default.
+    """Probabilities by weights of full precision, and how many; as scikit-learn's default.
 
     Gradient descent with momentum, which starts anew where it points uphill; torch's optimisers
     take two seconds to import. Around the mean row it is short, and the bias makes up for that.
@@ -173,7 +174,7 @@ def logistic_regression(
     step = 1 / (np.linalg.norm(inputs, 2) ** 2 / 2 + 1 / penalty)
     weights = ahead = np.zeros((inputs.shape[1], 10))
     age = 0
-    for _ in range(DESCENT):
+    for _ in range(DESCENT_STEPS):
         slope = inputs.T @ (_softmax(inputs @ ahead) - target) + pull * ahead
         before, weights = weights, ahead - step * slope
         age = 0 if (slope * (weights - before)).sum() > 0 else age + 1
@@ -190,7 +191,7 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
     return shares / shares.sum(1, keepdims=True)
 
 
-def learn_pair(seed: int, watch: Watch) -> tuple[Model, float, float]:
+def learn_pair(seed: int, watch: Stopwatch) -> tuple[Model, float, float]:
     """MNIST 3-vs-5 by one unit: the model, its test accuracy and the seconds it took."""
     pair, before = mnist(pair=(3, 5)), watch.work
     with watch.running():
@@ -200,94 +201,68 @@ def learn_pair(seed: int, watch: Watch) -> tuple[Model, float, float]:
     return net.model_, float(accuracy), watch.work - before
 
 
-def search_perceptron(seed: int, watch: Watch) -> list[Searched]:
-    """Reinforced messages, and then their rivals with as many seconds."""
-    data = glass(round(ALPHA * INPUTS), INPUTS, seed=seed)
-    graph = factor_graph(perceptron(data.inputs, data.labels))
-    solvers = {
-        "reinforced messages": messages,
-        "straight-through": gradients,
-        "annealing": annealed,
-    }
+def search_perceptron(seed: int, watch: Stopwatch) -> list[SearchResult]:
+    """Reinforced messages, and then two other searches with as many seconds."""
+    graph = instance(INPUTS, ALPHA, seed)
     with watch.running():  # so that kernels are ready when the clock of a search runs
-        for search in solvers.values():
-            search(graph, seed, WARMING)
-    found: list[Searched] = []
-    for name, search in solvers.items():
+        for solver in SEARCHES.values():
+            search(solver, graph, seed, WARM_UP)
+    found: list[SearchResult] = []
+    for name, solver in SEARCHES.items():
         with watch.running():
-            ended = search(graph, seed, found[0].seconds if found else PATIENCE)
-        unsatisfied = (1 - ended.course[:, 0].double().numpy()) * graph.num_factors
-        left = round((1 - float(ended.solution.best_accuracy)) * graph.num_factors)
+            runs = search(solver, graph, seed, found[0].seconds if found else MAX_SECONDS)
+        # seconds may be over before a first step, which leaves an empty history
+        best = [part.history["best"][:, 0] for part in runs if len(part.history)]
+        accuracy = torch.cat([*best, torch.empty(0)]).double().numpy()
         found.append(
-            Searched(
+            SearchResult(
                 name,
                 graph.num_variables,
-                left,
+                round((1 - float(runs[-1].best_accuracy)) * graph.num_factors),
                 graph.num_factors,
-                ended.seconds,
-                np.minimum.accumulate(unsatisfied),
+                sum(part.seconds for part in runs),
+                np.minimum.accumulate((1 - accuracy) * graph.num_factors),
             )
         )
     return found
 
 
-@dataclass(frozen=True)
-class Search:
-    """How a search went: what it found, in how many seconds, its best accuracy at each step."""
-
-    solution: Solution[Any]
-    seconds: float
-    course: torch.Tensor  # (steps, 1)
+SEARCHES = {  # by the names of the capacity sweep
+    "reinforced messages": "reinforced",
+    "straight-through": "ste",
+    "annealing": "annealing",
+}
 
 
-def best_so_far(solution: Solution[Any]) -> torch.Tensor:
-    """The best accuracy at each step, (steps, 1); of none if the seconds were over before."""
-    return solution.history["best"] if len(solution.history) else torch.empty(0, 1)
+def search(solver: str, graph: FactorGraph, seed: int, seconds: float) -> list[Solution[Any]]:
+    """The runs of a solver within so many seconds: annealing restarts, the others run once."""
+    if solver == "annealing":
+        return list(annealing_restarts(graph, seed, seconds))
+    return [SOLVERS[solver](graph, seed, seconds)]
 
 
-def annealed(graph: FactorGraph, seed: int, seconds: float) -> Search:
-    """Whole searches from new starts, one after another, until the seconds are over."""
-    solver, found, spent, course = annealing(), None, 0.0, []
-    while found is None or (spent < seconds and not bool(found.solved.all())):
-        left = max(0.0, seconds - spent)
-        found = run(solver, graph, seed=seed, max_steps=solver.steps, max_seconds=left, after=found)
-        seed, spent = seed + 1, spent + found.seconds
-        course.append(best_so_far(found))
-    return Search(found, spent, torch.cat(course))
+def pixel_agreement(committee: Model) -> np.ndarray:
+    """How far networks agree on each pixel's part, for every digit: (10, 14, 14) from −1 to 1.
 
-
-def gradients(graph: FactorGraph, seed: int, seconds: float) -> Search:
-    """Straight-through until the seconds are over."""
-    found = run(straight_through(), graph, seed=seed, max_steps=FOREVER, max_seconds=seconds)
-    return Search(found, found.seconds, best_so_far(found))
-
-
-def messages(graph: FactorGraph, seed: int, seconds: float) -> Search:
-    """Reinforced messages."""
-    stages = portfolio(graph, ("reinforced",))
-    found = run_stages(stages, graph, seed=seed, max_seconds=seconds)
-    return Search(found, found.seconds, best_so_far(found))
-
-
-def certainty(committee: Model) -> np.ndarray:
-    """How sure each pixel's part is, for every digit: (10, 14, 14) from −1 to 1.
-
-    A pixel pulls for its digit in a network where the hidden units it turns on, by the signs of
-    their own weights, are more often for it than against. The share of networks in which it does,
-    from all (1) over half (0) to none (−1).
+    A pixel is for its digit in a network where the hidden units it turns on, by the signs of their
+    own weights, are more often for the digit than against it. The share of networks in which it
+    is, from all (1) over half (0) to none (−1).
     """
     (units,) = committee.program.hidden or (0,)
     size = committee.program.num_inputs
     bits = 2 * committee.networks.to(torch.int32) - 1  # (K, N, A)
     inner = bits[..., : units * size].unflatten(-1, (units, size))
-    pull = (inner * bits[..., units * size :, None]).sum(2)[..., : SIDE * SIDE]
-    return pull.sign().double().mean(0).reshape(-1, SIDE, SIDE).numpy()
+    votes = (inner * bits[..., units * size :, None]).sum(2)[..., : SIDE * SIDE]
+    return votes.sign().double().mean(0).reshape(-1, SIDE, SIDE).numpy()
 
 
-def figure(shown: Shown) -> Figure:
-    """The certainty of every pixel's part, how far answers can be trusted, and the search."""
+def figure(result: DemoResult) -> Figure:
+    """Where networks agree, the reliability of their confidence, and the search."""
     return demo_figure(
-        certainty(shown.committee),
-        {one.name: [(sure, right) for sure, right, _ in one.reliability] for one in shown.digits},
-        {one.name: (one.course, one.seconds) for one in shown.searches},
+        pixel_agreement(result.committee),
+        {
+            one.name: [(confidence, accuracy) for confidence, accuracy, _ in one.reliability]
+            for one in result.digits
+        },
+        {one.name: (one.course, one.seconds) for one in result.searches},
     )

@@ -59,11 +59,11 @@ def demo_figure(
     reliability: Mapping[str, Sequence[tuple[float, float]]],
     searches: Mapping[str, tuple[np.ndarray, float]],
 ) -> Figure:
-    """Ten panes of certain and uncertain weights over two charts.
+    """Ten panes of pixels that networks agree on, over two charts.
 
-    panes: (10, height, width), −1…1: red for pixels that surely speak against their digit, blue
-    for it, pale where networks disagree. reliability: name → (confidence, share right) a bin.
-    searches: name → (constraints unsatisfied at best, a step each; seconds in all).
+    panes: (10, height, width), −1…1: red for pixels that are against their digit in all networks,
+    blue for it, pale where networks disagree. reliability: name → (confidence, accuracy) per bin.
+    searches: name → (constraints unsatisfied at best per step, seconds in all).
     """
     with rc_context(STYLE):
         figure = Figure(figsize=(9, 7.4), layout="constrained")
@@ -72,19 +72,20 @@ def demo_figure(
         for digit, axes in enumerate(top.subplots(2, 5).flat):
             draw_weights(axes, panes[digit], str(digit))
         top.suptitle(
-            "What many networks of one-bit weights agree on, ten images a digit: blue for, red "
-            "against, pale not sure",
+            "What many networks of one-bit weights agree on, ten images per digit: blue for, red "
+            "against, pale undecided",
             fontsize=10,
         )
-        trust, search = bottom.subplots(1, 2)
+        calibration, search = bottom.subplots(1, 2)
         names = list(dict.fromkeys([*reliability, *searches]))
         for name, points in reliability.items():
-            sure, right = zip(*points, strict=True)
-            _draw_line(trust, Line(name, sure, right), names)
-        trust.plot([0, 1], [0, 1], color=INK, ls="--", lw=1)
-        trust.set(xlabel="how sure the answer is", ylabel="how often it is right")
-        trust.set(title="ten digits, unseen images", xlim=(0, 1), ylim=(0, 1))
-        trust.legend(list(trust.lines[:-1]), list(reliability), fontsize=8, loc="lower right")
+            confidence, accuracy = zip(*points, strict=True)
+            _draw_line(calibration, Line(name, confidence, accuracy), names)
+        calibration.plot([0, 1], [0, 1], color=INK, ls="--", lw=1)
+        calibration.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
+        calibration.set_title("ten digits, unseen images")
+        lines = list(calibration.lines[:-1])
+        calibration.legend(lines, list(reliability), fontsize=8, loc="lower right")
         for name, (unsatisfied, seconds) in searches.items():
             clock = np.linspace(0, seconds, len(unsatisfied) + 1)[1:]
             _draw_line(search, Line(name, list(clock), list(unsatisfied)), names)
