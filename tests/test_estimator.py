@@ -266,9 +266,9 @@ def test_a_solver_or_stages_may_be_passed():
 
 
 def test_names_of_solvers_have_one_table():
-    from vitrail.experiments import capacity, methods
     from vitrail.fitting import canonical
     from vitrail.fitting.names import IN_FIGURES
+    from vitrail.lab.experiments import capacity, methods
 
     assert capacity.SOLVERS.keys() <= SOLVERS.keys()
     assert IN_FIGURES.keys() <= SOLVERS.keys()
