@@ -1,4 +1,4 @@
-"""How vitrail bears attacks: stops at random moments, flipped bits, inputs made by a seed.
+"""How vitrail bears attacks: stops at random moments, flipped bits, inputs and files by a seed.
 
     python benchmarks/attacks.py                            all of it, half an hour on one core
     python benchmarks/attacks.py stops reruns --jobs 16     some of it, in so many processes
@@ -128,11 +128,26 @@ def many_inputs(tally: Tally, numbers: range) -> None:
                     tally.took(outcome.seconds)
 
 
+def bad_tables(tally: Tally, numbers: range) -> None:
+    """Train on a CSV with a fault, in a process of its own: one line, and exit code 2."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.csv"
+        command = [sys.executable, "-m", "vitrail", "fit", str(path), "--target", "kind"]
+        for number in numbers:
+            with tally.trial(number, "bad CSV"):
+                path.write_bytes(table_files.bad_csv(tally.seed * 10**9 + number))
+                begun = time.monotonic()
+                done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+                tally.took(time.monotonic() - begun)
+                assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+
+
 ATTACKS = {
     "stops": (stops, 300),
     "reruns": (reruns, 20),
     "flips": (flips, 10_000),
     "inputs": (many_inputs, 10_000),
+    "tables": (bad_tables, 200),
 }
 
 
