@@ -252,3 +252,12 @@ def test_rows_without_weight_do_not_count():
     rows = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [9.0, 9.0]])
     weight = np.array([1.0, 2.0, 1.0, 0.0])
     assert fit_encoder(rows, weight) == TableEncoder.fit(rows[:3], weight=weight[:3])
+
+
+def test_text_in_columns_of_bits_is_read_as_any_text():
+    code = BitColumns(("x",), 0.0, 1.0)
+    cells = np.array([" 1\t", "0.4", "true", "FALSE", True, 0], object)
+    assert code.transform({"x": cells})[:, 0].tolist() == [1, 0, 1, 0, 1, 0]
+    for text in ("\u00a01", "1\n", "0_1", "١", "yes"):
+        with pytest.raises(DataError, match=r"column 'x': expected numbers as in training, found"):
+            code.transform({"x": [text]})

@@ -7,13 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vitrail.data.blanks import BLANKS, stripped
 from vitrail.data.cells import is_missing
 from vitrail.data.errors import DataError
 from vitrail.data.labels import NAMES_OF_NOTHING, LabelCoder, check_target
 
 
 def is_no_label(label: object) -> bool:
-    return is_missing(label) and label not in NAMES_OF_NOTHING
+    return is_missing(label) and without_blanks(label) not in NAMES_OF_NOTHING
+
+
+def without_blanks(label: object) -> object:
+    return stripped(label) if isinstance(label, str) else label
 
 
 @given(
@@ -27,14 +32,16 @@ def is_no_label(label: object) -> bool:
 def test_labels_come_back_as_they_were(labels: list):
     column = np.empty(len(labels), object)
     column[:] = labels
-    nothing_to_learn = len(set(labels)) < 2 or any(map(is_no_label, labels))
+    nothing_to_learn = len(set(map(without_blanks, labels))) < 2 or any(map(is_no_label, labels))
     if nothing_to_learn:
         with pytest.raises(DataError, match=r"two classes|missing|got none"):
             LabelCoder.fit(column)
         return
     coder = LabelCoder.fit(column)
     numbers = coder.encode(column)
-    assert coder.decode(numbers).tolist() == labels
+    decoded = coder.decode(numbers).tolist()
+    assert list(map(without_blanks, decoded)) == list(map(without_blanks, labels))
+    assert set(decoded) <= set(labels)
     assert sorted(set(numbers)) == list(range(len(coder.classes)))
     assert list(coder.classes) == sorted(coder.classes)
 
@@ -60,6 +67,21 @@ def test_state_survives_json(labels: object):
     decoded = again.decode(again.encode(labels))
     assert decoded.tolist() == np.asarray(labels).tolist()
     assert decoded.dtype == coder.decode([0]).dtype
+
+
+@pytest.mark.parametrize("kind", [object, str])
+def test_blanks_around_a_label_make_no_class(kind: type):
+    labels = np.array([" lily", "rose", "lily\t", " lily", "\u00a0rose"], kind)
+    coder = LabelCoder.fit(labels)
+    assert coder.classes == (" lily", "rose", "\u00a0rose")  # the commonest spelling is kept
+    assert coder.encode(labels).tolist() == [0, 1, 0, 0, 2]
+    assert coder.encode(["lily", BLANKS + "rose" + BLANKS]).tolist() == [0, 1]
+    assert LabelCoder.fit(["a ", "b", " none"]).encode(["none", "a"]).tolist() == [0, 1]
+
+
+def test_one_label_in_two_spellings_is_one_class():
+    with pytest.raises(DataError, match="at least two classes, but every label is 'lily'"):
+        LabelCoder.fit([" lily", "lily"])
 
 
 def test_a_class_is_found_by_its_text_in_another_kind_of_file():

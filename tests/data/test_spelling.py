@@ -14,6 +14,7 @@ from vitrail.data.errors import DataError, DataWarning
 from vitrail.data.spelling import PLAIN, Spelling, numeral
 
 NAN = math.nan
+OTHER_SPACES = "\n\r\x0b\x0c\x1c\x1f\x85\u00a0\u2003\u2009\u202f\u3000"
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,11 @@ NAN = math.nan
         ("−3", -3, -3, ""),
         ("1,5e3", NAN, 1500, ""),
         ("true", 1, 1, ""),
+        (" \t5\t ", 5, 5, ""),
+        ("12\u00a0%", 12, 12, "%"),
+        *((f"{space}5{end}", NAN, NAN, "") for space in OTHER_SPACES for end in ("", space)),
+        *((f"5{space}", NAN, NAN, "") for space in OTHER_SPACES),
+        ("fal\u017fe", NAN, NAN, ""),
         *((text, NAN, NAN, "") for text in ("A1", "1.2.3", "1 23", "3:45", "(5)", "<5", "--5")),
         *((text, NAN, NAN, "") for text in ("", "-", "$", "12,34,56", "1_000", "٣", "$5 kg")),
     ],

@@ -24,6 +24,7 @@ from pyarrow import parquet
 from vitrail.data import delimited, memory
 from vitrail.data.encoders import TableEncoder
 from vitrail.data.errors import DataError, TableTooLargeError
+from vitrail.data.frames import places
 from vitrail.data.tables import Table, iter_table, read_table
 
 
@@ -237,6 +238,16 @@ def test_rows_are_named_by_the_lines_of_their_file(tmp_path: Path, name: str):
     assert batches == lines
     with pytest.raises(DataError, match="missing in 1 of 4 rows, first in line 10"):
         table.labels(table.columns[1])
+
+
+def test_only_blanks_are_stripped_from_names_of_columns(tmp_path: Path):
+    path = tmp_path / "t.csv"
+    path.write_text(" a\t,\u00a0b,c\u3000\n1,2,3\n", encoding="utf-8")
+    table = read_table(path)
+    assert table.columns == ["a", "\u00a0b", "c\u3000"]
+    assert places(table, ("a ",), ["a "]) == {"a ": "a"}
+    with pytest.raises(DataError, match="column 'b' not found"):
+        places(table, ("b",), ["b"])
 
 
 def test_rows_of_a_stream_are_counted_with_its_header(monkeypatch: pytest.MonkeyPatch):

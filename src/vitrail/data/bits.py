@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vitrail.data.account import ColumnAccount
+from vitrail.data.cells import read_cells
 from vitrail.data.checks import checked_count
 from vitrail.data.errors import DataError, listed
 from vitrail.data.frames import Frame, as_frame, places
@@ -197,11 +198,12 @@ def pixel_range(table: Any) -> tuple[float, float]:
 
 
 def _numbers(values: np.ndarray, name: str) -> np.ndarray:
-    if values.dtype.kind in "iuf":
-        return values
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64) if values.dtype.kind == "b" else values
+    cells = read_cells(values, name)
+    if cells.is_word.any():
+        word = str(cells.levels[cells.is_word][0])
         raise DataError(
-            f"column {name!r}: expected numbers as in training, found {values.dtype}; correct it"
-        ) from None
+            f"column {name!r}: expected numbers as in training, found {word!r}; correct it"
+        )
+    return cells.numbers[cells.codes]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vitrail.data.blanks import stripped
 from vitrail.data.errors import DataError
 from vitrail.data.spelling import Spelling, plain_number, respelled
 
@@ -74,7 +75,7 @@ def place_in_table(row: int) -> str:
 def is_missing(value: object) -> bool:
     """Whether a cell holds no value: None, NaN, NaT, NA, blank text or one of MISSING_WORDS."""
     if isinstance(value, str):
-        return value.strip().casefold() in MISSING_WORDS
+        return stripped(value).casefold() in MISSING_WORDS
     if type(value).__name__ in NOTHINGS:
         return True
     return isinstance(value, float | np.floating) and math.isnan(value)
@@ -95,7 +96,7 @@ def as_word(value: object) -> str:
     """The text by which a category is known: stripped, whole numbers without a point."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return _utf8(str(value).strip())
+    return _utf8(stripped(str(value)))
 
 
 def _utf8(text: str) -> str:

@@ -18,6 +18,7 @@ from pyarrow import csv as arrow_csv
 
 from vitrail.data.arrow import TEXT
 from vitrail.data.background import BackgroundReads
+from vitrail.data.blanks import BLANKS, stripped
 from vitrail.data.cells import checked_names
 from vitrail.data.errors import DataError
 from vitrail.data.files import Unpacked, is_stream
@@ -27,6 +28,7 @@ from vitrail.data.wanted import Wanted, everything
 
 BLOCK_BYTES = 1 << 23  # a row must fit in a block; a dozen or so are in flight at once
 DELIMITERS = ",;\t|"  # looked for in this order
+BLANK_LINE = BLANKS.encode() + b"\r\n"  # what a line without text is made of
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BINARY = "is not a text table (it holds binary data); give CSV or TSV, or name it by its format"
 
@@ -130,7 +132,7 @@ class DelimitedFile:
         self._skip_blank_lines()
         line = self._stream.readline(BLOCK_BYTES)
         size = len(line)
-        while line and not line.strip() and size < BLOCK_BYTES:  # a line of spaces
+        while line and not line.strip(BLANK_LINE) and size < BLOCK_BYTES:  # a line of spaces
             line = self._stream.readline(BLOCK_BYTES)
             size += len(line)
         lines, quotes = [line], line.count(b'"')
@@ -143,7 +145,7 @@ class DelimitedFile:
         return b"".join(lines)
 
     def _parse_header(self, header: bytes, delimiter: str | None) -> tuple[str, list[str]]:
-        if not header.strip():
+        if not header.strip(BLANK_LINE):
             raise DataError(f"{self.title} is empty; expected a header row and data rows")
         if b"\0" in header:
             raise DataError(f"{self.title} {BINARY}")
@@ -166,7 +168,7 @@ class DelimitedFile:
                     f"{self.title} ends its lines with bare carriage returns; "
                     "save it with ordinary line ends"
                 )
-            names = [name.strip() for name in rows[0]]
+            names = [stripped(name) for name in rows[0]]
             if len(names) > 1:
                 self._refuse_numbers(names)
                 return candidate, checked_names(names, self.title)

@@ -14,6 +14,7 @@ from typing import overload
 import numpy as np
 
 from vitrail.data.account import ColumnAccount, Kept
+from vitrail.data.blanks import stripped
 from vitrail.data.cells import Cells, advice_on_dates, as_word
 from vitrail.data.columns import ColumnCode
 from vitrail.data.cuts import between, bins, number_type
@@ -103,7 +104,7 @@ class ColumnFitter:
 
     def _draft(self, name: str, usual: frozenset[str] | None) -> Drafted | Numbers | None:
         """The draft of a column; None where it takes the usual marks of decimals to tell."""
-        if not name.strip():
+        if not stripped(name):
             return _dropped(name, 0, "it has no name")
         cells = replace(self._frame.cells(name), weight=self._weight)
         missing = cells.rows_of(cells.missing)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from vitrail.data.arrow import plain_table, sentence
+from vitrail.data.blanks import stripped
 from vitrail.data.cells import Cells, as_column, checked_names, place_in_table, read_cells
 from vitrail.data.errors import DataError, listed
 from vitrail.data.tables import Table
@@ -214,8 +215,8 @@ def places(frame: Frame, trained: tuple[str, ...], wanted: list[str]) -> dict[st
             )
         by_name = dict(zip(trained, present, strict=True))
     else:
-        by_name = {name.strip(): name for name in present}  # as headers of files are read
-        by_name = {name: by_name[name.strip()] for name in wanted if name.strip() in by_name}
+        by_name = {stripped(name): name for name in present}  # as headers of files are read
+        by_name = {name: by_name[stripped(name)] for name in wanted if stripped(name) in by_name}
         by_name |= {name: name for name in present}
     absent = [name for name in wanted if name not in by_name]
     if absent:

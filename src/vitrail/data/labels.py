@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from vitrail.data.blanks import stripped
 from vitrail.data.cells import (
     NOTHINGS,
     advice_on_dates,
@@ -35,6 +37,8 @@ class LabelCoder:
     """The classes in ascending order; class k has the number k.
 
     Text is kept verbatim: `001` and `1` are two classes, and each is written back as it was read.
+    Blanks around it make no class of their own: of ` lily` and `lily`, which are one, the spelling
+    is kept that occurs most often.
     kind: the numpy type of decoded labels, one of the values of LABEL_KINDS.
     """
 
@@ -47,11 +51,13 @@ class LabelCoder:
         values, kind = _read(labels, place)
         if not values:
             raise DataError("expected labels to learn from, got none; add rows")
-        found = set(values)
+        counts = Counter(values)
+        ranked = sorted(counts, key=lambda label: (-counts[label], len(str(label)), str(label)))
+        spelling = {_without_blanks(label): label for label in reversed(ranked)}
         try:
-            classes = sorted(found)
+            classes = sorted(spelling.values())
         except TypeError:
-            kinds = sorted({type(label).__name__ for label in found})
+            kinds = sorted({type(label).__name__ for label in counts})
             raise DataError(
                 f"labels are of mixed types ({', '.join(kinds)}); make them all text or all numbers"
             ) from None
@@ -61,7 +67,8 @@ class LabelCoder:
                 "give rows of another class too"
             )
         _refuse_amounts(classes)
-        strange = next((x for x in classes if isinstance(x, str) and as_word(x) != x.strip()), None)
+        texts = [label for label in classes if isinstance(label, str)]
+        strange = next((text for text in texts if as_word(text) != stripped(text)), None)
         if strange is not None:
             raise DataError(f"the label {strange!r} cannot be written as UTF-8; correct it")
         return LabelCoder(tuple(classes), kind)
@@ -146,7 +153,7 @@ def _read(labels: Any, place: Place) -> tuple[list[Any], str]:
     for kind in set(map(type, values)):
         if not issubclass(kind, Label) and kind.__name__ not in NOTHINGS:
             raise _not_a_label(kind.__name__)
-    missing = [is_missing(label) and label not in NAMES_OF_NOTHING for label in values]
+    missing = [is_missing(x) and _without_blanks(x) not in NAMES_OF_NOTHING for x in values]
     if any(missing):
         raise DataError(
             f"the label is missing in {sum(missing)} of {len(values)} rows, first in "
@@ -155,6 +162,10 @@ def _read(labels: Any, place: Place) -> tuple[list[Any], str]:
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
         return values, LARGE_NUMBERS
     return values, LABEL_KINDS[array.dtype.kind]
+
+
+def _without_blanks(label: Any) -> Any:
+    return stripped(label) if isinstance(label, str) else label
 
 
 def _refuse_amounts(classes: list[Any]) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrail.data.blanks import stripped
 from vitrail.data.errors import DataError
 
 TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # so that a flag reads alike from text and Parquet
@@ -22,9 +23,9 @@ PERCENT = "%"
 LONGEST = 60  # characters of a number; longer texts are not looked at
 GROUPS = " '’\u00a0\u2009\u202f"  # what may stand between groups of three digits in any country
 NUMERAL = re.compile(
-    r"(?P<sign>[-+−]?)\s*(?P<before>[^\w\s.,'’%+−-]?)\s*(?P<inner>[-+−]?)"
+    r"(?:(?P<sign>[-+−])\s*)?(?:(?P<before>[^\w\s.,'’%+−-])\s*)?(?P<inner>[-+−]?)"
     rf"(?P<digits>[0-9.,][0-9.,{GROUPS}]*?)(?P<exponent>[eE][-+]?[0-9]+)?"
-    r"\s*(?P<unit>%|[^\W\d_][^\d\s]{0,9}|[^\w\s.,'’+−-][^\W\d_]?)?"
+    r"(?:\s*(?P<unit>%|[^\W\d_][^\d\s]{0,9}|[^\w\s.,'’+−-][^\W\d_]?))?"
 )
 GROUPED = {
     mark: re.compile(rf"[1-9][0-9]{{0,2}}(?:{re.escape(mark)}[0-9]{{3}})+(?![0-9])")
@@ -85,17 +86,21 @@ NO_NUMERAL = Numeral(math.nan, math.nan)
 
 def plain_number(text: str) -> float:
     """The number that a text spells as programs do, NaN if none; true and false are 1 and 0."""
+    text = stripped(text)
+    # float() also takes 1_000 and the digits of other scripts, which are hardly meant as numbers
+    if not text.isascii() or "_" in text:
+        return math.nan
     try:
         number = float(text)
     except ValueError:
-        return TRUTH_WORDS.get(text.strip().casefold(), math.nan)
-    # float() also takes 1_000 and the digits of other scripts, which are hardly meant as numbers
-    return number if text.isascii() and "_" not in text else math.nan
+        return TRUTH_WORDS.get(text.lower(), math.nan)
+    strips_more = text[0] <= " " or text[-1] <= " "  # float() also strips line ends and the like
+    return math.nan if strips_more else number
 
 
 def numeral(text: str) -> Numeral:
     """All readings of a text."""
-    text = text.strip()
+    text = stripped(text)
     number = plain_number(text)
     if not math.isnan(number):
         if "." not in text:
@@ -106,7 +111,7 @@ def numeral(text: str) -> Numeral:
 
 def spells_number(text: str) -> bool:
     """Whether a text that is no number to programs is one to people."""
-    return _local_numeral(text.strip()).is_number
+    return _local_numeral(stripped(text)).is_number
 
 
 def _local_numeral(text: str) -> Numeral:
@@ -115,14 +120,14 @@ def _local_numeral(text: str) -> Numeral:
     found = NUMERAL.fullmatch(text)
     if found is None or (found["sign"] and found["inner"]):
         return NO_NUMERAL
-    before, unit = found["before"], found["unit"] or ""
+    before, unit = found["before"] or "", found["unit"] or ""
     if (before and not _is_currency(before)) or (before and unit):
         return NO_NUMERAL
     digits = found["digits"]
     for group in GROUPS:
         if group in digits:
             digits = _ungrouped(digits, group)
-    sign = -1.0 if found["sign"] + found["inner"] in ("-", "−") else 1.0
+    sign = -1.0 if (found["sign"] or found["inner"]) in ("-", "−") else 1.0
     swapped = digits.translate({ord("."): ",", ord(","): "."})
     exponent = found["exponent"] or ""
     point, comma = (sign * _with_points(part, exponent) for part in (digits, swapped))
@@ -164,7 +169,7 @@ def settle(
     """
     if are_plain:
         pointed = [text for text in texts if "." in text]
-        if not all(TWO_READINGS.fullmatch(text.strip()) for text in pointed):
+        if not all(TWO_READINGS.fullmatch(stripped(text)) for text in pointed):
             return Evidence(frozenset("."), PLAIN)
         if not pointed:
             return Evidence(frozenset(), PLAIN)
