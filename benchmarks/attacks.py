@@ -1,6 +1,7 @@
-"""How vitrail bears attacks: stops at random moments, flipped bits, inputs and files by a seed.
+"""How vitrail bears attacks: stops at random moments, flipped bits, inputs made by a seed, and
+models with hostile names and cells, whose exports must answer as Python does.
 
-    python benchmarks/attacks.py                            all of it, half an hour on one core
+    python benchmarks/attacks.py                            all of it, two hours on one core
     python benchmarks/attacks.py stops reruns --jobs 16     some of it, in so many processes
     python benchmarks/attacks.py stops --first 41 --count 1 one attack again
 
@@ -26,14 +27,16 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests")]
 
-from bounded import calls_in_child  # noqa: E402 (the tests are no package)
-from fuzz import inputs, table_files  # noqa: E402
+from bounded import Outcome, calls_in_child  # noqa: E402 (the tests are no package)
+from fuzz import commands, exports, inputs, table_files  # noqa: E402
+from silent_constant import SILENT_CONSTANT  # noqa: E402
 from stops import stopper, units  # noqa: E402
 
 STOPPED = ("fit best", "fit posterior", "fit linear posterior", "capacity", "reproduce", "compare")
 RERUN = ("capacity", "reproduce")
 LATEST = 5.0  # seconds from a stop to the end
 AT_ONCE = 250  # inputs of a child: what one call leaks shows in the next
+EXPORTED_ROWS = 2_500  # of a model
 KINDS = (*table_files.MAKERS, *inputs.MAKERS)
 SAID = (None, "DataError", "TableTooLargeError")
 
@@ -108,8 +111,15 @@ def flips(tally: Tally, numbers: range) -> None:
                 tally.counts["refused"] += 1
 
 
+def fault(outcome: Outcome) -> str:
+    """What kind of failure an outcome is."""
+    if str(outcome.error).startswith("exit"):
+        return "abort"
+    return "silent constant" if outcome.sentence == SILENT_CONSTANT else "traceback"
+
+
 def many_inputs(tally: Tally, numbers: range) -> None:
-    """Files of tables, models, checkpoints, classifiers and arguments in turn."""
+    """Files of tables, models, checkpoints, classifiers, rules and arguments in turn."""
     for makers, function in (
         (table_files.MAKERS, "fuzz.test_table_files:use"),
         (inputs.MAKERS, "fuzz.inputs:use"),
@@ -122,7 +132,9 @@ def many_inputs(tally: Tally, numbers: range) -> None:
             for number, case, outcome in zip(some, cases, found, strict=True):
                 with tally.trial(number, case):
                     allowed = SAID if makers is table_files.MAKERS else (None,)
-                    assert outcome.error in allowed, outcome
+                    if outcome.error not in allowed:
+                        tally.counts[fault(outcome)] += 1
+                        raise AssertionError(outcome)
                     used = outcome.error is None and not str(outcome.result).startswith("refused")
                     tally.counts["used" if used else "refused"] += 1
                     tally.took(outcome.seconds)
@@ -142,12 +154,36 @@ def bad_tables(tally: Tally, numbers: range) -> None:
                 assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
 
 
+def many_exports(tally: Tally, numbers: range) -> None:
+    """Models with hostile names and cells: CSV, C, JavaScript, ONNX and NumPy answer as Python."""
+    for number in numbers:
+        with tally.trial(number, "hostile model"), tempfile.TemporaryDirectory() as folder:
+            begun = time.monotonic()
+            found = exports.differences([number], EXPORTED_ROWS, Path(folder))
+            tally.took(time.monotonic() - begun)
+            tally.counts["rows"] += EXPORTED_ROWS
+            assert not found, "; ".join(found)
+
+
+def many_commands(tally: Tally, numbers: range) -> None:
+    """Bad files, hostile cells and strange arguments through the command, a process each."""
+    for number in numbers:
+        with tempfile.TemporaryDirectory() as folder, tally.trial(number, "command") as rng:
+            begun = time.monotonic()
+            found, story = commands.faults_of(number, rng, Path(folder))
+            tally.took(time.monotonic() - begun)
+            tally.counts.update(found)
+            assert not found, (found, story)
+
+
 ATTACKS = {
     "stops": (stops, 300),
     "reruns": (reruns, 20),
     "flips": (flips, 10_000),
     "inputs": (many_inputs, 10_000),
     "tables": (bad_tables, 200),
+    "exports": (many_exports, 200),
+    "commands": (many_commands, 500),
 }
 
 

@@ -3,18 +3,23 @@
 import csv
 import io
 import math
+import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from parts import need
 
 from vitrail.data.bits import BitColumns
-from vitrail.data.cells import as_number
+from vitrail.data.cells import as_word
+from vitrail.data.frames import as_frame
+from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
 from vitrail.export.golden import sample_rows
-from vitrail.export.onnx import onnx_graph
+from vitrail.export.onnx import input_names, onnx_graph
 
+PAGE = Path(__file__).parents[1] / "docs" / "numpy-file.md"
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 COMPILERS = {
     "gcc": ["gcc", "-std=c99"],
@@ -43,9 +48,10 @@ def header_of(model, name="tiny", golden=8):
 def as_csv(model, rows) -> str:
     """A table as text, with the columns in another order and one more."""
     names = list(rows)[::-1]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*names, "more"])
+    more = next(name for name in ("more", "even more") if name not in names)
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\r\n")  # quotes cells with either sign
+    writer.writerow([*names, more])
     for i in range(len(rows[names[0]])):
         cells = ["" if rows[name][i] is None else rows[name][i] for name in names]
         writer.writerow([*(repr(x) if isinstance(x, float) else x for x in cells), "?"])
@@ -75,10 +81,10 @@ def run_all(models, folder, compiler, *options, word_bits=None):
     parts = []
     files: dict[int, str] = {}  # models may share their rows
     for i, (model, rows) in enumerate(models):
-        (folder / f"m{i}.h").write_text(header_of(model, f"m{i}"))
+        (folder / f"m{i}.h").write_text(header_of(model, f"m{i}"), "utf-8")
         if id(rows) not in files:
             files[id(rows)] = f"m{i}.csv"
-            (folder / f"m{i}.csv").write_text(as_csv(model, rows))
+            (folder / f"m{i}.csv").write_bytes(as_csv(model, rows).encode())
         packing = f"#define M{i}_WORD_BITS {word_bits}\n" if word_bits else ""
         parts.append(f'#define M{i}_CHECK\n#define M{i}_CSV\n{packing}#include "m{i}.h"\n')
     parts.append("int main(void)\n{\n    FILE *in;\n    long rows;\n    int wrong = 0;\n")
@@ -126,21 +132,34 @@ def run_node(folder, program):
     return done.stdout
 
 
+def read_columns(encoder, rows):
+    """Of each column its code and its cells as Python reads them: numbers, text, or None."""
+    for code in encoder.columns:
+        cells = as_frame(rows).cells(code.name)
+        cells = cells.spelled(code.spelling) if code.numeric else cells
+        texts = [x if isinstance(x, str) else as_word(x) for x in cells.levels]
+        numbers = cells.numbers.tolist() if code.numeric else [math.nan] * len(texts)
+        levels = [
+            None if missing else text if math.isnan(number) else number
+            for text, number, missing in zip(texts, numbers, cells.missing, strict=True)
+        ]
+        yield code, [levels[i] for i in cells.codes]
+
+
 def onnx_feed(model, rows):
     """Rows as the inputs of the graph."""
     if isinstance(model.encoder, BitColumns):
         return {"x": np.array([rows[name] for name in model.encoder.names], np.float32).T}
-    feed = {}
-    for code in model.encoder.columns:
-        cells = rows[code.name]
-        words = np.array([["" if x is None else str(x)] for x in cells], object)
-        if not code.numeric:
-            feed[code.name] = words
-            continue
-        numbers = np.array([[np.nan if x is None else as_number(x)] for x in cells])
-        feed[code.name] = numbers.astype(np.float32 if code.held_as == "float32" else np.float64)
-        if code.categories or code.other:
-            feed[f"{code.name} word"] = np.where(np.isnan(numbers), words, "").astype(object)
+    feed, names = {}, input_names(model.encoder)
+    for code, cells in read_columns(model.encoder, rows):
+        if code.numeric:
+            kind = np.float32 if code.held_as == "float32" else np.float64
+            numbers = [x if isinstance(x, float) else math.nan for x in cells]
+            with np.errstate(over="ignore"):
+                feed[names[code.name, "number"]] = np.array(numbers)[:, None].astype(kind)
+        if (code.name, "word") in names:
+            words = [x if isinstance(x, str) else "" for x in cells]
+            feed[names[code.name, "word"]] = np.array(words, object)[:, None]
     return feed
 
 
@@ -153,3 +172,24 @@ def run_onnx(model, rows):
     session = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, onnx_feed(model, rows)), strict=True))
+
+
+def numpy_reader():
+    """The functions that the page on the file spells out."""
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    names = {}
+    exec(code, names)
+    return names
+
+
+def run_numpy(model, rows):
+    """Answers of the reader of the documentation, a line a row."""
+    reader = numpy_reader()
+    about, arrays = reader["read"](io.BytesIO(npz_file(model, sample_rows(model.encoder, 4))))
+    columns = {code.name: cells for code, cells in read_columns(model.encoder, rows)}
+    lines = []
+    for row in zip(*columns.values(), strict=True):
+        bits = reader["encode"](about, dict(zip(columns, row, strict=True)))
+        number, chances = reader["predict"](about, arrays, bits)
+        lines.append(",".join(map(str, [number, *chances.tolist()])))
+    return lines

@@ -7,7 +7,7 @@ from vitrail import BinaryNetClassifier
 
 
 # some checks fit labels of pure noise
-@pytest.mark.filterwarnings("ignore:rows held out from training show no relation:UserWarning")
+@pytest.mark.filterwarnings("ignore:held-out rows show no relation:UserWarning")
 @parametrize_with_checks([BinaryNetClassifier()])
 def test_scikit_learn_accepts_the_classifier(estimator, check):
     check(estimator)

@@ -10,7 +10,7 @@ from vitrail import BinaryNetClassifier
 from vitrail.fitting import held_out
 from vitrail.fitting.examples import Examples
 from vitrail.fitting.folds import stratified_folds
-from vitrail.model.calibration import Evidence, platt_table
+from vitrail.model.calibration import Evidence, calibrate
 
 
 def fitted(table: np.ndarray, labels: np.ndarray, **settings) -> BinaryNetClassifier:
@@ -60,7 +60,7 @@ def test_labels_of_chance_make_nobody_sure():
 
 def test_noise_wants_warmer_chains_than_a_rule():
     made = np.random.default_rng(2)
-    table = made.integers(0, 2, size=(300, 14))
+    table = made.integers(0, 2, size=(300, 20))
     rule = table[:, 0] | table[:, 1]
     noisy = np.where(made.random(300) < 0.3, 1 - rule, rule)
     warm, cold = (
@@ -106,7 +106,8 @@ def test_curves_of_few_networks_are_made_steeper_for_many():
     many = Evidence(lead[:, 16:], labels, weight)
     off = []
     for count in (None, 400):
-        chance = many.chances(9, platt_table(few, 9, 2, "argmax", count)[0], 2, "argmax") / 65535
+        table = calibrate(few, 2, "argmax", clip=9, networks=count).table
+        chance = many.chances(9, table, 2, "argmax") / 65535
         right = (chance.argmax(1) == labels).double()
         off.append(float((chance.amax(1) - right).mean()))
     assert abs(off[1]) < 0.03 < -off[0]
@@ -120,7 +121,7 @@ def test_several_classes_are_as_sure_as_they_are_right():
     labels = torch.multinomial(torch.softmax(2 * truth, 1), 1, generator=made)[:, 0]
     lead = (3 * truth).round().long()[:, None, :, None]
     evidence = Evidence(lead, labels, torch.ones(rows, dtype=torch.float64))
-    table, _ = platt_table(evidence, 15, classes, "one-vs-rest")
+    table = calibrate(evidence, classes, "one-vs-rest", clip=15).table
     chance = evidence.chances(15, table, classes, "one-vs-rest") / 65535
     right = (chance.argmax(1) == labels).double().mean()
     assert abs(float(chance.amax(1).mean() - right)) < 0.05

@@ -1,32 +1,20 @@
 """The arrays of a model are enough to answer as it does: by the reader of the documentation."""
 
 import io
-import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from export_cases import committee, models
+from export_runs import numpy_reader
 from hypothesis import given, settings
 
 from vitrail.export.arrays import npz_file
 from vitrail.export.golden import sample_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "numpy-file.md"
-
-
-def reader() -> dict[str, Any]:
-    """The functions that the page spells out."""
-    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(code, names)
-    return names
-
 
 @settings(max_examples=60)
 @given(model=models())
 def test_the_reader_of_the_documentation_answers_as_the_model_does(model):
-    names = reader()
+    names = numpy_reader()
     about, arrays = names["read"](io.BytesIO(npz_file(model, sample_rows(model.encoder, 12))))
     assert len(about["golden"]) == 12
     for row, number, chances in zip(

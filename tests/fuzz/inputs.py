@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from fuzz.rule_tables import rule_table
 from fuzz.table_files import damaged
+from silent_constant import SILENT_CONSTANT, is_silent_constant
 
 from vitrail import belief_propagation, factor_graph, perceptron, run
 from vitrail.data import glass
@@ -234,6 +236,18 @@ def a_classifier(rng: random.Random) -> str:
     return str(len(answers))
 
 
+def a_rule(rng: random.Random) -> str:
+    """A table with something to learn: the default does not answer all fresh rows alike."""
+    table = rule_table(rng)
+    net = BinaryNetClassifier(random_state=rng.randrange(100))
+    if len(set(table.labels)) < 2:
+        return "refused: one class"
+    net.fit(table.rows, table.labels)
+    constant = is_silent_constant(net.model_, table.fresh, table.fresh_labels)
+    assert not constant, SILENT_CONSTANT
+    return str(net.score(table.fresh, table.fresh_labels))
+
+
 # --- arguments of functions ---------------------------------------------------------------------
 
 
@@ -275,6 +289,7 @@ MAKERS: dict[str, Callable[[random.Random], str]] = {
     "model": a_model,
     "checkpoint": a_checkpoint,
     "classifier": a_classifier,
+    "rule": a_rule,
     "argument": an_argument,
 }
 

@@ -19,7 +19,8 @@ MOST_WHOLE = 2**31 - 1  # the smallest int32 stands for no number in exported co
 
 THRESHOLD_BUDGET = 256  # thresholds that the columns share out among them
 FEWEST_THRESHOLDS, MOST_THRESHOLDS = 4, 32  # of a column
-SMALL, SMALL_THRESHOLDS = 1000, 16  # rows below which finer cuts than these fit noise
+FEW_COLUMNS = 4  # up to which columns get twice as many: a line through two of them has fine steps
+SMALL = 1000  # rows below which finer cuts than half of these fit noise
 
 
 def affordable_thresholds(columns: int, rows: int) -> int:
@@ -27,7 +28,7 @@ def affordable_thresholds(columns: int, rows: int) -> int:
 
     columns, rows: how many columns of numbers and how many training rows there are.
     """
-    most = MOST_THRESHOLDS if rows >= SMALL else SMALL_THRESHOLDS
+    most = MOST_THRESHOLDS * (2 if columns <= FEW_COLUMNS else 1) // (2 if rows < SMALL else 1)
     return min(most, max(FEWEST_THRESHOLDS, THRESHOLD_BUDGET // max(1, columns)))
 
 

@@ -208,13 +208,13 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             The classifier itself.
         """
         again = hasattr(self, "model_") and self.warm_start
-        return self._learn(X, y, sample_weight, None, fresh=not again)
+        return self._learn(X, y, sample_weight, None, fresh=not again, more=False)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on with more rows: the posterior so far is the prior. Encoder and net stay.
+        """Go on with more rows: the net learns from all rows so far. Encoder and net stay.
 
-        The first call fixes them, and the classes. Rows that lack a class are taught together
-        with a few earlier ones of that class.
+        The first call fixes them, and the classes. Of more than 20,000 different rows a random
+        sample of that size stands for all.
 
         Args:
             X: Rows (rows, columns).
@@ -225,7 +225,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         Returns:
             The classifier itself.
         """
-        return self._learn(X, y, sample_weight, classes, fresh=not hasattr(self, "model_"))
+        fresh = not hasattr(self, "model_")
+        return self._learn(X, y, sample_weight, classes, fresh=fresh, more=not fresh)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(class) of each row, (rows, C), columns as in `classes_`."""
@@ -282,7 +283,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         validate_data(self, array, reset=reset, skip_check_array=True)
         return array
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool) -> Self:
+    def _learn(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool, more: bool
+    ) -> Self:
         """Train, and keep what was found: all of it, or after an error what there was before."""
         before = dict(vars(self))
         try:
@@ -292,7 +295,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             self._check_choices()
             earlier = None if fresh else self._learned
             front = self._front(table, y, weight, classes) if earlier is None else earlier.front
-            learned = learn(front, table, y, weight, self._wanted(earlier), earlier)
+            learned = learn(front, table, y, weight, self._wanted(earlier), earlier, more=more)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from vitrail.data.bits import BitColumns
-from vitrail.data.cells import as_word
+from vitrail.data.cells import Cells, as_word
 from vitrail.data.columns import ColumnCode
 from vitrail.data.cuts import MOST_WHOLE
-from vitrail.data.frames import as_frame
+from vitrail.data.frames import as_frame, places
 from vitrail.data.output import atomic_output
 from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
@@ -65,25 +65,32 @@ def golden_rows(model: Model, table: Any = None) -> Rows:
     """The rows that exported code carries with their answers."""
     if table is None:
         return sample_rows(model.encoder, GOLDEN)
-    first = np.arange(min(GOLDEN, len(as_frame(table))))
-    if isinstance(model.encoder, BitColumns):
-        return {name: np.asarray(table[name])[first].tolist() for name in model.encoder.names}
-    return {code.name: _cells(code, table, first) for code in model.encoder.columns}
+    frame, encoder = as_frame(table), model.encoder
+    first = np.arange(min(GOLDEN, len(frame)))
+    if isinstance(encoder, BitColumns):
+        where = places(frame, encoder.all_names, list(encoder.names))
+        return {name: frame[where[name]][first].tolist() for name in encoder.names}
+    where = places(frame, encoder.all_names, [code.name for code in encoder.columns])
+    return {
+        code.name: _cells(code, frame.cells(where[code.name]), first) for code in encoder.columns
+    }
 
 
-def _cells(code: ColumnCode, table: Any, rows: np.ndarray) -> list[Any]:
+def _cells(code: ColumnCode, cells: Cells, rows: np.ndarray) -> list[Any]:
     """A column's cells as exported code is given them: numbers, which are whole where the code
-    holds them so, words, None where missing."""
-    cells = as_frame(table).cells(code.name)
+    holds them so, words, None where missing or where a word means nothing among numbers."""
     cells = cells.spelled(code.spelling) if code.numeric else cells
-    levels = [as_word(level) for level in cells.levels]
-    known = {level: None if cells.missing[level] else levels[level] for level in range(len(levels))}
-    if code.numeric:
-        numbers = cells.numbers
-        if code.whole:
-            numbers = np.clip(np.rint(numbers), -MOST_WHOLE, MOST_WHOLE)
-        known |= {level: x for level, x in enumerate(numbers.tolist()) if not np.isnan(x)}
-    return [known[level] for level in cells.codes[rows].tolist()]
+    both = zip(cells.levels, cells.missing, strict=True)
+    levels: list[Any] = [None if missing else as_word(level) for level, missing in both]
+    numbers = cells.numbers if code.numeric else np.full(len(levels), np.nan)
+    if code.whole:
+        numbers = np.clip(np.rint(numbers), -MOST_WHOLE, MOST_WHOLE)
+    for i, number in enumerate(numbers.tolist()):
+        if not np.isnan(number):
+            levels[i] = number
+        elif code.numeric and not code.other and levels[i] not in code.categories:
+            levels[i] = None
+    return [levels[i] for i in cells.codes[rows].tolist()]
 
 
 def _c(model: Model, name: str, layout: str, rows: Rows) -> Contents:

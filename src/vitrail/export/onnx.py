@@ -5,20 +5,25 @@ missing), text for words; a column of numbers that may hold words has a second i
 where a number stands. Columns of bits or pixels are one input `x`, (rows, columns) float32.
 
 Outputs: `label`, `number` (rows,), `chances` (rows, C) in parts of 65535, `probabilities`.
+
+An input is called as its column; the second one of a column `age` is `age word`. All other names of
+the graph begin with a point. A column whose name begins with a point, or is that of an output, has
+the input `.number:label` or `.word:label`, and so has an input whose name another column has.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from vitrail.data.bits import BitColumns
+from vitrail.data.blanks import BLANKS
 from vitrail.data.cells import MISSING_WORDS
 from vitrail.data.cuts import rounded
-from vitrail.data.encoders import ColumnCode
+from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.arrays import layer_weights, lows, places
 from vitrail.export.errors import ExportError
 from vitrail.export.plan import Layer, Plan, planned
@@ -30,10 +35,13 @@ from vitrail.nn import low_value
 if TYPE_CHECKING:
     import onnx
 
+OUTPUTS = ("label", "number", "chances", "probabilities")
+OWN = "."  # begins every name that is neither a column's nor an output's
 OPSET = 20  # the first with RegexFullMatch
 IR = 9
 EXACT = 2**24  # sums of float32 are exact below
 FAR = 2**40  # beyond all sums
+Kind = Literal["number", "word"]  # what an input holds
 
 
 def onnx_graph(model: Model) -> onnx.ModelProto:
@@ -51,14 +59,11 @@ def onnx_graph(model: Model) -> onnx.ModelProto:
     bits = _encoder(graph, model)
     number, chances = _answer(graph, model, plan, _outputs(graph, model, plan, bits))
     classes = np.array(model.labels.classes, model.labels.kind)
-    graph.outputs = {
-        "label": graph("Gather", graph.constant(_plain(classes)), number),
-        "number": number,
-        "chances": chances,
-        "probabilities": graph(
-            "Div", graph.cast(chances, np.float32), graph.constant(np.float32(ONE))
-        ),
-    }
+    label = graph("Gather", graph.constant(_plain(classes)), number)
+    one = graph.constant(np.float32(ONE))
+    probabilities = graph("Div", graph.cast(chances, np.float32), one)
+    values = (label, number, chances, probabilities)
+    graph.outputs = dict(zip(OUTPUTS, values, strict=True))
     kind = onnx.helper.np_dtype_to_tensor_dtype(_plain(classes).dtype)
     kinds = [kind, onnx.TensorProto.INT64, onnx.TensorProto.INT64, onnx.TensorProto.FLOAT]
     shapes = [["rows"], ["rows"], ["rows", model.num_classes], ["rows", model.num_classes]]
@@ -85,14 +90,14 @@ class _Graph:
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
         from onnx import helper
 
-        name = f"v{len(self._nodes)}"
+        name = f"{OWN}v{len(self._nodes)}"
         self._nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
         return name
 
     def constant(self, value: Any) -> str:
         from onnx import numpy_helper
 
-        name = f"c{len(self._constants)}"
+        name = f"{OWN}c{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
@@ -138,16 +143,34 @@ def _encoder(g: _Graph, model: Model) -> str:
         )  # (rows, cuts, columns)
         return g.reshaped(above, 0, len(encoder.bit_names))
     parts: list[str] = []
+    names = input_names(encoder)
     for code in encoder.columns:
         word = number = None
         if code.numeric:
             kind = TensorProto.FLOAT if code.held_as == "float32" else TensorProto.DOUBLE
-            number = g.input(code.name, kind, 1)
-        if not code.numeric or code.categories or code.other:
-            name = f"{code.name} word" if code.numeric else code.name
-            word = g.input(name, TensorProto.STRING, 1)
+            number = g.input(names[code.name, "number"], kind, 1)
+        if (code.name, "word") in names:
+            word = g.input(names[code.name, "word"], TensorProto.STRING, 1)
         parts += _column(g, code, number, word)
     return g("Concat", *parts, axis=1)
+
+
+def input_names(encoder: TableEncoder) -> dict[tuple[str, Kind], str]:
+    """What the inputs of a graph are called, by column and whether numbers or words go there."""
+    names: dict[tuple[str, Kind], str] = {}
+    taken: set[str] = set(OUTPUTS)
+
+    def add(column: str, kind: Kind, name: str) -> None:
+        is_free = name not in taken and not name.startswith(OWN)
+        names[column, kind] = name if is_free else f"{OWN}{kind}:{column}"
+        taken.add(name)
+
+    for code in encoder.columns:
+        add(code.name, "number" if code.numeric else "word", code.name)
+    for code in encoder.columns:
+        if code.numeric and (code.categories or code.other):
+            add(code.name, "word", f"{code.name} word")
+    return names
 
 
 def _up_to(levels: np.ndarray) -> np.ndarray:
@@ -203,7 +226,7 @@ def _bins(g: _Graph, code: ColumnCode, number: str, missing: str) -> list[str]:
 def _any_of(words: Any, flags: str = "") -> str:
     """A pattern for any of the words with blanks around it."""
     quoted = ("".join(map(_quoted, word)) for word in sorted(words))
-    return rf"{flags}\s*({'|'.join(quoted)})\s*"
+    return rf"{flags}[{BLANKS}]*({'|'.join(quoted)})[{BLANKS}]*"
 
 
 def _quoted(letter: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from vitrail.fitting.front import input_columns
 from vitrail.fitting.held_out import SWAPS
 from vitrail.fitting.recipe import neighbours
 from vitrail.fitting.whole import Small, Whole
@@ -34,7 +35,7 @@ class Distilled:
     def __init__(self, whole: Whole) -> None:
         model = whole.model
         self.whole, self.nets = whole, model.networks.shape[1]
-        self.partner = neighbours(whole.view.encoder, whole.num_inputs)
+        self.partner = neighbours(input_columns(whole.view.encoder, model.bias))
         sure = whole.wanted[..., 0]  # (R, N)
         weight = whole.weight * len(whole.rows)
         self.samples = [

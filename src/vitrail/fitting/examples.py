@@ -16,7 +16,7 @@ from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.model.voting import Scheme
 from vitrail.nn import Program
 
-REMEMBERED = 100  # examples of each class that a later batch without that class is taught with
+COLUMNS = ("inputs", "labels", "weight", "rows")
 
 
 @dataclass(frozen=True)
@@ -31,28 +31,22 @@ class Examples:
     labels: Tensor  # (F,) int64
     weight: Tensor  # (F,) float64 > 0: rows times class weight
     rows: Tensor  # (F,) float64 > 0: how many rows an example stands for, by their sample weights
+    complete: bool = False  # whether they are all combinations of what their columns hold
 
     @staticmethod
-    def distinct(
-        inputs: Tensor, labels: Tensor, sample_weight: Tensor, class_weight: Tensor | None = None
-    ) -> Examples:
+    def distinct(inputs: Tensor, labels: Tensor, sample_weight: Tensor) -> Examples:
         """Merge equal rows of bits (0/1 or ±1); rows without weight are left out.
 
-        class_weight: (C,) float64, of each class; None weighs all alike.
-
-        Cost: a sort of the rows, an eighth of a byte an input.
+        Cost: a sort of the rows, an eighth of a byte per input.
         """
         counts = sample_weight > 0
         inputs, labels, sample_weight = inputs[counts], labels[counts], sample_weight[counts]
-        spelled = np.packbits((inputs > 0).numpy(), axis=1)
         number = labels.numpy().astype(">u4")[:, None].view(np.uint8)
-        rows = np.ascontiguousarray(np.concatenate([spelled, number], 1))
-        whole = rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]
-        _, first, place = np.unique(whole, return_index=True, return_inverse=True)
+        keys = _keys(np.concatenate([np.packbits((inputs > 0).numpy(), axis=1), number], 1))
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
         totals = np.bincount(place.reshape(-1), weights=sample_weight.numpy(), minlength=len(first))
         kept, rows = torch.from_numpy(first), torch.from_numpy(totals)
-        weight = rows if class_weight is None else rows * class_weight[labels[kept]]
-        return Examples(inputs[kept], labels[kept], weight, rows)
+        return Examples(inputs[kept], labels[kept], rows, rows)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -64,8 +58,12 @@ class Examples:
 
     def where(self, chosen: Tensor) -> Examples:
         """The examples at which `chosen` (F,) bool holds, or those with these indices."""
-        return Examples(
-            self.inputs[chosen], self.labels[chosen], self.weight[chosen], self.rows[chosen]
+        return replace(
+            self,
+            inputs=self.inputs[chosen],
+            labels=self.labels[chosen],
+            weight=self.weight[chosen],
+            rows=self.rows[chosen],
         )
 
     def share(self, share: Tensor) -> Examples:
@@ -74,14 +72,35 @@ class Examples:
         part, share = self.where(kept), share[kept]
         return replace(part, weight=part.weight * share, rows=part.rows * share)
 
-    def and_also(self, more: Examples) -> Examples:
-        """Both together; equal ones are not merged."""
-        return Examples(
+    def merged(self, more: Examples) -> Examples:
+        """The examples of both; weights of classes are to be set anew."""
+        return Examples.distinct(
             torch.cat([self.inputs, more.inputs]),
             torch.cat([self.labels, more.labels]),
-            torch.cat([self.weight, more.weight]),
             torch.cat([self.rows, more.rows]),
         )
+
+    def weighted(self, class_weight: Tensor | None) -> Examples:
+        """The examples with weights rows × class_weight (C,); None weighs all classes alike."""
+        if class_weight is None:
+            return replace(self, weight=self.rows)
+        return replace(self, weight=self.rows * class_weight[self.labels])
+
+    def with_columns(self, column: Tensor) -> Examples:
+        """The examples, knowing whether they are complete; column (I,): of each input, −1 for none.
+
+        One column alone is no proof: numbers of rows (1, 2, 3, …) are complete too.
+        """
+        bits = (self.inputs > 0).numpy()
+        combinations_, varying = 1, 0
+        for number in range(int(column.max()) + 1):
+            states = len(np.unique(_keys(np.packbits(bits[:, column == number], axis=1))))
+            combinations_ *= states
+            varying += states > 1
+            if combinations_ > len(self):
+                break
+        distinct = len(np.unique(_keys(np.packbits(bits, axis=1))))
+        return replace(self, complete=varying > 1 and combinations_ == distinct)
 
     def pair(self, low: int, high: int) -> Examples:
         """The examples of two classes; label 1 is the second."""
@@ -92,46 +111,38 @@ class Examples:
         """All examples; label 1 is one class, label 0 every other."""
         return replace(self, labels=(self.labels == number).to(torch.int64))
 
-    def remembered(self, seed: int) -> Examples:
-        """A few examples of every class, at random."""
+    def capped(self, most: int, seed: int) -> Examples:
+        """At most about `most` examples at random, which stand for the rows of all, class by class.
+
+        A class keeps its share of them, but at least one.
+        """
+        if len(self) <= most:
+            return self
         order = torch.from_numpy(random_order(seed, len(self)))
-        kept = [order[self.labels[order] == c][:REMEMBERED] for c in self.labels.unique().tolist()]
-        return self.where(torch.cat(kept)) if kept else self
+        parts = []
+        for number in self.labels.unique().tolist():
+            of_class = order[self.labels[order] == number]
+            kept = of_class[: max(1, most * len(of_class) // len(self))].sort().values
+            scale = float(self.rows[of_class].sum() / self.rows[kept].sum())
+            part = self.where(kept)
+            parts.append(replace(part, weight=part.weight * scale, rows=part.rows * scale))
+        columns = {name: torch.cat([getattr(part, name) for part in parts]) for name in COLUMNS}
+        return replace(self, **columns)
 
 
-def nets_of(
-    examples: Examples, num_classes: int, scheme: Scheme, memory: Examples | None = None
-) -> list[Examples]:
-    """The examples of each net: by the scheme, all of them or those of a pair of classes.
+def _keys(rows: np.ndarray) -> np.ndarray:
+    """Rows of bytes as one value each, (rows,)."""
+    rows = np.ascontiguousarray(rows)
+    return rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]
 
-    memory: examples of earlier batches. A net that would see only some of its classes is taught
-    with what is remembered of the others, which together weigh as much as a class that is there:
-    without them the net that always gives the class at hand would be the best. A net that would
-    see none of its classes has no examples.
-    """
+
+def nets_of(examples: Examples, num_classes: int, scheme: Scheme) -> list[Examples]:
+    """The examples of each net: by the scheme, all of them or those of a pair of classes."""
     if scheme == "one-vs-rest":
-        return [
-            _completed(examples.against(number), memory and memory.against(number), 2)
-            for number in range(num_classes)
-        ]
+        return [examples.against(number) for number in range(num_classes)]
     if scheme == "argmax":
-        return [_completed(examples, memory, num_classes)]
-    made = []
-    for low, high in combinations(range(num_classes), 2):
-        known = None if memory is None else memory.pair(low, high)
-        made.append(_completed(examples.pair(low, high), known, 2))
-    return made
-
-
-def _completed(examples: Examples, memory: Examples | None, num_classes: int) -> Examples:
-    totals = torch.bincount(examples.labels, examples.weight, num_classes)
-    absent = totals == 0
-    if memory is None or not bool(absent.any()) or bool(absent.all()):
-        return examples
-    added = memory.where(absent[memory.labels])
-    counts = torch.bincount(added.labels, minlength=num_classes).clamp(min=1)
-    each = totals[~absent].mean() / counts
-    return examples.and_also(replace(added, weight=each[added.labels]))
+        return [examples]
+    return [examples.pair(low, high) for low, high in combinations(range(num_classes), 2)]
 
 
 def graph_of(

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_random_state
 from torch import Tensor
 
@@ -63,36 +62,38 @@ class Front:
         """What a net reads of a table's rows, (rows, inputs) int8."""
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
-    def examples(
-        self, table: Any, y: np.ndarray, sample_weight: np.ndarray, class_weight: Any = None
-    ) -> Examples:
+    def examples(self, table: Any, y: np.ndarray, sample_weight: np.ndarray) -> Examples:
         """The distinct examples of rows with labels and weights."""
-        of_class = self.class_weights(y, sample_weight, class_weight)
         labels = torch.from_numpy(self.coder.encode(y))
-        return Examples.distinct(
-            self.inputs(table),
-            labels,
-            torch.from_numpy(sample_weight),
-            None if of_class is None else torch.from_numpy(of_class),
-        )
+        return Examples.distinct(self.inputs(table), labels, torch.from_numpy(sample_weight))
 
-    def class_weights(
-        self, y: np.ndarray, weight: np.ndarray, class_weight: Any
-    ) -> np.ndarray | None:
+    @property
+    def columns(self) -> Tensor:
+        """The column of each input, (I,) int64; −1 for constant inputs."""
+        return input_columns(self.encoder, self.bias)
+
+    def class_weights(self, examples: Examples, class_weight: Any) -> Tensor | None:
         """The weight of each class, (C,); None where all weigh alike."""
         if class_weight is None:
             return None
         _check_class_weight(class_weight, self.classes)
-        numbers = self.coder.encode(y)
-        each = np.ones(self.num_classes)
         if isinstance(class_weight, Mapping):
-            for number, label in enumerate(self.classes.tolist()):
-                each[number] = class_weight.get(label, 1.0)
-        else:  # balanced: by what the rows hold; a later batch may lack some classes
-            counted = numbers[weight > 0]
-            present = np.unique(counted)
-            each[present] = compute_class_weight("balanced", classes=present, y=counted)
-        return each
+            labels = self.classes.tolist()
+            each = [class_weight.get(label, 1.0) for label in labels]
+            return torch.tensor(each, dtype=torch.float64)
+        counts = torch.bincount(examples.labels, examples.rows, self.num_classes)
+        present = counts > 0
+        balanced = counts.sum() / (present.sum() * counts.clamp(min=1e-300))
+        return torch.where(present, balanced, 1.0)
+
+
+def input_columns(encoder: TableEncoder | BitColumns, bias: int) -> Tensor:
+    """The column of each input of a net, (I,) int64; −1 for constant inputs."""
+    sizes = [1] * len(encoder.bit_names)
+    if isinstance(encoder, TableEncoder):
+        sizes = [len(code.bit_names) for code in encoder.columns]
+    column = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes, dtype=torch.int64))
+    return torch.cat([column, torch.full((bias,), -1)])
 
 
 def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:

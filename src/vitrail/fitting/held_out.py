@@ -20,7 +20,7 @@ from vitrail.fitting.examples import nets_of
 from vitrail.fitting.folds import stratified_folds
 from vitrail.fitting.posterior import CALIBRATION_ROWS, Question, clip_of
 from vitrail.model import outputs_of
-from vitrail.model.calibration import Evidence, platt_table
+from vitrail.model.calibration import Evidence, calibrate
 from vitrail.model.voting import leads
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming
@@ -119,7 +119,7 @@ class Parts:
     def _losses(self, evidence: Evidence) -> Tensor:
         """−log of the chance given to the label of each row, (rows,) float64."""
         classes, scheme = self._question.num_classes, self._question.scheme
-        table, _ = platt_table(evidence, self._clip, classes, scheme)
+        table = calibrate(evidence, classes, scheme, clip=self._clip).table
         chance = evidence.chances(self._clip, table, classes, scheme)
         own = chance.gather(1, evidence.labels[:, None])[:, 0].double()
         return -(own / chance.sum(1)).clamp(min=1e-3).log()

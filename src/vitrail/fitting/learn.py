@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,20 +38,24 @@ from vitrail.fitting.recipe import (
     how_many,
     learned,
     neighbours,
+    reweighted,
     unmixed,
 )
 from vitrail.fitting.training import Trained, problem_of, train
 from vitrail.model import Model
+from vitrail.model.calibration import Calibration
 from vitrail.model.voting import ONE
 from vitrail.nn import Flatten, Program, mlp, program_of
 from vitrail.nn.nodes import MAX_SIZE
 from vitrail.random import MAX_SEED
-from vitrail.solvers import Status
+from vitrail.solvers import Status, Streaming
 
 ACCURACY_ROWS = 20_000  # examples at most on which a model's training accuracy is measured
+REMEMBERED = 20_000  # examples at most that stand for all rows so far when more of them come
+RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
 UNRELATED = (
-    "rows held out from training show no relation between the columns and the labels, so every "
-    "answer has the probabilities of the classes; check the columns, or add rows"
+    "held-out rows show no relation between the columns and the labels, so probabilities stay near "
+    "the shares of the classes; check the columns, or add rows"
 )
 WIDEST_LINEAR = 2**14  # inputs; beyond, local search takes no linear net
 
@@ -81,8 +85,11 @@ class Learned:
     plan: Plan
     trained: Trained
     model: Model
-    memory: Examples  # a few of every class so far
+    rows: int  # so far
+    memory: Examples  # they stand for all rows so far
     drawn: Drawn | None  # by the recipe
+    calibration: Calibration
+    calibrated: int  # rows that the calibration was made from
     calls: int
     interrupted: bool
 
@@ -98,12 +105,24 @@ def learn(
     weight: np.ndarray,
     wanted: Wanted,
     earlier: Learned | None = None,
+    *,
+    more: bool = False,
 ) -> Learned:
-    """Train on rows; with `earlier`, its net goes on from its marginals."""
+    """Train on rows; with `earlier`, its net starts from what it was.
+
+    more: the rows come on top of those that `earlier` has seen. The net learns from all of them,
+    so that a batch of few rows, or of one class, does not undo what others have taught.
+    """
     begun = time.perf_counter()
-    examples = front.examples(table, y, weight, wanted.class_weight)
+    batch, rows = front.examples(table, y, weight), len(y)
+    examples = batch
+    if more and earlier is not None:
+        examples, rows = earlier.memory.merged(batch), earlier.rows + rows
+    of_class = front.class_weights(examples, wanted.class_weight)
+    examples = examples.weighted(of_class).with_columns(front.columns)
+    added = batch.weighted(of_class) if more else None
     with interrupts.held():  # a stop is taken between steps, where what was found can be kept
-        return _learned(front, examples, len(y), wanted, earlier, begun)
+        return _learned(front, examples, rows, wanted, earlier, added, begun)
 
 
 def _learned(
@@ -112,14 +131,15 @@ def _learned(
     rows: int,
     wanted: Wanted,
     earlier: Learned | None,
+    added: Examples | None,
     begun: float,
 ) -> Learned:
-    memory = None if earlier is None else earlier.memory
-    nets = nets_of(examples, front.num_classes, front.scheme, memory)
+    nets = nets_of(examples, front.num_classes, front.scheme)
     calls = 0 if earlier is None else earlier.calls
     way = _by_chains if wanted.chained else _by_messages
-    found = way(front, examples, nets, wanted, earlier, calls)
+    found = way(front, examples, nets, wanted, earlier, added, calls)
     made, trained, voting = found.plan, found.trained, found.committee
+    calibration = voting.calibration
     known = trained.accuracy.amax(0).nan_to_num(0.0)
     record = {
         "vitrail": __version__,
@@ -145,20 +165,33 @@ def _learned(
         marginals=(trained.marginals.double() * ONE).round().to(torch.int64),
         networks=voting.networks,
         votes=voting.votes,
-        clip=voting.clip,
-        calibration=voting.calibration,
+        clip=calibration.clip,
+        calibration=calibration.table,
         thresholds=voting.thresholds,
         record=record,
     )
     record["train_accuracy"] = round(_accuracy(model, examples), 6)
-    if voting.source != "held-out rows":
-        record["calibrated_by"] = voting.source
+    if calibration.source != "held-out rows":
+        record["calibrated_by"] = calibration.source
         warnings.warn(UNRELATED, UserWarning, stacklevel=2)
-    seen = examples if memory is None else examples.and_also(memory)
-    kept = seen.remembered((wanted.seed + calls) % MAX_SEED)
+    memory = examples.capped(REMEMBERED, (wanted.seed + calls) % MAX_SEED)
     stopped = found.stopped or voting.interrupted or Status.INTERRUPTED in trained.status
     stopped = interrupts.taken() or stopped
-    return Learned(front, made, trained, model, kept, found.drawn, calls + 1, stopped)
+    kept = earlier is not None and calibration is earlier.calibration
+    calibrated = earlier.calibrated if kept and earlier else rows
+    return Learned(
+        front,
+        made,
+        trained,
+        model,
+        rows,
+        memory,
+        found.drawn,
+        calibration,
+        calibrated,
+        calls + 1,
+        stopped,
+    )
 
 
 def _accuracy(model: Model, examples: Examples) -> float:
@@ -187,9 +220,14 @@ def _by_chains(
     nets: Sequence[Examples],
     wanted: Wanted,
     earlier: Learned | None,
+    added: Examples | None,
     calls: int,
 ) -> _Found:
-    """The recipe: chains from random starts, or from where earlier ones ended."""
+    """The recipe: chains from random starts, or from where earlier ones ended.
+
+    Rows that are added weight the networks anew; where too few of these would count, chains go on.
+    The calibration stays. Once rows have doubled, all begins anew.
+    """
     if wanted.checkpoint is not None:
         warnings.warn(
             "checkpoints are of message passing, and chains take none: the checkpoint is not "
@@ -205,15 +243,22 @@ def _by_chains(
     beta = None if auto else float(made.beta)
     question = _question(front, examples, nets, wanted, made)
     count = how_many(wanted.networks, program)
-    partner = neighbours(front.encoder, front.num_inputs)
-    if earlier is None or earlier.drawn is None:
+    partner = neighbours(front.columns)
+    before = None if earlier is None else earlier.drawn
+    starts = None if before is None else before.networks[-1]
+    if earlier is None or before is None or added is None:
+        drawn, found = learned(question, partner, burn_in, count, beta, starts)
+        voting = answering(question, drawn, count, found)
+    elif examples.num_rows >= RECALIBRATED * earlier.calibrated:
         drawn, found = learned(question, partner, burn_in, count, beta)
+        voting = answering(question, drawn, count, found)
     else:
-        before = earlier.drawn
-        betas = before.betas if beta is None else (beta,)
-        drawn = draw(question, partner, burn_in, count, betas, before.networks, calls)
-        found = None
-    voting = answering(question, drawn, count, found)
+        betas, found = before.betas if beta is None else (beta,), None
+        drawn = reweighted(question, added, before)
+        if drawn is None:
+            drawn = draw(question, partner, burn_in, count, betas, starts, calls)
+        voting = answering(question, drawn, count, None, earlier.calibration)
+        voting = replace(voting, thresholds=earlier.model.thresholds)
     told = unmixed(drawn.mixing)
     if told is not None:
         warnings.warn(told, ConvergenceWarning, stacklevel=2)
@@ -237,15 +282,21 @@ def _by_messages(
     nets: Sequence[Examples],
     wanted: Wanted,
     earlier: Learned | None,
+    added: Examples | None,
     calls: int,
 ) -> _Found:
-    """Message passing and local search, then the best network or short chains from it."""
+    """Message passing and local search, then the best network or short chains from it.
+
+    Where rows are added, streaming goes on from its beliefs; others learn anew from all rows.
+    """
     choice, stopped, notes = None, False, {}
     if earlier is not None:
         program = earlier.plan.problem.program
         made = plan(problem_of(program, nets), wanted.settings)
     else:
         made, choice, stopped, notes = _settled(front, examples, nets, wanted)
+    if added is not None and not any(isinstance(stage.solver, Streaming) for stage in made.stages):
+        earlier, calls = None, 0
     trained, stopped = _trained(nets, made, wanted, earlier, choice, stopped, calls)
     question = _question(front, examples, nets, wanted, made)
     evidence = None if choice is None else choice.evidence

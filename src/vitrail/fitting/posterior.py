@@ -14,7 +14,7 @@ from vitrail.decode import samples
 from vitrail.fitting.examples import Examples, graph_of
 from vitrail.fitting.training import Trained
 from vitrail.model import outputs_of, thresholds_of
-from vitrail.model.calibration import Evidence, Source, fitted, logistic_table
+from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.voting import Scheme, leads
 from vitrail.nn import Program
 from vitrail.random import MAX_SEED, Key
@@ -35,11 +35,9 @@ class Committee:
 
     networks: Tensor  # (K, N, A) bool
     votes: Tensor  # (K, N) int64
-    clip: int
-    calibration: Tensor  # (N, 257) int64
+    calibration: Calibration
     thresholds: tuple[int, ...]
     interrupted: bool = False  # by Ctrl-C while networks were drawn
-    source: Source = "held-out rows"  # what the calibration comes from
 
 
 @dataclass(frozen=True)
@@ -76,14 +74,14 @@ def committee(
     known = held_out is not None and held_out.leads.shape[1] == len(networks)
     evidence = held_out if known else _evidence(question, networks, alone)
     assert evidence is not None
-    clip, slope = fitted(evidence, question.num_classes, question.scheme)
-    table = logistic_table(slope).expand(networks.shape[1], -1).clone()
+    classes, scheme = question.num_classes, question.scheme
+    made = calibrate(evidence, classes, scheme)
     thresholds: tuple[int, ...] = ()
     if not alone or held_out is not None:
-        sureness = evidence.chances(clip, table, question.num_classes, question.scheme).amax(1)
+        sureness = evidence.chances(made.clip, made.table, classes, scheme).amax(1)
         thresholds = thresholds_of(sureness, evidence.weight)
     votes = torch.ones(networks.shape[:2], dtype=torch.int64)
-    return Committee(networks, votes, clip, table, thresholds, interrupted)
+    return Committee(networks, votes, made, thresholds, interrupted)
 
 
 def _drawn(question: Question, trained: Trained, count: int) -> tuple[Tensor, bool]:

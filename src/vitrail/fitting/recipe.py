@@ -12,22 +12,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from vitrail import ranks
-from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import TableEncoder
 from vitrail.fitting.examples import Examples
 from vitrail.fitting.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, chains_on_parts, enough
 from vitrail.fitting.posterior import Committee, Question, clip_of, judged, spread
 from vitrail.fitting.problem import AUTO
 from vitrail.fitting.training import Trained
 from vitrail.model import outputs_of, thresholds_of
-from vitrail.model.calibration import Evidence, platt_table
+from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.voting import leads, members
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
@@ -47,6 +45,8 @@ BURN_IN = 150  # sweeps; half of them while beta rises
 SHORTEST = 20  # sweeps of burn-in, however large the table
 WATCHED = 256  # rows at most on which mixing is measured
 LEAST_CHAINS, LEAST_DRAWS = 4, 25  # below, nothing is said about mixing
+LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains go on
+MOST_VOTES = 64  # of a network
 ENOUGH = 25  # undecided networks whose mean vote is as far off as an average may be
 MOST_SPREAD = 99.0  # where chains stand still
 
@@ -68,22 +68,18 @@ def by_chains(
     return not named and not hard and (isinstance(hidden, str) or len(tuple(hidden)) == 1)
 
 
-def neighbours(encoder: TableEncoder | BitColumns, num_inputs: int) -> Tensor:
-    """The next bit of the same column, (I,) int64; −1 where there is none."""
-    partner = torch.full((num_inputs,), -1)
-    first = 0
-    for code in encoder.columns if isinstance(encoder, TableEncoder) else ():
-        last = first + len(code.bit_names) - 1
-        partner[first:last] = torch.arange(first + 1, last + 1)
-        first = last + 1
-    return partner
+def neighbours(columns: Tensor) -> Tensor:
+    """The next input of the same column, (I,) int64; −1 where there is none. columns: (I,)."""
+    following = torch.cat([columns[1:], columns.new_full((1,), -1)])
+    place = torch.arange(1, len(columns) + 1)
+    return torch.where((columns == following) & (columns >= 0), place, -1)
 
 
 def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Program, int]:
     """The net, and how many sweeps of burn-in its chains can afford."""
-    rows = max(len(one) for one in nets)
+    rows = max(one.num_rows for one in nets)
     words = sum(max(PROPOSAL, -(-len(one) // 64)) for one in nets)
-    chains = CHAINS + chains_on_parts(max(one.num_rows for one in nets))
+    chains = CHAINS + chains_on_parts(rows)
 
     def work(width: int, sweeps: int) -> float:
         return chains * sweeps * (num_inputs + 1) * width * words
@@ -114,6 +110,7 @@ class Drawn:
     betas: tuple[float, ...]  # of the chains
     interrupted: bool
     mixing: Mapping[str, Any]  # of `mixing`
+    log_weight: Tensor | None = None  # (D·C, N), by rows that came later; None: all alike
 
 
 class _Watch:
@@ -138,17 +135,23 @@ class _Watch:
 
 
 def learned(
-    question: Question, partner: Tensor, burn_in: int, count: int, beta: float | None
+    question: Question,
+    partner: Tensor,
+    burn_in: int,
+    count: int,
+    beta: float | None,
+    starts: Tensor | None = None,
 ) -> tuple[Drawn, HeldOut | None]:
     """`count` networks of every net, and what was found on rows held out.
 
-    beta: of all chains; None settles it on those rows. Ctrl-C keeps the networks drawn; before the
-    first, where the chains are, be it those that have not seen all rows.
+    beta: of all chains; None settles it on those rows. starts (C, N, A): where chains on all rows
+    begin; None is anywhere. Ctrl-C keeps the networks drawn; before the first, where the chains
+    are, be it those that have not seen all rows.
     """
     begun = time.perf_counter()
     given = None if beta is None else (beta,)
     if not enough(question):
-        return draw(question, partner, burn_in, count, given or USUAL), None
+        return draw(question, partner, burn_in, count, given or USUAL, starts), None
     parts = Parts(question, partner, given)
     try:
         found = parts.judge(burn_in)
@@ -156,7 +159,7 @@ def learned(
         if not parts.moved:
             raise
         return _so_far(question, parts, time.perf_counter() - begun), None
-    return draw(question, partner, burn_in, count, found.betas), found
+    return draw(question, partner, burn_in, count, found.betas, starts), found
 
 
 def draw(
@@ -165,26 +168,24 @@ def draw(
     burn_in: int,
     count: int,
     betas: Sequence[float],
-    earlier: Tensor | None = None,
+    starts: Tensor | None = None,
     step: int = 0,
 ) -> Drawn:
-    """`count` networks of every net, from chains that begin anywhere, betas in turn.
+    """`count` networks of every net, betas in turn.
 
-    earlier (D, C, N, A): what chains on other rows left behind. Each goes on from its last
-    network, and the shares of ones in its networks are its prior, so that earlier rows count.
+    starts (C, N, A): where chains go on at once, each at its beta; None: they begin anywhere and
+    cool down.
     """
     begun = time.perf_counter()
-    key, program = Key(question.seed, step), question.program
-    chains = min(CHAINS, count) if earlier is None else earlier.shape[1]
-    nets, num_bits = len(question.nets), program.num_bits
-    starts = random_starts(key, chains, nets, num_bits) if earlier is None else earlier[-1]
-    prior = None if earlier is None else _prior(earlier)
+    key, program, going_on = Key(question.seed, step), question.program, starts is not None
+    if starts is None:
+        chains = min(CHAINS, count)
+        starts = random_starts(key, chains, len(question.nets), program.num_bits)
+    chains = len(starts)
     cold = [betas[chain % len(betas)] for chain in range(chains)]
     samples = [Sample(one.inputs, one.labels, one.weight) for one in question.nets]
     total = _total(question)
-    running = Chains(
-        key, samples, starts, partner=partner, swaps=SWAPS, prior=prior, world=ranks.here()
-    )
+    running = Chains(key, samples, starts, partner=partner, swaps=SWAPS, world=ranks.here())
     history, drawn, wrong, stopped = History(), [], [], False
     watch = _Watch(question)
 
@@ -212,7 +213,7 @@ def draw(
             keep()
 
     try:
-        if earlier is not None:
+        if going_on:
             stay()
         else:
             for sweeps, warm, until in warming(cold, burn_in):
@@ -231,6 +232,34 @@ def draw(
     status = Status.INTERRUPTED if stopped else Status.MAX_STEPS
     trained = _trained(networks, missed, total, history, status, time.perf_counter() - begun)
     return Drawn(networks, trained, tuple(cold), stopped, watch.mixing(cold))
+
+
+def reweighted(question: Question, batch: Examples, drawn: Drawn) -> Drawn | None:
+    """The same networks, weighted by what they say of more rows: exp(−beta·weight of the wrong).
+
+    That is the posterior of all rows as far as these networks represent it; None where the
+    effective sample size of any net has fallen below half of them, and chains have to go on.
+    """
+    networks = drawn.networks.flatten(0, 1)
+    said = outputs_of(question.program, networks, batch.inputs)
+    lead = torch.cat([leads(outputs) for outputs in said])
+    wrong = judged(lead, batch.labels, question.num_classes, question.scheme)
+    energy = (batch.weight[:, None, None] * wrong).sum(0)
+    log_weight = -torch.tensor(drawn.betas).double().repeat(len(drawn.networks))[:, None] * energy
+    if drawn.log_weight is not None:
+        log_weight = log_weight + drawn.log_weight
+    share = torch.softmax(log_weight, 0)
+    if float(share.square().sum(0).max()) * len(networks) > 1 / LEAST_EFFECTIVE:
+        return None
+    return replace(drawn, log_weight=log_weight)
+
+
+def votes_of(drawn: Drawn, networks: int) -> Tensor:
+    """How much each of the first networks counts, (networks, N) int64 from 1 to MOST_VOTES."""
+    if drawn.log_weight is None:
+        return torch.ones(networks, drawn.networks.shape[2], dtype=torch.int64)
+    share = torch.exp(drawn.log_weight - drawn.log_weight.amax(0))
+    return (MOST_VOTES * share[:networks]).round().clamp(min=1).to(torch.int64)
 
 
 def _so_far(question: Question, parts: Parts, seconds: float) -> Drawn:
@@ -255,28 +284,29 @@ def _total(question: Question) -> Tensor:
     return torch.stack([one.weight.sum() for one in question.nets]).clamp(min=1e-300)
 
 
-def answering(question: Question, drawn: Drawn, count: int, found: HeldOut | None) -> Committee:
+def answering(
+    question: Question,
+    drawn: Drawn,
+    count: int,
+    found: HeldOut | None,
+    calibration: Calibration | None = None,
+) -> Committee:
     """The committee of all networks, as sure as rows held out make us.
 
     Without such rows training rows are left out one by one: networks of a chain count by exp(beta)
-    where they got the row wrong, as they would without it.
+    where they got the row wrong, as they would without it. calibration: one that is kept instead.
     """
     networks = drawn.networks.flatten(0, 1)[: max(count, drawn.networks.shape[1])]
+    votes = votes_of(drawn, len(networks))
+    if calibration is not None:
+        return Committee(networks, votes, calibration, (), drawn.interrupted)
     evidence = _left_out(question, drawn, networks) if found is None else found.evidence
     clip = clip_of(question.program)
     classes, scheme = question.num_classes, question.scheme
-    table, source = platt_table(evidence, clip, classes, scheme, len(networks))
-    sureness = evidence.chances(clip, table, classes, scheme).amax(1)
-    votes = torch.ones(networks.shape[:2], dtype=torch.int64)
-    return Committee(
-        networks,
-        votes,
-        clip,
-        table,
-        thresholds_of(sureness, evidence.weight),
-        drawn.interrupted,
-        source,
-    )
+    made = calibrate(evidence, classes, scheme, clip=clip, networks=len(networks))
+    sureness = evidence.chances(clip, made.table, classes, scheme).amax(1)
+    thresholds = thresholds_of(sureness, evidence.weight)
+    return Committee(networks, votes, made, thresholds, drawn.interrupted)
 
 
 def _left_out(question: Question, drawn: Drawn, networks: Tensor) -> Evidence:
@@ -329,12 +359,6 @@ def unmixed(found: Mapping[str, Any]) -> str | None:
         f"much as those of one chain, and are worth {found['effective_networks']:.0f} independent "
         "ones; probabilities may be off, so check them on rows held out"
     )
-
-
-def _prior(earlier: Tensor) -> Tensor:
-    """Log-odds (C, N, A) of the bits that each chain had, with half a network of either kind."""
-    share = (earlier.double().sum(0) + 0.5) / (len(earlier) + 1)
-    return torch.logit(share)
 
 
 def _trained(

@@ -34,7 +34,7 @@ from vitrail.fitting.names import LAST_BETA, STREAM_BATCH
 from vitrail.fitting.posterior import DRAWN_BITS
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.model import Model, as_inputs, outputs_of, thresholds_of
-from vitrail.model.calibration import Evidence, fitted, logistic_table
+from vitrail.model.calibration import Evidence, calibrate
 from vitrail.model.voting import ONE, leads
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
@@ -186,9 +186,8 @@ def _model(
     inputs = front.inputs(table)
     said = torch.cat([leads(part) for part in outputs_of(program, drawn, inputs)])
     evidence = Evidence(said, labels, torch.ones(len(labels), dtype=torch.float64))
-    clip, slope = fitted(evidence, front.num_classes, front.scheme)
-    curve = logistic_table(slope)[None].clone()
-    sureness = evidence.chances(clip, curve, front.num_classes, front.scheme).amax(1)
+    made = calibrate(evidence, front.num_classes, front.scheme)
+    sureness = evidence.chances(made.clip, made.table, front.num_classes, front.scheme).amax(1)
     model = Model(
         encoder=front.encoder,
         labels=front.coder,
@@ -200,8 +199,8 @@ def _model(
         marginals=(torch.sigmoid(log_odds) * ONE).round().to(torch.int64)[None],
         networks=drawn,
         votes=torch.ones(few, 1, dtype=torch.int64),
-        clip=clip,
-        calibration=curve,
+        clip=made.clip,
+        calibration=made.table,
         thresholds=thresholds_of(sureness, evidence.weight),
         record=record,
     )

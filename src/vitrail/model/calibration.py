@@ -1,18 +1,18 @@
-"""From scores to chances: the table of a model, fitted to rows that the networks have not seen.
+"""From scores to probabilities: a table fitted to rows that the networks have not seen.
 
-A table is a logistic curve over the levels of `voting`, rounded to whole numbers: its slope, and
-how far margins count (`clip`), are those under which the labels are likeliest. It is symmetric,
-so the answer is the one that the votes give.
+A table is a logistic curve over the levels of `voting`, rounded to whole numbers. Its slope and
+shift, and where it is left open how far margins count (`clip`), are those under which the labels
+are likeliest (Platt scaling).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -28,16 +28,18 @@ from vitrail.model.voting import (
 )
 
 CLIPS = tuple(2**k - 1 for k in range(1, 11))
-SLOPES = tuple(2.0 ** (k / 4) for k in range(-8, 29))
 EDGE = 0.02  # share of votes that unanimity stays off certainty
 NEWTON_STEPS = 50
 HALVINGS = 30
-PULL = 1e-3
-LEAST = 1e-9  # chance that a loss looks at
+RIDGE = 1e-3
+LEAST = 1e-9  # probability below which a loss does not look
+LEAST_SLOPE = 0.05  # unanimous votes move the log-odds by 0.2 then: answers more than confidence
 STEEPER = 3.0  # at most, where a curve is made for more networks than it was fitted to
-STEPS = ((2.0, 1.0), (1.25, 0.25), (1.06, 0.06))  # of slopes, times, and of shifts
+SEARCH = ((2.0, 1.0), (1.25, 0.25), (1.06, 0.06))  # steps of slopes (factors) and of shifts
+LARGEST_SHIFT, BISECTIONS = 50.0, 60
 
 Source = Literal["held-out rows", "base rate"]  # what a calibration curve comes from
+Part = tuple[Tensor, Tensor, Tensor]  # logits of scores, targets, weights: (rows,) float64 each
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,148 @@ class Evidence:
         return class_chances(score)
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """How scores become probabilities."""
+
+    clip: int  # how far a margin counts
+    table: Tensor  # (N, LEVELS + 1) int64, one row per net
+    source: Source
+
+
+def calibrate(
+    evidence: Evidence,
+    num_classes: int,
+    scheme: Scheme,
+    *,
+    clip: int | None = None,
+    networks: int | None = None,
+) -> Calibration:
+    """The curves σ(a·z + b), z the logit of the score's share, as tables of whole numbers.
+
+    a and b maximise the likelihood of the labels; with several classes, of the probabilities that
+    all nets together give. Labels are moved a little away from 0 and 1, as Platt does, so that
+    a sample without errors is no proof. All nets share one curve: with few rows per class, separate
+    curves follow the rows more than the nets.
+
+    Where the curve would fall or be flat, the rows show no relation between scores and labels:
+    every net's mean probability is then the share of its class, and scores move it very little.
+
+    clip: how far margins count; None chooses among CLIPS by the same likelihood. networks: how many
+    will answer, where those of the evidence are fewer. A mean of few networks is noisy, which makes
+    a curve flatter by 1/networks: half of them tell how much.
+    """
+    if clip is None:
+        largest = int((2 * evidence.leads - 1).abs().max()) if evidence.leads.numel() else 1
+        enough = next((one for one in CLIPS if one >= largest), CLIPS[-1])
+        clips: Sequence[int] = [one for one in CLIPS if one <= enough]
+    else:
+        clips = (clip,)
+    fits = [_Fit(evidence, one, num_classes, scheme) for one in clips]
+    curves = [fit.curve() for fit in fits]
+    losses = [fit.loss(curve) for fit, curve in zip(fits, curves, strict=True)]
+    best = losses.index(min(losses))
+    fit, curve = fits[best], curves[best]
+    known = evidence.leads.shape[1]
+    if networks is not None and networks > known > 1 and curve.source == "held-out rows":
+        half = known // 2
+        halves = (evidence.leads[:, :half], evidence.leads[:, half:])
+        flat = [
+            _Fit(replace(evidence, leads=part), clips[best], num_classes, scheme).curve().slope
+            for part in halves
+        ]
+        width = 1 / curve.slope
+        width += (width - 2 / sum(flat)) * (1 - known / networks)
+        curve = fit.curve(1 / max(width, 1 / (STEEPER * curve.slope)))
+    table = torch.stack([_table(curve.slope, shift) for shift in curve.shifts])
+    return Calibration(clips[best], table, curve.source)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    slope: float
+    shifts: tuple[float, ...]  # one per net
+    source: Source
+
+
+class _Fit:
+    """Curves for the scores of some evidence, and their loss."""
+
+    def __init__(self, evidence: Evidence, clip: int, num_classes: int, scheme: Scheme) -> None:
+        scores = evidence.scores(clip)
+        self._nets = scores.shape[1]
+        one_net_of_many = scheme == "argmax" and scores.shape[-1] > 1
+        self._joint = one_net_of_many or scheme == "one-vs-rest"
+        per_class = scores[:, 0] if one_net_of_many else scores[..., 0]
+        self._z, self._labels = _logit(per_class), evidence.labels[:, None]
+        self._weight = evidence.weight
+        named: Scheme = "one-vs-rest" if self._joint else scheme
+        self._parts = list(_parts(self._z, evidence, num_classes, named))
+        z, target, weight = (torch.cat(column) for column in zip(*self._parts, strict=True))
+        self._all = (z, target, weight)
+        self._smoothing = 1 / (float(evidence.weight.sum()) + 2)
+
+    def curve(self, slope: float | None = None) -> _Curve:
+        """The likeliest curve; with a slope, the one that has it."""
+        if slope is None:
+            slope, shift = _platt(*self._all)
+            if slope < LEAST_SLOPE:
+                return self._base_rate()
+            rises = range(-3, 4)
+        else:
+            shift = _shift(slope, *self._all)
+            rises = range(1)
+        if self._joint:
+            for factor, step in SEARCH:  # from coarse to fine, about the best so far
+                near = [(slope * factor**i, shift + step * j) for i in rises for j in range(-3, 4)]
+                slope, shift = min(near, key=lambda one: self._joint_loss(*one))
+        return _Curve(slope, (shift,) * self._nets, "held-out rows")
+
+    def loss(self, curve: _Curve) -> float:
+        """−log-likelihood of the labels."""
+        if self._joint and curve.source == "held-out rows":
+            return self._joint_loss(curve.slope, curve.shifts[0])
+        shifts = curve.shifts if len(self._parts) == self._nets else curve.shifts * len(self._parts)
+        return sum(
+            float(_cross_entropy(curve.slope * z + shift, target, weight))
+            for (z, target, weight), shift in zip(self._parts, shifts, strict=True)
+        )
+
+    def _base_rate(self) -> _Curve:
+        parts = self._parts if len(self._parts) == self._nets else [self._all]
+        shifts = tuple(_shift(LEAST_SLOPE, *part) for part in parts)
+        return _Curve(LEAST_SLOPE, shifts, "base rate")
+
+    def _joint_loss(self, slope: float, shift: float) -> float:
+        chance = torch.sigmoid(slope * self._z + shift)
+        log = (chance / chance.sum(1, keepdim=True)).clamp(min=LEAST).log()
+        own = log.gather(1, self._labels)[:, 0]
+        others = (log.sum(1) - own) / max(1, log.shape[1] - 1)
+        smoothed = (1 - self._smoothing) * own + self._smoothing * others
+        return -float((self._weight * smoothed).sum())
+
+
+def _parts(z: Tensor, evidence: Evidence, num_classes: int, scheme: Scheme) -> Iterator[Part]:
+    """Of each net: logits, targets and weights of the rows that it is asked about."""
+    labels, weight = evidence.labels, evidence.weight
+    if scheme == "argmax":
+        yield z[:, 0], _targets(labels == 1, weight), weight
+    elif scheme == "one-vs-rest":
+        for net in range(num_classes):
+            yield z[:, net], _targets(labels == net, weight), weight
+    else:
+        for net, (low, high) in enumerate(combinations(range(num_classes), 2)):
+            mine = (labels == low) | (labels == high)
+            yield z[mine, net], _targets(labels[mine] == high, weight[mine]), weight[mine]
+
+
+def _targets(positive: Tensor, weight: Tensor) -> Tensor:
+    """Platt's targets: (n₊ + 1)/(n₊ + 2) for positive rows, 1/(n₋ + 2) for the others."""
+    ones = float(weight[positive].sum())
+    zeros = float(weight.sum()) - ones
+    return torch.where(positive, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double()
+
+
 def logistic_table(slope: float) -> Tensor:
     """The chances of σ(slope·x) at the middle of each level, x from −1 to 1: (LEVELS + 1,) int64.
 
@@ -78,73 +222,6 @@ def logistic_table(slope: float) -> Tensor:
     return torch.round(ONE * torch.sigmoid(slope * x)).to(torch.int64).clamp(1, ONE - 1)
 
 
-def platt_table(
-    evidence: Evidence, clip: int, num_classes: int, scheme: Scheme, count: int | None = None
-) -> tuple[Tensor, Source]:
-    """A table for each net, (N, LEVELS + 1) int64: σ(a·z + b), z the logit of the score's share.
-
-    a and b maximise the likelihood of the labels; with several classes, of the probabilities that
-    all nets together give. Labels are moved a little away from 0 and 1, as Platt does, so that
-    a sample without errors is no proof. All nets share one curve: with few rows per class, separate
-    curves follow the rows more than the nets.
-
-    A curve that would fall is not used: every answer is then the base rate.
-
-    count: how many networks will answer, where those of the evidence are fewer. A mean of few
-    networks is noisy, which makes a curve flatter by 1/networks: half of them tell how much.
-    """
-    slope, shift, source = _likeliest(evidence, clip, num_classes, scheme)
-    known = evidence.leads.shape[1]
-    if count is not None and count > known > 1 and slope > 0:
-        half = known // 2
-        parts = (evidence.leads[:, :half], evidence.leads[:, half:])
-        each = [
-            _likeliest(replace(evidence, leads=part), clip, num_classes, scheme) for part in parts
-        ]
-        flat = sum(one[0] for one in each) / 2, sum(one[1] for one in each) / 2
-        if flat[0] > 0:
-            further = 1 - known / count
-            width = 1 / slope + (1 / slope - 1 / flat[0]) * further
-            place = shift / slope + (shift / slope - flat[1] / flat[0]) * further
-            width = max(width, 1 / (STEEPER * slope))
-            slope, shift = 1 / width, place / width
-    nets = evidence.leads.shape[2]
-    return _curve(slope, shift).expand(nets, -1).clone(), source
-
-
-def _likeliest(
-    evidence: Evidence, clip: int, num_classes: int, scheme: Scheme
-) -> tuple[float, float, Source]:
-    """Slope and shift of the one curve, and what they come from."""
-    logits, wanted, weights = [], [], []
-    scores = evidence.scores(clip)
-    for score, labels, weight in _parts(evidence, scores, num_classes, scheme):
-        ones = float(weight[labels == 1].sum())
-        zeros = float(weight.sum()) - ones
-        logits.append(_logit(score[:, 0]))
-        wanted.append(torch.where(labels == 1, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double())
-        weights.append(weight)
-    *found, source = _rising(torch.cat(logits), torch.cat(wanted), torch.cat(weights))
-    if scheme != "one-vs-rest" or source != "held-out rows":
-        return found[0], found[1], source
-    off = 1 / (float(evidence.weight.sum()) + 2)
-    z, labels, weight = _logit(scores[..., 0]), evidence.labels[:, None], evidence.weight
-
-    def loss(slope: float, shift: float) -> float:
-        chance = torch.sigmoid(slope * z + shift)
-        log = (chance / chance.sum(1, keepdim=True)).clamp(min=LEAST).log()
-        own = log.gather(1, labels)[:, 0]
-        others = (log.sum(1) - own) / (num_classes - 1)
-        return -float((weight * ((1 - off) * own + off * others)).sum())
-
-    for rise, step in STEPS:  # from coarse to fine, about the best so far
-        near = [
-            (found[0] * rise**i, found[1] + step * j) for i in range(-3, 4) for j in range(-3, 4)
-        ]
-        found = min(near, key=lambda one: loss(*one))
-    return found[0], found[1], source
-
-
 def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:
     """The table (LEVELS + 1,) under which scores give nearly these chances.
 
@@ -152,7 +229,7 @@ def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:
     """
     each = weight[:, None].expand(score.shape).reshape(-1) * len(score)
     slope, shift = _platt(_logit(score.reshape(-1)), chance.reshape(-1).double() / ONE, each)
-    return _curve(max(0.0, slope), shift)
+    return _table(max(0.0, slope), shift)
 
 
 def rising(table: Tensor) -> Tensor:
@@ -162,7 +239,7 @@ def rising(table: Tensor) -> Tensor:
     return torch.minimum(up, ONE - 1 - LEVELS + place)
 
 
-def _curve(slope: float, shift: float) -> Tensor:
+def _table(slope: float, shift: float) -> Tensor:
     """σ(slope·z + shift) at the middle of each level, off 0 and ONE: (LEVELS + 1,) int64."""
     half = LEVELS // 2
     x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
@@ -175,33 +252,43 @@ def _logit(score: Tensor) -> Tensor:
     return torch.logit(0.5 + score * (0.5 - EDGE))
 
 
-def _rising(z: Tensor, wanted: Tensor, weight: Tensor) -> tuple[float, float, Source]:
-    """Slope ≥ 0 and shift, and where they come from."""
-    slope, shift = _platt(z, wanted, weight)
-    if slope > 0:
-        return slope, shift, "held-out rows"
-    return 0.0, float(torch.logit((weight * wanted).sum() / weight.sum())), "base rate"
+def _cross_entropy(logit: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    return (weight * F.binary_cross_entropy_with_logits(logit, target, reduction="none")).sum()
 
 
-def _platt(z: Tensor, wanted: Tensor, weight: Tensor) -> tuple[float, float]:
-    """Slope and shift by Newton's method, probabilities wanted (rows,), with a weak ridge.
+def _shift(slope: float, z: Tensor, target: Tensor, weight: Tensor) -> float:
+    """The shift at which the mean probability is the mean target, by bisection."""
+    low, high = -LARGEST_SHIFT, LARGEST_SHIFT
+    wanted = (weight * target).sum()
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if (weight * torch.sigmoid(slope * z + middle)).sum() < wanted:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _platt(z: Tensor, target: Tensor, weight: Tensor) -> tuple[float, float]:
+    """Slope and shift by Newton's method, with a weak ridge.
 
     A step that does not lower the loss is halved: without that, scores at both ends of the scale
     make full steps diverge.
     """
     columns = torch.stack([z, torch.ones_like(z)], 1)
+    ridge = RIDGE * torch.eye(2, dtype=torch.float64)
+    entropy = partial(_cross_entropy, target=target, weight=weight)
 
     def loss(at: Tensor) -> Tensor:
-        each = F.binary_cross_entropy_with_logits(columns @ at, wanted, reduction="none")
-        return (weight * each).sum() + PULL / 2 * at.square().sum()
+        return entropy(columns @ at) + RIDGE / 2 * at.square().sum()
 
     found = torch.tensor([1.0, 0.0], dtype=torch.float64)
     now = loss(found)
     for _ in range(NEWTON_STEPS):
         chance = torch.sigmoid(columns @ found)
-        slope = columns.T @ (weight * (chance - wanted)) + PULL * found
-        curve = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns
-        step = torch.linalg.solve(curve + PULL * torch.eye(2, dtype=torch.float64), slope)
+        gradient = columns.T @ (weight * (chance - target)) + RIDGE * found
+        hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + ridge
+        step = torch.linalg.solve(hessian, gradient)
         for _ in range(HALVINGS):
             after = loss(found - step)
             if after <= now:
@@ -214,51 +301,6 @@ def _platt(z: Tensor, wanted: Tensor, weight: Tensor) -> tuple[float, float]:
 
 
 def linear_table() -> Tensor:
-    """Chances that are the share of the score, (LEVELS + 1,) int64."""
+    """Probabilities that are the share of the score, (LEVELS + 1,) int64."""
     x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5) / (LEVELS + 1)
     return torch.round(ONE * x).to(torch.int64)
-
-
-def fitted(evidence: Evidence, num_classes: int, scheme: Scheme) -> tuple[int, float]:
-    """The clip and the slope under which the labels are likeliest; of pairs, each on its rows."""
-    best = (float("inf"), 1, 1.0)
-    largest = int((2 * evidence.leads - 1).abs().max()) if evidence.leads.numel() else 1
-    for clip in CLIPS:
-        parts = list(_parts(evidence, evidence.scores(clip), num_classes, scheme))
-        losses = np.sum([_losses(x, labels, weight) for x, labels, weight in parts], axis=0)
-        least = int(losses.argmin())
-        if losses[least] < best[0]:
-            best = (float(losses[least]), clip, SLOPES[least])
-        if clip >= largest:
-            break
-    return best[1], best[2]
-
-
-def _parts(
-    evidence: Evidence, scores: Tensor, num_classes: int, scheme: Scheme
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Of each net: scores (rows, O), labels and weights of the rows it is asked about."""
-    labels = evidence.labels
-    if scheme == "argmax":
-        yield scores[:, 0], labels, evidence.weight
-        return
-    if scheme == "one-vs-rest":
-        for net in range(num_classes):
-            yield scores[:, net], (labels == net).to(torch.int64), evidence.weight
-        return
-    for net, (low, high) in enumerate(combinations(range(num_classes), 2)):
-        mine = (labels == low) | (labels == high)
-        yield scores[mine, net], (labels[mine] == high).to(torch.int64), evidence.weight[mine]
-
-
-def _losses(scores: Tensor, labels: Tensor, weight: Tensor) -> np.ndarray:
-    """−log of the chance of the labels under each of SLOPES, (S,) float64; scores (rows, O)."""
-    logits = torch.tensor(SLOPES, dtype=torch.float64)[:, None, None] * scores
-    if scores.shape[1] == 1:
-        sign = 2.0 * labels.to(torch.float64) - 1
-        each = F.softplus(-sign * logits[..., 0])
-    else:
-        chance = torch.sigmoid(logits)
-        own = chance.gather(2, labels[None, :, None].expand(len(SLOPES), -1, 1))[..., 0]
-        each = -(own / chance.sum(2)).clamp(min=LEAST).log()
-    return (weight * each).sum(1).numpy()

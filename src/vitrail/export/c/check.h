@@ -53,36 +53,78 @@ static const char *const tiny_categories[] = {
 };
 //: end
 
-/* Takes the next cell out of a line, without quotes and without blanks around it. */
-static inline char *tiny_cell(char **line, int *more)
+/* The classes as cells spell them. */
+static const char *const tiny_targets[TINY_CLASSES] = {
+    @labels@
+};
+
+#define TINY_CELL 65536u /* bytes of a cell and its end */
+
+/* Skips a byte order mark at the beginning of a file; if only a part of one is there, it is the
+   beginning of a cell. How many bytes these are. */
+static inline unsigned tiny_begin(FILE *in, char *cell)
 {
-    char *from = *line, *to, *cell, *end;
-    while (*from == ' ' || *from == '\t') {
-        from++;
+    static const unsigned char mark[] = {0xef, 0xbb, 0xbf};
+    unsigned i;
+    for (i = 0; i < sizeof mark; i++) {
+        const int c = getc(in);
+        if (c != mark[i]) {
+            ungetc(c, in);
+            return i;
+        }
+        cell[i] = (char)c;
     }
-    cell = to = from;
-    if (*from == '"') {
-        for (from++; *from; from++) {
-            if (*from == '"' && from[1] != '"') {
-                from++;
-                break;
+    return 0;
+}
+
+/* Goes to the next line that is not empty; 0 if there is none. */
+static inline int tiny_next(FILE *in)
+{
+    int c;
+    do {
+        c = getc(in);
+    } while (c == '\n' || c == '\r');
+    return ungetc(c, in) != EOF;
+}
+
+static inline int tiny_is_blank(int c)
+{
+    return @is_blank@;
+}
+
+/* Reads a cell, of which some bytes may be there, without quotes and without blanks around it.
+   Its letter 0 becomes two bytes, as in tiny_categories. What follows the cell: a comma or not;
+   `cut` says whether it is too long to be kept. */
+static inline int tiny_cell(FILE *in, char *cell, unsigned size, int *cut)
+{
+    int c = getc(in);
+    int quoted = c == '"' && !size;
+    if (quoted) {
+        c = getc(in);
+    }
+    *cut = 0;
+    for (; c != EOF; c = getc(in)) {
+        if (quoted && c == '"') {
+            c = getc(in);
+            quoted = c == '"'; /* two stand for one */
+        }
+        if (c == EOF || (!quoted && (c == ',' || c == '\n' || c == '\r'))) {
+            break;
+        }
+        if (size + 2 >= TINY_CELL) {
+            *cut = 1;
+        } else if (size || !tiny_is_blank(c)) {
+            if (!c) {
+                cell[size++] = (char)0xc0;
             }
-            from += *from == '"';
-            *to++ = *from;
+            cell[size++] = (char)(c ? c : 0x80);
         }
     }
-    while (*from && *from != ',' && *from != '\n' && *from != '\r') {
-        *to++ = *from++;
+    while (size && tiny_is_blank(cell[size - 1])) {
+        size--;
     }
-    *more = *from == ',';
-    *line = from + (*from != 0);
-    for (end = to; end > cell && (end[-1] == ' ' || end[-1] == '\t'); end--) {
-    }
-    *end = 0;
-    while (*cell == ' ' || *cell == '\t') {
-        cell++;
-    }
-    return cell;
+    cell[size] = 0;
+    return c == ',';
 }
 
 static inline int tiny_same(const char *cell, const char *word)
@@ -125,11 +167,15 @@ static inline int tiny_number(const char *cell, double *value)
 }
 
 //: if numbers
-/* Whether a cell that is no number is one to people, such as 1,234 or 5 kg: write it plainly. */
+/* Whether a cell that is no number may be one to people, such as 1,234 or 5 kg: a digit comes
+   before all letters. Write it plainly. */
 static inline int tiny_is_odd(const char *cell)
 {
-    const int letter = (*cell >= 'A' && *cell <= 'Z') || (*cell >= 'a' && *cell <= 'z');
-    return !letter && strpbrk(cell, "0123456789") != 0;
+    while (*cell && !(*cell >= 'A' && *cell <= 'Z') && !(*cell >= 'a' && *cell <= 'z') &&
+           !(*cell >= '0' && *cell <= '9')) {
+        cell++;
+    }
+    return *cell >= '0' && *cell <= '9';
 }
 
 //: end
@@ -152,7 +198,7 @@ static inline int tiny_read(tiny_row *row, int column, const char *cell)
     const int missing = tiny_is_missing(cell);
 //: if numbers
     double value = 0;
-    const int number = !missing && tiny_number(cell, &value);
+    int number = !missing && tiny_number(cell, &value);
 //: end
 @read@
 }
@@ -162,23 +208,24 @@ static inline int tiny_read(tiny_row *row, int column, const char *cell)
    a column is not there. */
 static inline long tiny_csv(FILE *in, FILE *out, long *rows)
 {
-    static char text[1 << 16];
-    int place[TINY_COLUMNS], columns = 0, target = -1, more = 1, c;
+    static char cell[TINY_CELL];
+    int place[TINY_COLUMNS], columns = 0, target = -1, more = 1, cut, c;
     long right = 0;
-    char *line = text;
+    unsigned begun = tiny_begin(in, cell);
     *rows = 0;
     for (c = 0; c < TINY_COLUMNS; c++) {
         place[c] = -1;
     }
-    if (!fgets(text, sizeof text, in)) {
+    if (!begun && !tiny_next(in)) {
         return 0;
     }
     for (; more; columns++) {
-        const char *name = tiny_cell(&line, &more);
+        more = tiny_cell(in, cell, begun, &cut);
+        begun = 0;
         for (c = 0; c < TINY_COLUMNS; c++) {
-            place[c] = strcmp(name, tiny_names[c]) ? place[c] : columns;
+            place[c] = strcmp(cell, tiny_names[c]) ? place[c] : columns;
         }
-        target = strcmp(name, @target@) ? target : columns;
+        target = strcmp(cell, @target@) ? target : columns;
     }
     for (c = 0; c < TINY_COLUMNS; c++) {
         if (place[c] < 0) {
@@ -186,19 +233,20 @@ static inline long tiny_csv(FILE *in, FILE *out, long *rows)
             return -1;
         }
     }
-    while (fgets(text, sizeof text, in)) {
+    while (tiny_next(in)) {
         tiny_row row;
         uint16_t proba[TINY_CLASSES];
-        const char *label = "";
-        int answer = 0, at;
+        int answer = 0, label = -1, at;
         memset(&row, 0, sizeof row);
-        for (line = text, more = 1, at = 0; more; at++) {
-            const char *cell = tiny_cell(&line, &more);
-            label = at == target ? cell : label;
+        for (more = 1, at = 0; more; at++) {
+            more = tiny_cell(in, cell, 0, &cut);
             for (c = 0; c < TINY_COLUMNS; c++) {
-                if (place[c] == at && tiny_read(&row, c, cell)) {
+                if (place[c] == at && (cut || tiny_read(&row, c, cell))) {
                     answer = TINY_BAD_INPUT;
                 }
+            }
+            for (c = 0; at == target && c < TINY_CLASSES; c++) {
+                label = strcmp(cell, tiny_targets[c]) ? label : c;
             }
         }
         answer = at != columns ? TINY_BAD_INPUT : answer ? answer : tiny_proba(&row, proba);
@@ -207,7 +255,7 @@ static inline long tiny_csv(FILE *in, FILE *out, long *rows)
             fprintf(out, ",%u", (unsigned)proba[c]);
         }
         fprintf(out, "\n");
-        right += answer >= 0 && target >= 0 && !strcmp(label, tiny_label(answer));
+        right += answer >= 0 && answer == label;
         ++*rows;
     }
     return right;

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from vitrail.data.bits import BitColumns
+from vitrail.data.blanks import BLANKS, stripped
 from vitrail.data.cells import MISSING_WORDS, as_number, as_word, is_missing
 from vitrail.data.cuts import rounded
 from vitrail.export.c import encoder as code
@@ -44,11 +45,13 @@ def check_code(model: Model, rows: Rows) -> str:
         load_answer=f"TINY_LOAD{answer[4:-2]}",
         chances=table("uint16_t", "tiny_golden_chances", chances),
         num_columns=len(names),
-        names=",\n    ".join(map(string, names)),
+        names=",\n    ".join(string(stripped(name)) for name in names),
+        labels=",\n    ".join(string(as_word(label)) for label in model.labels.classes),
+        is_blank=" || ".join(f"c == {ord(blank)}" for blank in BLANKS),
         categories=",\n    ".join(map(string, categories or [""])),
         missing=", ".join(map(string, sorted(MISSING_WORDS))),
         read=_read_bits(encoder) if isinstance(encoder, BitColumns) else _read(columns),
-        target=string(target),
+        target=string(stripped(target)),
         target_name=comment(target) or "none",
     )
 
@@ -64,7 +67,7 @@ def _row(model: Model, row: dict[str, Any]) -> str:
     names = code.constants(columns)
     for column in columns:
         value = row[column.code.name]
-        number = as_number(value) if value is not None else np.nan
+        number = np.nan if isinstance(value, str) else as_number(value)
         if column.kind == "word":
             parts.append(_word(names, column, value))
         elif column.kind == "whole":
@@ -91,7 +94,7 @@ def _read_bits(encoder: BitColumns) -> str:
         return TINY_BAD_INPUT;
     }}
     row->x[column] = ({code.bit_type(encoder)})value;
-    return 0;"""
+    return (double)row->x[column] == value ? 0 : TINY_BAD_INPUT; /* not whole */"""
 
 
 def _read(columns: list[code.Column]) -> str:
@@ -104,7 +107,10 @@ def _read(columns: list[code.Column]) -> str:
         if column.kind == "word":
             lines.append(f"        {field} = ({kind})(missing ? (unsigned)TINY_MISSING : {find});")
         else:
-            plain = column.code.spelling.decimal == "." and column.code.spelling.accepts("")
+            spelling = column.code.spelling
+            plain = spelling.decimal == "." and spelling.accepts("")
+            if not spelling.accepts(""):
+                lines.append("        number = 0; /* one has a unit here */")
             lines.append("        if (!missing && !number) {")
             if column.mixed:
                 lines += [

@@ -30,9 +30,9 @@ from vitrail.model import Model
 
 NO_NUMBER = "TINY_NO_NUMBER"
 FEW = 4  # constant inputs
-MACROS = re.findall(
-    r"TINY_(\w+_\w+)", "".join(map(template, TEMPLATES))
-)  # no category is called so
+GUARD = "TINY_H"
+# No category is called as a macro.
+MACROS = set(re.findall(r"TINY_(\w+)", "\n".join([GUARD, *map(template, TEMPLATES)])))
 
 
 @dataclass(frozen=True)

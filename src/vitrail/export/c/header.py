@@ -7,7 +7,7 @@ import re
 
 from vitrail.data.bits import BitColumns
 from vitrail.export.c.check import check_code
-from vitrail.export.c.encoder import columns_of, cut_type, encoder_code
+from vitrail.export.c.encoder import GUARD, columns_of, cut_type, encoder_code
 from vitrail.export.c.line import Answer, answered
 from vitrail.export.c.text import (
     KEYWORDS,
@@ -70,8 +70,7 @@ def c_header(model: Model, name: str, rows: Rows) -> str:
         filled("faces", answer.flags, labels=labels, to_votes=answer.to_votes),
         check_code(model, rows),
     ]
-    guard = "TINY_H"
-    text = f"{_about(model)}\n#ifndef {guard}\n#define {guard}\n\n{joined(*blocks)}\n\n#endif\n"
+    text = f"{_about(model)}\n#ifndef {GUARD}\n#define {GUARD}\n\n{joined(*blocks)}\n\n#endif\n"
     return renamed(text, name)
 
 

@@ -1,6 +1,8 @@
 """Small pieces of C: templates, identifiers, comments, strings, tables of numbers.
 
-Templates are written with the prefix `tiny_` and `TINY_`; `renamed` puts the user's there.
+Templates are written with the prefix `tiny_` and `TINY_`; `renamed` puts the user's there. Names,
+words and labels of the user get into code by `identifiers`, `comment` and `string` alone, which
+mark a `tiny_` in them as no such prefix.
 """
 
 from __future__ import annotations
@@ -12,14 +14,20 @@ from pathlib import Path
 import numpy as np
 
 RESERVED = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t
-    char32_t class compl const const_cast constexpr continue decltype default delete do double
-    dynamic_cast else enum explicit export extern false float for friend goto if inline int long
-    mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-    register reinterpret_cast restrict return short signed sizeof static static_assert static_cast
-    struct switch template this thread_local throw true try typedef typeid typename union unsigned
-    using virtual void volatile wchar_t while xor xor_eq NAN INFINITY PROGMEM
-    errno linux unix"""
+    char32_t char8_t class co_await co_return co_yield compl concept const const_cast consteval
+    constexpr constinit continue decltype default delete do double dynamic_cast else enum explicit
+    export extern false float for friend goto if inline int long mutable namespace new noexcept not
+    not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires
+    restrict return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned using
+    virtual void volatile wchar_t while xor xor_eq"""
 KEYWORDS = frozenset(RESERVED.split())
+# Names in small letters that compilers, the standard library, Windows and Qt define as macros.
+DEFINED = """arm avr complex emit errno far forever hpux huge i386 imaginary interface linux m68k
+    math_errhandling mips near noreturn pascal ppc signals slots small sparc stderr stdin stdout sun
+    unix vax"""
+NO_NAMES = KEYWORDS | set(DEFINED.split())
+NO_PREFIX = "\x1a"  # in `tiny_` of the user's, until prefixes have been replaced
 ESCAPES = {x: f"\\{x:03o}" for x in range(256) if not 32 <= x < 127 or chr(x) in '"\\?'}
 TEMPLATES = sorted(path.stem for path in Path(__file__).parent.glob("*.h"))
 
@@ -57,7 +65,12 @@ def filled(part: str, flags: Iterable[str] = (), **values: object) -> str:
 def renamed(code: str, name: str) -> str:
     """The code with its prefix replaced."""
     code = re.sub(r"\btiny_", f"{name}_", code)
-    return re.sub(r"\bTINY_", f"{name.upper()}_", code)
+    return re.sub(r"\bTINY_", f"{name.upper()}_", code).replace(NO_PREFIX, "")
+
+
+def as_it_is(text: str) -> str:
+    """Text of the user's, as `renamed` leaves it."""
+    return re.sub(r"\b(tiny|TINY)_", rf"\1{NO_PREFIX}_", text)
 
 
 def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
@@ -65,12 +78,12 @@ def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     used, found = set(taken), []
     for name in names:
         plain = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_") or "x"
-        if plain[0].isdigit() or plain in KEYWORDS:
+        if plain[0].isdigit() or plain in NO_NAMES:
             plain = f"x_{plain}"
-        one, number = plain, 1
+        one, number = as_it_is(plain), 1
         while one in used:
             number += 1
-            one = f"{plain}_{number}"
+            one = as_it_is(f"{plain}_{number}")
         used.add(one)
         found.append(one)
     return found
@@ -79,12 +92,14 @@ def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
 def comment(text: str) -> str:
     """Text that can stand inside a comment, on one line and in plain letters."""
     plain = "".join(x if " " <= x <= "~" else "?" for x in " ".join(text.split()))
-    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
+    plain = re.sub(r"(?<=\*)(?=/)|(?<=/)(?=\*)|(?<=\?)(?=\?)", " ", plain)
+    return as_it_is(plain.rstrip("\\"))
 
 
 def string(text: str) -> str:
-    """A string literal; letters beyond ASCII are UTF-8 in octal."""
-    return literal(text.encode("utf-8", "replace"))
+    """A string literal; letters beyond ASCII are UTF-8 in octal, and the letter 0, which would end
+    it, is spelled in two bytes as Java does."""
+    return as_it_is(literal(text.encode("utf-8", "replace").replace(b"\0", b"\xc0\x80")))
 
 
 def literal(octets: bytes) -> str:

@@ -1,7 +1,7 @@
 @about@
 //
-//   predict(row)        {label, number, proba, chances, votes} of a row: an object by column, or
-//                       an array in the order of `columns`
+//   predict(row)        {label, number, proba, chances, votes} of a row: an object that has the
+//                       columns as its own properties, or an array in the order of `columns`
 //   encode(row)         its bits, which predictBits(bits) answers in the same way
 //   check()             how many rows with known answers get another answer here
 //
@@ -16,6 +16,7 @@ export const classes = MODEL.classes;
 export const columns = MODEL.columns.map((column) => column.name);
 
 const MISSING = new Set(@missing@);
+const BLANKS = @blanks@; // what does not count around text
 const LARGEST = 3.4028234663852886e38; // of float32
 const WEIGHTS = MODEL.stages.map((stage) => (stage.weights ? unpacked(stage.weights) : null));
 
@@ -28,34 +29,54 @@ function unpacked(text) {
 
 // Cells, read as Python reads them.
 
+function stripped(text) {
+  let first = 0, end = text.length;
+  while (first < end && BLANKS.includes(text[first])) first++;
+  while (end > first && BLANKS.includes(text[end - 1])) end--;
+  return text.slice(first, end);
+}
+
 function asNumber(cell) {
-  if (typeof cell === "number") return cell;
-  if (typeof cell === "boolean") return Number(cell);
-  if (typeof cell !== "string") return NaN;
-  const text = cell.trim();
+  if (typeof cell !== "string") return Number(cell ?? NaN);
+  const text = stripped(cell);
   if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return Number(text);
   if (/^[+-]?inf(inity)?$/i.test(text)) return text[0] === "-" ? -Infinity : Infinity;
-  return { true: 1, false: 0 }[text.toLowerCase()] ?? NaN;
+  if (/^(true|false)$/i.test(text)) return Number(text.length === 4);
+  return NaN;
 }
 
 function isMissing(cell) {
-  if (typeof cell === "string") return MISSING.has(cell.trim().toLowerCase());
+  if (typeof cell === "string") return MISSING.has(stripped(cell).toLowerCase());
   return cell === null || cell === undefined || Number.isNaN(cell);
 }
 
 function asWord(cell) {
-  if (Number.isInteger(cell)) return BigInt(cell).toString();
   if (typeof cell === "boolean") return cell ? "True" : "False";
-  return String(cell).trim();
+  if (typeof cell === "number") return numberAsWord(cell);
+  return stripped(String(cell)).replace(/\p{Surrogate}/gu, "?");
+}
+
+function numberAsWord(number) {
+  if (Number.isInteger(number)) return BigInt(number).toString();
+  if (!Number.isFinite(number)) return number > 0 ? "inf" : "-inf";
+  if (Math.abs(number) >= 1e-4) return String(number);
+  return number.toExponential().replace(/-(\d)$/, "-0$1");
+}
+
+function checked(column, cell) {
+  const kind = cell === null ? "undefined" : typeof cell;
+  if (["undefined", "boolean", "number", "bigint", "string"].includes(kind)) return cell;
+  throw new Error(`column ${column.name}: expected a number, text or boolean, found ${kind}`);
 }
 
 function tableBits(column, cell) {
   let missing = isMissing(cell);
-  let value = missing ? NaN : asNumber(cell);
+  const unread = missing || (typeof cell === "string" && !column.bare);
+  let value = unread ? NaN : asNumber(cell);
   let isWord = column.numeric ? !missing && Number.isNaN(value) : !missing || !column.missing;
   const found = isWord ? column.categories.indexOf(missing ? "" : asWord(cell)) : -1;
   if (column.numeric && found < 0) {
-    const odd = typeof cell === "string" && /^[^\p{L}]*\d/u.test(cell);
+    const odd = typeof cell === "string" && /^[^A-Za-z0-9]*[0-9]/.test(cell);
     if (odd && (isWord || !column.plain)) {
       throw new Error(`column ${column.name}: expected a number, found ${cell}`);
     }
@@ -96,8 +117,10 @@ export function encode(row) {
   }
   const read = MODEL.table ? tableBits : pixel;
   const found = MODEL.columns.map((column, i) => {
-    if (!inOrder && !(column.name in row)) throw new Error(`column ${column.name} not found`);
-    return read(column, inOrder ? row[i] : row[column.name]);
+    if (!inOrder && !Object.hasOwn(row, column.name)) {
+      throw new Error(`column ${column.name} not found`);
+    }
+    return read(column, checked(column, inOrder ? row[i] : row[column.name]));
   });
   if (MODEL.table) return Uint8Array.from(found.flat());
   return Uint8Array.from(MODEL.cuts.flatMap((cut) => found.map((value) => Number(value > cut))));

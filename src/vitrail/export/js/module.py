@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vitrail.data.bits import BitColumns
+from vitrail.data.blanks import BLANKS
 from vitrail.data.cells import MISSING_WORDS
 from vitrail.data.cuts import rounded
 from vitrail.data.encoders import TableEncoder
@@ -29,13 +30,14 @@ def js_module(model: Model, rows: Rows) -> str:
         "model": _spelled(_described(model)),
         "golden": _spelled(_golden(model, rows)),
         "missing": json.dumps(sorted(MISSING_WORDS)),
+        "blanks": json.dumps(BLANKS),
     }
-    return re.sub(r"@(about|model|golden|missing)@", lambda found: values[found[1]], text)
+    return re.sub(r"@(about|model|golden|missing|blanks)@", lambda found: values[found[1]], text)
 
 
 def _about(model: Model) -> str:
     lines = ["Made by `vitrail export` from a trained model; change the model, not this file."]
-    lines += [f"  {key}: {json.dumps(value)}"[:98] for key, value in sorted(model.record.items())]
+    lines += [f"  {json.dumps({k: v})[1:-1]}"[:98] for k, v in sorted(model.record.items())]
     return "\n".join(f"// {line}" for line in lines)
 
 
@@ -75,8 +77,8 @@ def _encoder(encoder: TableEncoder | BitColumns) -> dict[str, Any]:
     for code in encoder.columns:
         described = {**code.to_dict(), "bins": len(code.values)}
         described["thresholds"] = rounded(code.thresholds, code.held_as).tolist()
-        spelling = code.spelling  # text is read only where programs write numbers so too
-        described["plain"] = spelling.decimal == "." and spelling.accepts("")
+        described["bare"] = code.spelling.accepts("")  # whether a number without a unit is one
+        described["plain"] = described["bare"] and code.spelling.decimal == "."
         for key in ("values", "decimal", "unit", "strays"):
             del described[key]
         columns.append(described)
@@ -104,15 +106,11 @@ def _stage(model: Model, stage: Layer | Pool) -> dict[str, Any]:
 
 def _golden(model: Model, rows: Rows) -> list[dict[str, Any]]:
     found = model.answers(rows)
+    names = [column["name"] for column in _encoder(model.encoder)["columns"]]
     vectors = []
     for i, (number, chances) in enumerate(
         zip(found.numbers.tolist(), found.chances.tolist(), strict=True)
     ):
-        row = {name: _cell(cells[i]) for name, cells in rows.items()}
+        row = [rows[name][i] for name in names]
         vectors.append({"row": row, "number": number, "chances": chances})
     return vectors
-
-
-def _cell(value: Any) -> Any:
-    """A cell as JSON has it: infinities and NaN as text, which is read as such."""
-    return str(value) if isinstance(value, float) and not np.isfinite(value) else value
