@@ -141,17 +141,13 @@ def many_inputs(tally: Tally, numbers: range) -> None:
 
 
 def bad_tables(tally: Tally, numbers: range) -> None:
-    """Train on a CSV with a fault, in a process of its own: one line, and exit code 2."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "t.csv"
-        command = [sys.executable, "-m", "vitrail", "fit", str(path), "--target", "kind"]
-        for number in numbers:
-            with tally.trial(number, "bad CSV"):
-                path.write_bytes(table_files.bad_csv(tally.seed * 10**9 + number))
-                begun = time.monotonic()
-                done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-                tally.took(time.monotonic() - begun)
-                assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+    """Files that no model can be trained on through the command: a sentence and exit code 2."""
+    for number in numbers:
+        with tempfile.TemporaryDirectory() as folder, tally.trial(number, "bad file") as rng:
+            begun, case = time.monotonic(), commands.bad_file(rng, Path(folder))
+            done = commands.run(case, Path(folder))
+            tally.took(time.monotonic() - begun)
+            assert not commands.faults(case, done, Path(folder)), done
 
 
 def many_exports(tally: Tally, numbers: range) -> None:

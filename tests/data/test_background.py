@@ -2,13 +2,12 @@
 
 import gzip
 import io
-import subprocess
-import sys
+import random
 import time
 from pathlib import Path
 
 import pytest
-from fuzz.table_files import bad_csv
+from fuzz.commands import Case, ragged, run
 
 from vitrail.data import delimited
 from vitrail.data.errors import DataError
@@ -76,9 +75,7 @@ def test_an_error_of_the_file_itself_is_told_at_once(tmp_path: Path):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(8))
 def test_the_command_ends_with_2_after_a_bad_csv(tmp_path: Path, seed: int):
-    path = tmp_path / "t.csv"
-    path.write_bytes(bad_csv(seed))
-    command = [sys.executable, "-m", "vitrail", "fit", str(path), "--target", "kind"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    (tmp_path / "t.csv").write_bytes(ragged(random.Random(seed)))
+    done = run(Case(("fit", "t.csv", "--target", "kind")), tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
-    assert done.stderr.startswith(f"error: {path}, line ")
+    assert done.stderr.startswith("error: t.csv, line ")

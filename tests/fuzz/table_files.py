@@ -16,7 +16,6 @@ from pyarrow import parquet
 WORDS = ["a", "b", "yes", "no", "", "?", "NA", "é", "日本", "n.d.", " x ", 'q"q', "l\nl", "5 kg"]
 NUMBERS = ["0", "1", "-3", "2.5", "1e300", "inf", "1.234", "1,234", "1.234,50", "$5", "7%", "1_0"]
 DATES = ["2020-01-31", "31.12.2020", "10:30"]
-FAULTS = (b"3,4", b"3,4,y,5", b"\xff\xfe,4,y", b'"3,4,y')  # rows that no reader can pass over
 NASTY = [b"\0", b'"', b"\n", b"\r", b",", b";", b"\xff", b"\xef\xbb\xbf", b"PK\x03\x04", b"PAR1"]
 
 
@@ -131,14 +130,6 @@ def damaged(rng: random.Random, content: bytes) -> bytes:
             case _:
                 data = data[: place or 1] if rng.random() < 0.3 else data
     return bytes(data)
-
-
-def bad_csv(seed: int) -> bytes:
-    """A CSV with one row of too few or too many fields, no text, or an open quote."""
-    rng = random.Random(f"bad {seed}")
-    rows = [b"1,2,x"] * rng.choice([1, 30, 100_000])
-    rows.insert(rng.randint(0, len(rows)), FAULTS[seed % len(FAULTS)])
-    return b"\n".join([b"a,b,kind", *rows, b""])
 
 
 MAKERS: dict[str, Callable[[random.Random], bytes]] = {
