@@ -378,7 +378,7 @@ FAULTS = {
     "unknown inputs 'ternary'": {"inputs": "ternary"},
     "beta must be positive": {"beta": -1.0},
     "damping is the share": {"damping": 3.0},
-    "epochs must be a whole number": {"epochs": 0},
+    "epochs must be at least 1, got 0": {"epochs": 0},
     "bias must be from 0 to": {"bias": -1},
     "a hidden layer must be at least 1": {"hidden": (0,)},
     "hidden layers or a module": {"hidden": (2,), "module": BinaryLinear(12, 1)},
@@ -391,6 +391,59 @@ FAULTS = {
 def test_a_bad_setting_is_named(fault):
     with pytest.raises(ValueError, match=fault):
         net(**FAULTS[fault]).fit(BITS, RULE)
+
+
+NO_SETTING = {
+    "hidden": ["8", 8, (0,), (2.0,), ("a",)],
+    "solver": ["sgd", 3, []],
+    "predictor": ["worst", None, 1],
+    "multiclass": ["ovr", True],
+    "inputs": ["ternary", 2],
+    "bias": [-1, True, 1.0, "few"],
+    "update": ["magic", None],
+    "beta": ["x", "inf", 0, -1.0, np.nan, True, None, [5.0]],
+    "module": ["net", BinaryLinear],
+    "samples": [0, 2.0, True, "many"],
+    "damping": [1.0, -0.1, np.nan, "x", None],
+    "batch_size": [0, 2.0, True, "all"],
+    "epochs": [0, 2.0, True, None],
+    "restarts": [0, 2.0, True, None],
+    "polish": [-1, 2.0, False, None],
+    "networks": [0, 2.0, True, None],
+    "warm_start": ["yes", None],
+    "device": ["tpu", "gpu0", "cudax", "cuda:99", 0, None],
+    "verbose": ["yes", None],
+    "checkpoint": ["", 3],
+}
+
+
+@pytest.mark.parametrize("setting", NO_SETTING)
+def test_every_path_refuses_what_is_no_setting_before_it_looks_at_rows(setting):
+    paths = [{}, MESSAGES, {"hidden": (5, 3)}, {"module": BinaryLinear(12, 1)}]
+    for value in NO_SETTING[setting]:
+        for path in paths:
+            with pytest.raises((ValueError, TypeError), match=rf"{setting}|hidden layer"):
+                BinaryNetClassifier(**{**path, setting: value}).fit(None, None)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the device is here")
+def test_a_gpu_that_is_not_here_is_refused_on_the_default_path():
+    with pytest.raises(ValueError, match="device 'cuda' is not here"):
+        BinaryNetClassifier(device="cuda").fit(BITS, RULE)
+
+
+def test_numbers_of_numpy_are_settings():
+    given = {"epochs": np.int64(1), "restarts": np.int32(2), "beta": np.float32(2)}
+    assert net(**given).fit(BITS[:20], RULE[:20]).plan_.restarts == 2
+
+
+def test_later_calls_name_the_same_classes_or_none():
+    fitted = net(epochs=1).partial_fit(BITS[:50], RULE[:50], classes=[0, 1])
+    fitted.partial_fit(BITS[50:60], RULE[50:60], classes=np.array([1, 0, 1]))
+    with pytest.raises(
+        ValueError, match="must stay those of the first training, 0, 1, got 0, 1, 2"
+    ):
+        fitted.partial_fit(BITS[60:], RULE[60:], classes=[0, 1, 2])
 
 
 def test_training_beyond_memory_is_refused_before_it_starts(monkeypatch):
