@@ -1,6 +1,7 @@
 """The classifier as people use it: tables, weights, going on, probabilities, company."""
 
 import pickle
+from itertools import pairwise
 from typing import get_args
 
 import joblib
@@ -110,6 +111,27 @@ def test_every_solver_learns_by_its_name(solver):
     fitted = net(solver=solver, epochs=10, bias=0, polish=0).fit(2 * BITS[:60] - 1, RULE[:60])
     assert fitted.score(2 * BITS[:60] - 1, RULE[:60]) > 0.75
     assert fitted.plan_.solver == solver
+
+
+@pytest.mark.parametrize("columns", ["answers", "number"])
+def test_more_rows_of_noisy_labels_do_not_make_messages_worse(columns):
+    """Few distinct rows repeat, with right labels and wrong ones."""
+
+    def sample(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        made = np.random.default_rng(seed)
+        table = made.integers(0, 3, (count, 4)) if columns == "answers" else made.normal(size=count)
+        table = table.reshape(count, -1)
+        truth = table.sum(1) > (4 if columns == "answers" else 0.3)
+        return table, truth ^ (made.random(count) < 0.15)
+
+    unseen, truth = sample(5000, 1)
+    scores = [
+        net(solver="sbp", polish=0).fit(*sample(count, 0)).score(unseen, truth)
+        for count in (200, 2000, 40_000)
+    ]
+    for fewer, more in pairwise(scores):
+        assert more > fewer - 0.02
+    assert scores[-1] > 0.75
 
 
 def test_tables_of_words_numbers_and_holes_are_encoded():
@@ -254,6 +276,8 @@ def test_a_solver_or_stages_may_be_passed():
     assert np.array_equal(
         named.set_params(epochs=5).fit(BITS, RULE).weights_, passed.fit(BITS, RULE).weights_
     )
+    assert len(passed.plan_.stages) == 1
+    assert passed.plan_.stages[0].max_steps == named.plan_.stages[0].max_steps > 5
     staged = net(solver=[Stage("first", solver, 7)], polish=1).fit(BITS, RULE)
     assert staged.history_["stage"].unique().tolist() in ([0], [0, 1])
     copied = clone(passed)
