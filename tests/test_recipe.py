@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris
+from sklearn.ensemble import AdaBoostClassifier
 from sklearn.exceptions import ConvergenceWarning
 from thread_count import num_threads
 
@@ -107,6 +108,28 @@ def test_weights_and_copies_are_the_same():
     heavy = small().fit(table, labels, sample_weight=weight).model_
     repeated = small().fit(np.repeat(table, weight, 0), np.repeat(labels, weight)).model_
     assert torch.equal(heavy.networks, repeated.networks)
+
+
+def test_weights_that_are_no_counts_say_only_how_rows_compare():
+    table, labels = rows(60)
+    plain = small().fit(table, labels).model_
+    for scale in (1 / 60, 0.3, 1e-300):
+        scaled = small().fit(table, labels, sample_weight=np.full(60, scale)).model_
+        assert torch.equal(scaled.networks, plain.networks)
+        assert torch.equal(scaled.calibration, plain.calibration)
+    counted = np.arange(60) % 2
+    half = small().fit(table, labels, sample_weight=counted / 30).model_
+    assert torch.equal(half.networks, small().fit(table[1::2], labels[1::2]).model_.networks)
+
+
+def test_boosting_hands_weights_that_add_up_to_one():
+    table, labels = rows(160)
+    boosted = AdaBoostClassifier(small(networks=16), n_estimators=3, random_state=0)
+    boosted.fit(table[:120], labels[:120])
+    alone = small(networks=16).fit(table[:120], labels[:120])
+    floor = alone.score(table[120:], labels[120:]) - 0.05
+    for fitted in (boosted.estimators_[0], boosted):
+        assert fitted.score(table[120:], labels[120:]) >= floor
 
 
 def test_interrupts_keep_what_the_chains_have(monkeypatch):
