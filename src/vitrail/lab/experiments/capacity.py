@@ -12,17 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from vitrail.baselines.annealing import annealing
 from vitrail.data import glass
 from vitrail.data.memory import available_memory, in_gigabytes
-from vitrail.factors import perceptron
 from vitrail.fitting.front import device_for
 from vitrail.fitting.names import ALIASES, SAMPLED_DRAWS, baseline
 from vitrail.fitting.problem import AUTO
-from vitrail.graph import FactorGraph, factor_graph, join
+from vitrail.graph import FactorGraph, join
 from vitrail.lab.experiments.experiment import column, distinct, pick
+from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.lab.experiments.units import Row, Rows, Unit
 from vitrail.solvers import Solution, portfolio, run, run_stages
 from vitrail.updates import flip
@@ -88,8 +86,7 @@ SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.fitting`
 
 def instance(num_inputs: int, alpha: float, seed: int) -> FactorGraph:
     """A random perceptron problem with round(α·N) hard constraints."""
-    data = glass(round(alpha * num_inputs), num_inputs, seed=seed)
-    return factor_graph(perceptron(torch.as_tensor(data.inputs), torch.as_tensor(data.labels)))
+    return linear_graph([glass(round(alpha * num_inputs), num_inputs, seed=seed)])
 
 
 def _check_size(n: int, alpha: float, instances: int) -> None:
