@@ -170,7 +170,8 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
     ],
 )
 def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
-    one = Examples(torch.zeros(count, 1), torch.zeros(count), *[torch.ones(count)] * 2)
+    ones = torch.ones(count)
+    one = Examples(torch.zeros(count, 1), torch.zeros(count), ones, ones)
     program, burn_in = recipe.effort(inputs, [one] * nets, "auto")
     assert (program.hidden, burn_in) == ((width,), recipe.BURN_IN)
 
