@@ -358,6 +358,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         """What is asked for. Going on, what was settled stays unless it was changed since."""
         settings = {name: getattr(self, parameter) for name, parameter in PLANNED.items()}
         seed = seed_of(self.random_state)
+        chained = self._chained() and (earlier is None or earlier.drawn is not None)
         if earlier is not None:
             changed = {name for name in self._asked if self._changed(name)}
             fixed = sorted(changed & FIXED)
@@ -366,7 +367,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                     f"{fixed[0]} was changed to {getattr(self, fixed[0])!r} after the net was "
                     "built; set it back, or fit anew with warm_start=False"
                 )
-            kept = earlier.plan.given()
+            kept = {} if chained else earlier.plan.given()  # chains settle beta themselves
             if "solver" in changed:  # the old settings were chosen for another solver
                 kept = {"restarts": earlier.plan.restarts}
             settings = {
@@ -380,7 +381,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             module=self.module,
             settings=settings,
             predictor=self.predictor,
-            chained=self._chained() and (earlier is None or earlier.drawn is not None),
+            chained=chained,
             networks=checked_setting("networks", self.networks),
             seed=seed,
             device=self.device,
