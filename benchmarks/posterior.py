@@ -38,8 +38,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.baselines import straight_through
-from vitrail.cli.fit import split_rows
 from vitrail.data.tables import read_table
+from vitrail.fitting.folds import split_rows
 
 CLIP = 1e-3
 BINS = 15

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from vitrail import BinaryNetClassifier
-from vitrail.cli.fit import split_rows
 from vitrail.data.tables import read_table
+from vitrail.fitting.folds import split_rows
 
 WAYS = {
     "straight-through, 40 epochs": {"solver": "ste"},
