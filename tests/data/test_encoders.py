@@ -99,7 +99,8 @@ def test_columns_that_tell_nothing_become_no_bits_and_are_named():
         "id": [f"row{i}" for i in range(40)],
         "x": [0, 1] * 20,
     }
-    encoder = TableEncoder.fit(table)
+    with pytest.warns(DataWarning, match="^column 1 has no name and is left out; name it to learn"):
+        encoder = TableEncoder.fit(table)
     assert encoder.bit_names == ("x=0", "x=1")
     assert encoder.dropped == ("", "same", "one", "none", "id")
     assert [str(account) for account in encoder.account] == [
