@@ -150,17 +150,6 @@ def bad_tables(tally: Tally, numbers: range) -> None:
             assert not commands.faults(case, done, Path(folder)), done
 
 
-def many_exports(tally: Tally, numbers: range) -> None:
-    """Models with hostile names and cells: CSV, C, JavaScript, ONNX and NumPy answer as Python."""
-    for number in numbers:
-        with tally.trial(number, "hostile model"), tempfile.TemporaryDirectory() as folder:
-            begun = time.monotonic()
-            found = exports.differences([number], EXPORTED_ROWS, Path(folder))
-            tally.took(time.monotonic() - begun)
-            tally.counts["rows"] += EXPORTED_ROWS
-            assert not found, "; ".join(found)
-
-
 def many_commands(tally: Tally, numbers: range) -> None:
     """Bad files, hostile cells and strange arguments through the command, a process each."""
     for number in numbers:
@@ -172,14 +161,25 @@ def many_commands(tally: Tally, numbers: range) -> None:
             assert not found, (found, story)
 
 
+def many_exports(tally: Tally, numbers: range) -> None:
+    """Models with hostile names and cells: CSV, C, JavaScript, ONNX and NumPy answer as Python."""
+    for number in numbers:
+        with tally.trial(number, "hostile model"), tempfile.TemporaryDirectory() as folder:
+            begun = time.monotonic()
+            found = exports.differences([number], EXPORTED_ROWS, Path(folder))
+            tally.took(time.monotonic() - begun)
+            tally.counts["rows"] += EXPORTED_ROWS
+            assert not found, "; ".join(found)
+
+
 ATTACKS = {
     "stops": (stops, 300),
     "reruns": (reruns, 20),
     "flips": (flips, 10_000),
     "inputs": (many_inputs, 10_000),
     "tables": (bad_tables, 200),
-    "exports": (many_exports, 200),
     "commands": (many_commands, 500),
+    "exports": (many_exports, 200),
 }
 
 

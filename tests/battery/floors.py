@@ -81,9 +81,7 @@ def floors(name: str, seed: int) -> Figures:
 
     Few rows make any learner err. Of n independent rows a share is known to a standard error of
     0.5/√n, by which accuracy may be less, and twice which calibration may be off; a curve of two
-    numbers costs 1/n in log-loss. Where every row of the population was seen, accuracy must hold;
-    but where each was seen once, held-out rows cannot tell a rule from noise: a model may answer
-    with the base rate, and is not calibrated if it then happens to be right.
+    numbers costs 1/n in log-loss. Where every row of the population was seen, accuracy must hold.
     """
     asked, rival = problem(name, seed), rivals(name, seed)
     rows = asked.draws or len(asked.labels)
@@ -91,8 +89,6 @@ def floors(name: str, seed: int) -> Figures:
     calibration_error = CALIBRATION_ERROR + 2 * STANDARD_ERROR / rows**0.5
     if asked.draws is not None:
         accuracy -= STANDARD_ERROR / rows**0.5
-    elif len(asked.labels) == len(asked.test_rows):
-        accuracy, calibration_error = rival["base rate"].accuracy - ACCURACY_LOSS, 1.0
     log_loss = rival["base rate"].log_loss + LOG_LOSS_EXCESS + 1 / rows
     if "flipped" in name:
         log_loss = min(log_loss, rival["logistic"].log_loss + LOGISTIC_EXCESS)
