@@ -15,7 +15,6 @@ from rich.table import Column, Table
 
 from vitrail import interrupts
 from vitrail.cli.app import app
-from vitrail.cli.fit import split_rows
 from vitrail.cli.options import (
     Hidden,
     Json,
@@ -211,6 +210,7 @@ def _arrays(found: Dataset) -> tuple[Any, Any, Any, Any]:
 
 def _file(path: str, target: str | None, test_size: float, seed: int) -> tuple[Any, Any, Any, Any]:
     from vitrail.data.tables import read_table
+    from vitrail.fitting.folds import split_rows
 
     table = read_table(path)
     column = target_column(table, target)

@@ -97,6 +97,7 @@ def fit(
     from vitrail.engines import checked_backend, workers
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.fitting import canonical
+    from vitrail.fitting.folds import split_rows
     from vitrail.solvers import Status
     from vitrail.solvers.stages import checkpoint_files
 
@@ -279,18 +280,3 @@ def tested(model: Model, table: Table, labels: np.ndarray) -> Model:
     model.record["test_accuracy"] = round(float(np.mean(right)), 6)
     model.record["test_rows"] = len(labels)
     return replace(model, thresholds=thresholds_of(answers.sureness))
-
-
-def split_rows(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to train on and rows held out, ascending: the same share of every class."""
-    from vitrail.data.draws import random_order
-
-    place = np.empty(len(labels), np.int64)
-    place[random_order(seed, len(labels))] = np.arange(len(labels))
-    held = np.zeros(len(labels), bool)
-    _, codes = np.unique(labels.astype(str), return_inverse=True)
-    for code in range(codes.max(initial=-1) + 1):
-        members = np.flatnonzero(codes == code)
-        chosen = members[np.argsort(place[members], kind="stable")]
-        held[chosen[: int(share * len(members))]] = True
-    return np.flatnonzero(~held), np.flatnonzero(held)
