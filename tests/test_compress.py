@@ -10,12 +10,11 @@ import torch
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.data.encoders import TableEncoder
-from vitrail.fitting import compression as room
-from vitrail.fitting import picking
-from vitrail.fitting.planes import Planes, Size, digits_of, most_margin
-from vitrail.fitting.thinning import RIDGE, Said, least_missed
-from vitrail.fitting.thinning import fitted as fitted_line
-from vitrail.fitting.whole import View, Whole
+from vitrail.fitting import committee, compression
+from vitrail.fitting.input_selection import RIDGE, Said, least_missed
+from vitrail.fitting.input_selection import fitted as fitted_line
+from vitrail.fitting.quantised_linear import Planes, Size, digits_of, most_margin
+from vitrail.fitting.teacher import View, Whole
 from vitrail.model import Model, model_from_bytes, outputs_of
 from vitrail.model.voting import leads, members, scores
 
@@ -100,7 +99,7 @@ def test_one_network_is_not_compressed():
 def test_rows_are_crossed_column_by_column():
     model = fitted("two")
     rows = model.inputs(TABLE)
-    made = room.crossed(rows, model.encoder.spans, 400, seed=3)
+    made = compression.crossed(rows, model.encoder.spans, 400, seed=3)
     taken = []
     for column in model.encoder.spans:
         known = {row.tobytes() for row in rows[:, column].numpy()}
@@ -115,7 +114,7 @@ def test_units_pick_up_what_they_are_to_say():
     """One vote after the other: the pool's own sum of three members is found again."""
     said = torch.from_numpy(RNG.choice([-1, 1], size=(200, 30, 1))).to(torch.int16)
     wanted = said[:, [3, 8, 21]].double().sum(1)
-    found = picking.Picker(said, wanted, torch.full((200,), 1 / 200)).picked(3)
+    found = committee.Picker(said, wanted, torch.full((200,), 1 / 200)).picked(3)
     assert found == {3: 4, 8: 4, 21: 4}
 
 
@@ -128,7 +127,7 @@ def test_flips_bring_the_sum_nearer():
     wanted = np.where(TWO == "yes", 1.0, -1.0)
 
     def likeness(bits: np.ndarray) -> float:
-        program = picking.unit_net(rows.shape[1])
+        program = committee.unit_net(rows.shape[1])
         outputs = torch.cat(
             list(outputs_of(program, torch.from_numpy(bits[:, None]), torch.from_numpy(rows)))
         )
@@ -136,7 +135,7 @@ def test_flips_bring_the_sum_nearer():
         assert set(np.unique(members(leads(outputs), 1))) <= {-1, 1}
         return float(np.corrcoef(score, wanted)[0, 1])
 
-    found = picking.polished(rows, units, votes, wanted, weight)
+    found = committee.polished(rows, units, votes, wanted, weight)
     assert likeness(found) > likeness(units) + 0.1
     assert (found[:, -1] == units[:, -1]).all()
 

@@ -25,7 +25,7 @@ from vitrail.export.line import with_line
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
 from vitrail.fitting.compression import Compression, best_of
-from vitrail.fitting.planes import Planes
+from vitrail.fitting.quantised_linear import Planes
 from vitrail.lab.rivals import Logistic, voted
 from vitrail.model import Model
 

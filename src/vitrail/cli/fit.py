@@ -142,7 +142,7 @@ def fit(
         with when_stopped("stopped; nothing is saved"):
             _stream(data, target, output, units, epochs or 1, byte_count(memory), seed)
         return
-    with when_stopped("stopped; nothing is saved"), interrupts.best_counts():
+    with when_stopped("stopped; nothing is saved"), interrupts.allow_partial():
         table = read_table(data)
         column = find_target(table, target)
         labels = table.labels(column)
@@ -167,7 +167,7 @@ def fit(
                 raise
     if not ranks.here().first:
         return  # rank 0 tests, writes and prints
-    with when_stopped("stopped; nothing is saved"), interrupts.held():
+    with when_stopped("stopped; nothing is saved"), interrupts.defer_stop():
         model = classifier.model_
         model.record.update(target=column, data=shown(data.name))
         if table.image_shape is not None:
@@ -185,7 +185,7 @@ def fit(
             () if checkpoint is None else checkpoint_files(checkpoint, classifier.plan_.stages)
         ):
             file.unlink(missing_ok=True)
-        interrupts.taken()  # a stop that came too late is told all the same, below
+        interrupts.consume_stop()  # a stop that came too late is told all the same, below
     place = f"the best network so far is in {shown(output)}"
     with when_stopped(f"stopped; {place}"):
         console = plain_console()
@@ -200,7 +200,7 @@ def fit(
                 f"as independent (spread {mixed['spread']:.2f}, 1 is well mixed)"
             )
         console.print(f"model: {shown(output)}")
-        if interrupts.heard() or Status.INTERRUPTED in classifier.status_:
+        if interrupts.stop_requested() or Status.INTERRUPTED in classifier.status_:
             raise KeyboardInterrupt(f"stopped after {classifier.n_iter_} steps; {place}")
         if report is not None:
             seen = rows if not len(held_out) else held_out

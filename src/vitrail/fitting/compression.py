@@ -1,10 +1,11 @@
 """A small model that answers as many networks do: what goes onto a device.
 
-Several ways are tried: committees of the model's own hidden units or networks (`picking`), and one
-net that learns what the model says (`distilling`), reading all bits of rows or fewer cuts of its
-numbers. They learn from some of the rows given, and from rows made of these: two rows are crossed,
-every column being taken from the second with a chance of 3 in 10. The way is taken that agrees
-with the model on other rows, and then learns from all of them. No labels are needed.
+Several compressors are tried: committees of the teacher's own hidden units or networks
+(`committee`), one net that learns the teacher's outputs (`distillation`), and linear models
+(`quantised_linear`), reading all bits of rows or fewer thresholds of its numbers. They learn from
+some of the rows given, and from rows made of these: two rows are crossed, every column being taken
+from the second with probability 0.3. The compressor is chosen whose student agrees with the teacher
+on other rows, and then learns from all of them. No labels are needed.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from torch import Tensor
 
 from vitrail.data.checks import check_made, checked_count
 from vitrail.data.draws import Purpose, random_words
-from vitrail.fitting.distilling import Distilled
-from vitrail.fitting.picking import Picked
-from vitrail.fitting.planes import Planes
-from vitrail.fitting.whole import Small, View, Way, Whole
+from vitrail.fitting.committee import Picked
+from vitrail.fitting.distillation import Distilled
+from vitrail.fitting.quantised_linear import Planes
+from vitrail.fitting.teacher import Small, View, Way, Whole
 from vitrail.model import Model
 
 ROWS = 4000  # of those given that are looked at

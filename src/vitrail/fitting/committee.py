@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.fitting.whole import Small, Whole
+from vitrail.fitting.teacher import Small, Whole
 from vitrail.nn import Program, mlp, program_of
 
 UNITS = "units"

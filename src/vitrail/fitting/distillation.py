@@ -14,7 +14,7 @@ from torch import Tensor
 from vitrail.fitting.front import input_columns
 from vitrail.fitting.held_out import SWAPS
 from vitrail.fitting.recipe import neighbours
-from vitrail.fitting.whole import Small, Whole
+from vitrail.fitting.teacher import Small, Whole
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming

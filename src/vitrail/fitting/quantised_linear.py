@@ -4,7 +4,7 @@ Logistic regression finds real weights first. They are then rounded to the odd n
 −(2^K − 1) to 2^K − 1, which are sums of K binary nets without hidden units whose votes are 1, 2, 4
 and so on: the digits of the weights. Rounding one weight is made good by the others, as far as the
 curvature of the loss says how. A line reads all bits of a row, or only those it needs most
-(`thinning`): a device then has little to compare.
+(`input_selection`): a device then has little to compare.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from vitrail.fitting.thinning import Fit, Said, least_missed
-from vitrail.fitting.whole import Small, View, Whole
+from vitrail.fitting.input_selection import Fit, Said, least_missed
+from vitrail.fitting.teacher import Small, View, Whole
 from vitrail.model.voting import LEVELS
 from vitrail.nn import mlp, program_of
 
