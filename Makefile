@@ -37,8 +37,8 @@ types: $(DEV)  ## pyright
 docs: $(DEV)  ## the documentation, strictly, into site/
 	$(BIN)/mkdocs build --strict
 
-bench: $(RUNTIME)  ## the measurements of benchmarks/
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+bench: $(RUNTIME)  ## time every update against the paper's formulation
+	$(BIN)/vitrail bench
 
 ci: ## everything that must hold before a merge
 	.ci/run
@@ -51,7 +51,7 @@ clean:  ## remove what was built, keep .venv
 
 $(RUNTIME): pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing vitrail into .venv (once; a few minutes)"
-	$(PIP) -e .
+	$(PIP) -e '.[lab]'
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | .venv/bin/python

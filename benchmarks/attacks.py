@@ -140,6 +140,16 @@ def many_inputs(tally: Tally, numbers: range) -> None:
                     tally.took(outcome.seconds)
 
 
+def bad_tables(tally: Tally, numbers: range) -> None:
+    """Files that no model can be trained on through the command: a sentence and exit code 2."""
+    for number in numbers:
+        with tempfile.TemporaryDirectory() as folder, tally.trial(number, "bad file") as rng:
+            begun, case = time.monotonic(), commands.bad_file(rng, Path(folder))
+            done = commands.run(case, Path(folder))
+            tally.took(time.monotonic() - begun)
+            assert not commands.faults(case, done, Path(folder)), done
+
+
 def many_commands(tally: Tally, numbers: range) -> None:
     """Bad files, hostile cells and strange arguments through the command, a process each."""
     for number in numbers:
@@ -167,6 +177,7 @@ ATTACKS = {
     "reruns": (reruns, 20),
     "flips": (flips, 10_000),
     "inputs": (many_inputs, 10_000),
+    "tables": (bad_tables, 200),
     "commands": (many_commands, 500),
     "exports": (many_exports, 200),
 }

@@ -24,7 +24,7 @@ from vitrail import BinaryNetClassifier
 from vitrail.cli.fit import split_rows
 
 SIZES, KINDS = (1, 5, 50), ("mixed", "one class")
-TABLES = "monks3,iris,heart_statlog,german_credit,wheat_seeds,tic_tac_toe"
+TABLES = "monks3,tic_tac_toe,german_credit,breast_cancer_wisconsin,phoneme,ecoli"
 
 
 def batches_of(labels: np.ndarray, size: int, kind: str, seed: int) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from vitrail import BinaryNetClassifier
 from vitrail.data import mnist
-from vitrail.data.draws import random_order
+from vitrail.lab.datasets import few_per_class
 
 METHODS = {
     "default": {},
@@ -23,12 +23,6 @@ METHODS = {
     "best": {"predictor": "best"},
     "straight-through": {"solver": "ste"},
 }
-
-
-def few(labels: np.ndarray, shots: int, draw: int) -> np.ndarray:
-    """`shots` images of every class, drawn by the number of the draw."""
-    order = random_order(draw, len(labels))
-    return np.concatenate([order[labels[order] == label][:shots] for label in np.unique(labels)])
 
 
 def main() -> None:
@@ -45,7 +39,7 @@ def main() -> None:
         for name, settings in METHODS.items():
             scores, begun, bits = [], time.perf_counter(), 0
             for draw in range(options.draws):
-                rows = few(labels, shots, draw)
+                rows = few_per_class(labels, shots, draw)
                 net = BinaryNetClassifier(random_state=draw, **settings)
                 net.fit(inputs[rows], labels[rows])
                 scores.append(net.score(data.test_inputs.numpy(), data.test_labels.numpy()))

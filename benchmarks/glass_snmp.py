@@ -17,9 +17,10 @@ import torch
 from looking_bp import looking
 from torch import Tensor
 
+from vitrail.baselines import optima
 from vitrail.data import glass
-from vitrail.factors import perceptron
-from vitrail.graph import FactorGraph, factor_graph, join
+from vitrail.graph import FactorGraph
+from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.random import Key, Stream, lanes32
 from vitrail.solvers import Stage, belief_propagation, run_stages, snmp
 from vitrail.surveys import gaussian, tilted, weighted
@@ -34,18 +35,10 @@ FORMS = {"tilted": tilted, "weighted": weighted, "gaussian": gaussian}
 def problems(instances: int, first_seed: int) -> tuple[FactorGraph, Tensor]:
     """All instances of all sizes as one graph, and the size of each problem."""
     sizes = [size for size in SIZES for _ in range(instances)]
-    graphs = []
-    for number, size in enumerate(sizes):
-        data = glass(size, WEIGHTS, seed=first_seed * 10_000 + number)
-        graphs.append(factor_graph(perceptron(data.inputs, data.labels)))
-    return join(graphs), torch.tensor(sizes)
-
-
-def optimum(graph: FactorGraph) -> Tensor:
-    """The best accuracy of each problem, by looking at all 2^N configurations, (P,)."""
-    codes = torch.arange(2**WEIGHTS)
-    states = (codes[:, None] >> torch.arange(WEIGHTS)) & 1 == 1
-    return graph.accuracy(states.repeat(1, graph.num_problems)).amax(0)
+    sets = [
+        glass(size, WEIGHTS, seed=first_seed * 10_000 + number) for number, size in enumerate(sizes)
+    ]
+    return linear_graph(sets), torch.tensor(sizes)
 
 
 def random_looks(graph: FactorGraph, looks: int, seed: int) -> Tensor:
@@ -67,7 +60,7 @@ def main() -> None:
     args = parser.parse_args()
     update = INNER[args.inner]
     graph, sizes = problems(args.instances, args.seed)
-    best = optimum(graph)
+    best = torch.tensor([one.accuracy for one in optima(graph)], dtype=torch.float64)
     columns: dict[str, Tensor] = {"optimum": best}
 
     stages = snmp(

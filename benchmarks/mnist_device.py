@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from vitrail import BinaryNetClassifier, load_model
-from vitrail.data.idx import read_idx
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, cost
+from vitrail.lab.datasets import mnist_files
+from vitrail.lab.pages import write_between
 from vitrail.model import Model
 from vitrail.nn import conv
 from vitrail.nn.nodes import Conv
@@ -49,18 +50,9 @@ int main(void)
 """
 
 
-def read(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images (rows, 28, 28) uint8 and labels (rows,) of `train` or `t10k`."""
-    images, labels = (
-        read_idx(next(folder.glob(f"{part}-{kind}-idx{axes}-ubyte*")), axes)
-        for kind, axes in (("images", 3), ("labels", 1))
-    )
-    return images, labels
-
-
 def train(args: argparse.Namespace) -> None:
     """Fit and save one network for each choice of channels."""
-    images, labels = (part[: args.rows] for part in read(args.folder, "train"))
+    images, labels = (part[: args.rows] for part in mnist_files(args.folder, "train"))
     args.out.mkdir(parents=True, exist_ok=True)
     for channels in args.channels or NETS:
         module = conv((GRAY_BITS + 1, *images.shape[1:]), channels, num_outputs=10)
@@ -118,7 +110,7 @@ def measured(model: Model, images: np.ndarray, labels: np.ndarray) -> dict[str, 
 
 def measure(args: argparse.Namespace) -> None:
     """Print, and write, a line a model."""
-    images, labels = read(args.folder, "t10k")
+    images, labels = mnist_files(args.folder, "t10k")
     rows = []
     for path in args.models:
         row = {"model": path.stem, **measured(load_model(path), images, labels)}
@@ -127,8 +119,7 @@ def measure(args: argparse.Namespace) -> None:
         if args.json:
             args.json.write_text(json.dumps(rows, indent=1) + "\n")
     if args.page:
-        before, _, rest = args.page.read_text().partition(f"{BEGIN}\n")
-        args.page.write_text(f"{before}{BEGIN}\n\n{text(rows)}\n\n{END}{rest.partition(END)[2]}")
+        write_between(args.page, BEGIN, END, text(rows))
 
 
 def text(rows: list[dict[str, Any]]) -> str:

@@ -39,7 +39,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from vitrail import BinaryNetClassifier, compress
 from vitrail.baselines import straight_through
 from vitrail.cli.fit import split_rows
-from vitrail.data.tables import read_table
+from vitrail.lab.datasets import labelled_table
+from vitrail.lab.pages import write_between
 
 CLIP = 1e-3
 BINS = 15
@@ -63,11 +64,9 @@ Found = dict[str, dict[str, Any]]
 def tables(folder: Path | None) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
     """Name, columns and labels of every table: numbers as float64, words as they are."""
     for path in sorted(folder.glob("*.csv")) if folder else ():
-        table = read_table(path)
-        columns = {str(name): np.asarray(table[name]) for name in table.columns}
-        labels = columns.pop("class").astype(str)
-        numbers = {name: _numbers(values) for name, values in columns.items()}
-        yield path.stem, pd.DataFrame(numbers), labels
+        table, labels = labelled_table(path)
+        numbers = {str(name): _numbers(np.asarray(table[name])) for name in table.columns}
+        yield path.stem, pd.DataFrame(numbers), labels.astype(str)
     for name, load in KNOWN.items():
         found: Any = load()
         columns = {f"x{i}": found.data[:, i] for i in range(found.data.shape[1])}
@@ -333,11 +332,7 @@ def main() -> None:
             text += [*others.lines(chosen), "", *others.retention(chosen), ""]
     print("\n".join(text))
     if options.page is not None:
-        page = options.page.read_text()
-        before, rest = page.split(MARKS[0])
-        after = rest.split(MARKS[1])[1]
-        body = "\n".join(text)
-        options.page.write_text(f"{before}{MARKS[0]}\n{body}\n{MARKS[1]}{after}")
+        write_between(options.page, *MARKS, "\n".join(text).rstrip())
 
 
 if __name__ == "__main__":

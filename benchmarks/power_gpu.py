@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from vitrail.data import glass
-from vitrail.factors import perceptron
-from vitrail.graph import FactorGraph, factor_graph
+from vitrail.graph import FactorGraph
+from vitrail.lab.experiments.capacity import instance
 from vitrail.solvers import Stage, portfolio, run_copies, run_stages
 from vitrail.updates import closed_form
 
@@ -48,11 +47,7 @@ LINES = (
 def measure(line: Line, device: str, seed: int) -> str:
     """Solve all instances of a line and say how it went."""
     num_examples = round(line.alpha * line.n)
-    graphs = []
-    for number in range(seed, seed + line.count):
-        data = glass(num_examples, line.n, seed=number)
-        block = perceptron(torch.as_tensor(data.inputs), torch.as_tensor(data.labels))
-        graphs.append(factor_graph(block))
+    graphs = [instance(line.n, line.alpha, number) for number in range(seed, seed + line.count)]
 
     def stages(graph: FactorGraph) -> tuple[Stage, ...]:
         update = closed_form("gaussian", memory=SCRATCH)

@@ -1,15 +1,13 @@
-"""Real data: best training accuracy on MNIST pairs, and few-shot MNIST by posterior samples.
+"""Real data: best training accuracy on MNIST pairs.
 
 python benchmarks/power_mnist.py linear      # against annealing with a million flips; --pairs 3-5 …
 python benchmarks/power_mnist.py nets        # conv and MLP against straight-through, 5 seeds
-python benchmarks/power_mnist.py few-shot    # ten classes from 10 and 40 images a class
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from itertools import combinations
 
 import torch
 
@@ -17,12 +15,9 @@ from vitrail.baselines import straight_through
 from vitrail.baselines.annealing import annealing
 from vitrail.data import mnist
 from vitrail.factors import network, perceptron
-from vitrail.graph import FactorGraph, factor_graph, join
+from vitrail.graph import factor_graph
 from vitrail.nn import paper_conv, paper_mlp
-from vitrail.random import Key
-from vitrail.solvers import belief_propagation, portfolio, run, run_stages, steady
-from vitrail.solvers.sampling import posterior_samples
-from vitrail.updates import closed_form
+from vitrail.solvers import portfolio, run, run_stages
 
 FLIPS = 700_000  # of the portfolio: with its messages in no more time than annealing's million
 
@@ -99,53 +94,10 @@ def nets(names: list[str], seeds: int, epochs: int) -> None:
         )
 
 
-def few_shot(draws: int) -> None:
-    """45 nets of 196 weights, one a pair of classes; votes averaged over posterior samples."""
-    data = mnist()
-    inputs, labels = torch.as_tensor(data.inputs).flatten(1), torch.as_tensor(data.labels)
-    tests, wanted = torch.as_tensor(data.test_inputs).flatten(1), torch.as_tensor(data.test_labels)
-    pairs = list(combinations(range(10), 2))
-    for shots in (10, 40):
-        shares, spent = [], 0.0
-        for draw in range(draws):
-            shuffled = torch.Generator().manual_seed(9000 + draw)
-            rows = []
-            for digit in range(10):
-                mine = (labels == digit).nonzero()[:, 0]
-                rows.append(mine[torch.randperm(len(mine), generator=shuffled)[:shots]])
-            chosen = torch.cat(rows)
-            begun = time.process_time()
-            graph = join([_pair(inputs[chosen], labels[chosen], pair) for pair in pairs])
-            solver = steady(belief_propagation(closed_form("gaussian"), damping=0.5))
-            found = run(solver, graph.with_beta(2.0), seed=draw, max_steps=60)
-            log_odds = torch.logit(found.marginals.clamp(1e-6, 1 - 1e-6))
-            bits = posterior_samples(Key(draw), graph, log_odds, 100, beta=3.0)
-            votes = torch.zeros(len(wanted), 10)
-            weights = bits.view(100, len(pairs), -1).float() * 2 - 1
-            for number, (low, high) in enumerate(pairs):
-                share = (tests.float() @ weights[:, number].T > 0).float().mean(1)
-                votes[:, high] += share
-                votes[:, low] += 1 - share
-            spent += time.process_time() - begun
-            shares.append(float((votes.argmax(1) == wanted).float().mean()))
-        each = ", ".join(f"{share:.4f}" for share in shares)
-        print(
-            f"{shots} images a class: mean {sum(shares) / draws:.4f} ({each}), "
-            f"{spent / draws:.1f} s of processors",
-            flush=True,
-        )
-
-
-def _pair(inputs: torch.Tensor, labels: torch.Tensor, pair: tuple[int, int]) -> FactorGraph:
-    low, high = pair
-    mine = (labels == low) | (labels == high)
-    return factor_graph(perceptron(inputs[mine], (labels[mine] == high).long()))
-
-
 def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["linear", "nets", "few-shot"], nargs="?", default="linear")
+    parser.add_argument("what", choices=["linear", "nets"], nargs="?", default="linear")
     parser.add_argument("--pairs", nargs="*", default=["3-5", "4-9", "0-1"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=20)
@@ -153,10 +105,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.what == "linear":
         linear(args.pairs, args.seeds)
-    elif args.what == "nets":
-        nets(args.nets, args.seeds, args.epochs)
     else:
-        few_shot(args.seeds)
+        nets(args.nets, args.seeds, args.epochs)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ import time
 from collections import Counter
 from typing import Any
 
-from vitrail.experiments.capacity import SOLVERS, instance
 from vitrail.graph import FactorGraph
+from vitrail.lab.experiments.capacity import SOLVERS, instance
 from vitrail.solvers import portfolio, run, run_stages
 from vitrail.solvers.portfolio import NAMES
 from vitrail.updates import flip

@@ -29,6 +29,8 @@ from typing import Any
 
 import numpy as np
 
+from vitrail.lab.pages import write_between
+
 EXAMPLES, WEIGHTS = 100_000, 196
 STREAM, BATCH = 1_000_000, 8192
 ROUNDS = 3  # turns that one rank and two take
@@ -214,10 +216,7 @@ def main() -> None:
     text = page(launched())
     print(text)
     if given.write is not None:
-        old = given.write.read_text(encoding="utf-8")
-        head, _, rest = old.partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        given.write.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}", encoding="utf-8")
+        write_between(given.write, BEGIN, END, text)
 
 
 if __name__ == "__main__":

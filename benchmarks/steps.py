@@ -14,7 +14,7 @@ import numpy as np
 
 from vitrail import BinaryNetClassifier
 from vitrail.cli.fit import split_rows
-from vitrail.data.tables import read_table
+from vitrail.lab.datasets import labelled_table
 
 WAYS = {
     "straight-through, 40 epochs": {"solver": "ste"},
@@ -39,8 +39,7 @@ def main() -> None:
     for way, settings in WAYS.items():
         cells = []
         for name in names:
-            table = read_table(options.folder / f"{name}.csv")
-            labels, features = table["class"], table.without("class")
+            features, labels = labelled_table(options.folder / f"{name}.csv")
             scores = []
             for split in range(options.splits):
                 rows, held = split_rows(labels, 0.2, split)

@@ -24,10 +24,11 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.baselines import straight_through
-from vitrail.data.idx import FULL_INTENSITY, max_pool, read_idx
+from vitrail.data.idx import FULL_INTENSITY, max_pool
 from vitrail.decode import samples
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
+from vitrail.lab.datasets import mnist_files
 from vitrail.nn import Flatten, Program, Sign, Threshold, conv, mlp, numbers
 from vitrail.nn.moments import chances
 from vitrail.random import Key
@@ -56,12 +57,9 @@ def calibration_error(found: Tensor, labels: Tensor) -> float:
 
 def read(args: argparse.Namespace, part: str) -> tuple[Tensor, Tensor]:
     """Images (F, 1, H, W) in the coding asked for, and their labels (F,)."""
-
-    def array(kind: str, axes: int) -> np.ndarray:
-        return read_idx(next(args.folder.glob(f"{part}-{kind}-idx{axes}-ubyte*")), axes)
-
-    levels = torch.from_numpy(max_pool(array("images", 3), args.pool).copy())[:, None]
-    labels = torch.from_numpy(array("labels", 1).astype(np.int64))
+    pixels, digits = mnist_files(args.folder, part)
+    levels = torch.from_numpy(max_pool(pixels, args.pool).copy())[:, None]
+    labels = torch.from_numpy(digits.astype(np.int64))
     if args.coding == "levels":
         return levels, labels
     if args.coding == "cuts":

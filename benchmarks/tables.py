@@ -24,8 +24,9 @@ from vitrail import BinaryNetClassifier, run
 from vitrail.baselines import straight_through
 from vitrail.cli.fit import split_rows
 from vitrail.cli.predict import quality
-from vitrail.data.tables import Table, read_table
+from vitrail.data.tables import Table
 from vitrail.fitting.examples import Examples, graph_of
+from vitrail.lab.datasets import labelled_table
 
 RATES = (0.003, 0.01, 0.03)
 EPOCHS = 40
@@ -108,8 +109,7 @@ def main() -> None:
     for path in sorted(options.folder.glob("*.csv")):
         if options.only and path.stem not in options.only.split(","):
             continue
-        table = read_table(path)
-        labels, features = table["class"], table.without("class")
+        features, labels = labelled_table(path)
         posterior = path.stem in options.posterior.split(",")
         means[path.stem] = measured(features, labels, options.splits, posterior)
         print(row(path.stem, means[path.stem], columns), flush=True)

@@ -10,7 +10,7 @@ import numpy as np
 from vitrail.data import mnist
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph
-from vitrail.plots import beliefs_figure, save
+from vitrail.lab.plots import beliefs_figure, save
 from vitrail.solvers import belief_propagation, run
 from vitrail.updates import flip
 

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from vitrail.baselines import bayesbinn, bop, straight_through
-from vitrail.experiments.tasks import Family, Net, linear_graph, mnist_graphs, problems
 from vitrail.graph import FactorGraph
+from vitrail.lab.experiments.tasks import Family, Net, linear_graph, mnist_graphs, problems
 from vitrail.solvers import Solver, run
 
 FIRST = 1000  # seeds of the tuning problems; figures begin at 0

@@ -223,8 +223,8 @@ def serve() -> None:
     from dataclasses import replace
 
     from vitrail.cli import main
-    from vitrail.experiments import fig3
-    from vitrail.experiments.reproduce import FIGURES
+    from vitrail.lab.experiments import fig3
+    from vitrail.lab.experiments.reproduce import FIGURES
 
     small = fig3.Config(steps=4, survey_samples=(1, 3), repeats=2)
     FIGURES["fig3"] = replace(FIGURES["fig3"], quick=small)

@@ -310,9 +310,9 @@ def test_hidden_units_beyond_reason_are_refused(tmp_path):
 
 
 def test_a_figure_without_a_folder_is_refused_before_training(tmp_path, monkeypatch):
-    from vitrail import demo
+    from vitrail.lab import demo
 
-    monkeypatch.setattr(demo, "show", lambda *_: pytest.fail("trained first"))
+    monkeypatch.setattr(demo, "run_demo", lambda *_: pytest.fail("trained first"))
     assert "there is no folder" in one_line(call("demo", "-o", tmp_path / "absent" / "x.png"))
 
 

@@ -1,6 +1,7 @@
 """The classifier as people use it: tables, weights, going on, probabilities, company."""
 
 import pickle
+from itertools import pairwise
 from typing import get_args
 
 import joblib
@@ -110,6 +111,27 @@ def test_every_solver_learns_by_its_name(solver):
     fitted = net(solver=solver, epochs=10, bias=0, polish=0).fit(2 * BITS[:60] - 1, RULE[:60])
     assert fitted.score(2 * BITS[:60] - 1, RULE[:60]) > 0.75
     assert fitted.plan_.solver == solver
+
+
+@pytest.mark.parametrize("columns", ["answers", "number"])
+def test_more_rows_of_noisy_labels_do_not_make_messages_worse(columns):
+    """Few distinct rows repeat, with right labels and wrong ones."""
+
+    def sample(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        made = np.random.default_rng(seed)
+        table = made.integers(0, 3, (count, 4)) if columns == "answers" else made.normal(size=count)
+        table = table.reshape(count, -1)
+        truth = table.sum(1) > (4 if columns == "answers" else 0.3)
+        return table, truth ^ (made.random(count) < 0.15)
+
+    unseen, truth = sample(5000, 1)
+    scores = [
+        net(solver="sbp", polish=0).fit(*sample(count, 0)).score(unseen, truth)
+        for count in (200, 2000, 40_000)
+    ]
+    for fewer, more in pairwise(scores):
+        assert more > fewer - 0.02
+    assert scores[-1] > 0.75
 
 
 def test_tables_of_words_numbers_and_holes_are_encoded():
@@ -254,6 +276,8 @@ def test_a_solver_or_stages_may_be_passed():
     assert np.array_equal(
         named.set_params(epochs=5).fit(BITS, RULE).weights_, passed.fit(BITS, RULE).weights_
     )
+    assert len(passed.plan_.stages) == 1
+    assert passed.plan_.stages[0].max_steps == named.plan_.stages[0].max_steps > 5
     staged = net(solver=[Stage("first", solver, 7)], polish=1).fit(BITS, RULE)
     assert staged.history_["stage"].unique().tolist() in ([0], [0, 1])
     copied = clone(passed)
@@ -266,9 +290,9 @@ def test_a_solver_or_stages_may_be_passed():
 
 
 def test_names_of_solvers_have_one_table():
-    from vitrail.experiments import capacity, methods
     from vitrail.fitting import canonical
     from vitrail.fitting.names import IN_FIGURES
+    from vitrail.lab.experiments import capacity, methods
 
     assert capacity.SOLVERS.keys() <= SOLVERS.keys()
     assert IN_FIGURES.keys() <= SOLVERS.keys()
@@ -378,7 +402,7 @@ FAULTS = {
     "unknown inputs 'ternary'": {"inputs": "ternary"},
     "beta must be positive": {"beta": -1.0},
     "damping is the share": {"damping": 3.0},
-    "epochs must be a whole number": {"epochs": 0},
+    "epochs must be at least 1, got 0": {"epochs": 0},
     "bias must be from 0 to": {"bias": -1},
     "a hidden layer must be at least 1": {"hidden": (0,)},
     "hidden layers or a module": {"hidden": (2,), "module": BinaryLinear(12, 1)},
@@ -391,6 +415,59 @@ FAULTS = {
 def test_a_bad_setting_is_named(fault):
     with pytest.raises(ValueError, match=fault):
         net(**FAULTS[fault]).fit(BITS, RULE)
+
+
+NO_SETTING = {
+    "hidden": ["8", 8, (0,), (2.0,), ("a",)],
+    "solver": ["sgd", 3, []],
+    "predictor": ["worst", None, 1],
+    "multiclass": ["ovr", True],
+    "inputs": ["ternary", 2],
+    "bias": [-1, True, 1.0, "few"],
+    "update": ["magic", None],
+    "beta": ["x", "inf", 0, -1.0, np.nan, True, None, [5.0]],
+    "module": ["net", BinaryLinear],
+    "samples": [0, 2.0, True, "many"],
+    "damping": [1.0, -0.1, np.nan, "x", None],
+    "batch_size": [0, 2.0, True, "all"],
+    "epochs": [0, 2.0, True, None],
+    "restarts": [0, 2.0, True, None],
+    "polish": [-1, 2.0, False, None],
+    "networks": [0, 2.0, True, None],
+    "warm_start": ["yes", None],
+    "device": ["tpu", "gpu0", "cudax", "cuda:99", 0, None],
+    "verbose": ["yes", None],
+    "checkpoint": ["", 3],
+}
+
+
+@pytest.mark.parametrize("setting", NO_SETTING)
+def test_every_path_refuses_what_is_no_setting_before_it_looks_at_rows(setting):
+    paths = [{}, MESSAGES, {"hidden": (5, 3)}, {"module": BinaryLinear(12, 1)}]
+    for value in NO_SETTING[setting]:
+        for path in paths:
+            with pytest.raises((ValueError, TypeError), match=rf"{setting}|hidden layer"):
+                BinaryNetClassifier(**{**path, setting: value}).fit(None, None)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the device is here")
+def test_a_gpu_that_is_not_here_is_refused_on_the_default_path():
+    with pytest.raises(ValueError, match="device 'cuda' is not here"):
+        BinaryNetClassifier(device="cuda").fit(BITS, RULE)
+
+
+def test_numbers_of_numpy_are_settings():
+    given = {"epochs": np.int64(1), "restarts": np.int32(2), "beta": np.float32(2)}
+    assert net(**given).fit(BITS[:20], RULE[:20]).plan_.restarts == 2
+
+
+def test_later_calls_name_the_same_classes_or_none():
+    fitted = net(epochs=1).partial_fit(BITS[:50], RULE[:50], classes=[0, 1])
+    fitted.partial_fit(BITS[50:60], RULE[50:60], classes=np.array([1, 0, 1]))
+    with pytest.raises(
+        ValueError, match="must stay those of the first training, 0, 1, got 0, 1, 2"
+    ):
+        fitted.partial_fit(BITS[60:], RULE[60:], classes=[0, 1, 2])
 
 
 def test_training_beyond_memory_is_refused_before_it_starts(monkeypatch):

@@ -14,7 +14,7 @@ from vitrail.model.calibration import Evidence, calibrate
 
 
 def fitted(table: np.ndarray, labels: np.ndarray, **settings) -> BinaryNetClassifier:
-    return BinaryNetClassifier(random_state=0, hidden=(7,), **settings).fit(table, labels)
+    return BinaryNetClassifier(**{"random_state": 0, "hidden": (7,), **settings}).fit(table, labels)
 
 
 @given(st.lists(st.integers(0, 3), min_size=8, max_size=60), st.integers(0, 5))
@@ -59,12 +59,12 @@ def test_labels_of_chance_make_nobody_sure():
 
 
 def test_noise_wants_warmer_chains_than_a_rule():
-    made = np.random.default_rng(2)
+    made = np.random.default_rng(3)
     table = made.integers(0, 2, size=(300, 20))
     rule = table[:, 0] | table[:, 1]
     noisy = np.where(made.random(300) < 0.3, 1 - rule, rule)
     warm, cold = (
-        max(fitted(table + 0.0, labels).model_.record["settings"]["beta"])
+        max(fitted(table + 0.0, labels, hidden="auto").model_.record["settings"]["beta"])
         for labels in (noisy, rule)
     )
     assert warm <= 2 < cold
@@ -125,3 +125,73 @@ def test_several_classes_are_as_sure_as_they_are_right():
     chance = evidence.chances(15, table, classes, "one-vs-rest") / 65535
     right = (chance.argmax(1) == labels).double().mean()
     assert abs(float(chance.amax(1).mean() - right)) < 0.05
+
+
+def evidence_of(scores: torch.Tensor, labels: torch.Tensor, networks: int) -> Evidence:
+    """Noisy margins of many networks around a score per row."""
+    made = torch.Generator().manual_seed(5)
+    noise = 6 * torch.randn(len(scores), networks, generator=made)
+    lead = (scores[:, None] + noise).round().long()[..., None, None]
+    return Evidence(lead, labels, torch.ones(len(scores), dtype=torch.float64))
+
+
+def test_scores_without_relation_to_labels_give_the_base_rate():
+    made = torch.Generator().manual_seed(3)
+    labels = (torch.rand(1000, generator=made) < 0.2).long()
+    scores = -3 * (2.0 * labels - 1)  # the curve would fall
+    made_of = calibrate(evidence_of(scores, labels, 16), 2, "argmax", clip=9)
+    assert made_of.source == "base rate"
+    table = made_of.table[0] / 65535
+    assert table.max() < 0.5  # every row gets the commoner class
+    assert abs(float(table.median()) - 0.2) < 0.02
+    assert bool((table.diff() >= 0).all())
+    assert table[-1] > table[0]  # votes still decide between classes of one size
+
+
+@pytest.mark.parametrize("slope", [0.02, 0.1, 0.3, 1.0])
+def test_curves_for_more_networks_keep_the_mean_probability(slope):
+    """A shift that was divided by slopes near zero answered 80 to 20 with the rare class."""
+    made = torch.Generator().manual_seed(4)
+    scores = torch.randn(1000, generator=made)
+    labels = (torch.rand(1000, generator=made) < torch.sigmoid(slope * scores - 1.4)).long()
+    few = evidence_of(scores, labels, 16)
+    table = calibrate(few, 2, "argmax", clip=9, networks=400).table
+    probability = few.chances(9, table, 2, "argmax")[:, 1] / 65535
+    assert abs(float(probability.mean() - labels.double().mean())) < 0.02
+
+
+def of_inputs(inputs: torch.Tensor, columns: list[int]) -> Examples:
+    labels = inputs[:, 0].long()
+    ones = torch.ones(len(labels), dtype=torch.float64)
+    return Examples.distinct(inputs, labels, ones).with_columns(torch.tensor(columns))
+
+
+def test_no_row_of_a_complete_table_is_held_out_whole():
+    cells = torch.cartesian_prod(*[torch.tensor([0, 1])] * 3).to(torch.int8)
+    complete = of_inputs(cells, [0, 1, 2])
+    assert complete.complete
+    assert torch.equal(stratified_folds(complete, 4, 0), torch.full((4, 8), 0.25).double())
+    part = of_inputs(cells[1:], [0, 1, 2])
+    assert not part.complete
+    share = stratified_folds(part, 4, 0)
+    assert bool((share * (1 - share) == 0).all())
+
+
+def test_one_column_of_names_is_no_complete_table():
+    names = torch.eye(6, dtype=torch.int8)
+    assert not of_inputs(names, [0] * 6).complete
+    assert of_inputs(torch.tensor([[0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1]]), [0, 0, 1]).complete
+
+
+@given(st.integers(1, 30), st.integers(0, 5))
+def test_a_sample_of_examples_stands_for_all_rows_of_each_class(most, seed):
+    made = torch.Generator().manual_seed(seed)
+    inputs = torch.randint(0, 2, (40, 8), generator=made, dtype=torch.int8)
+    labels = torch.randint(0, 3, (40,), generator=made)
+    rows = torch.rand(40, generator=made, dtype=torch.float64) * 5
+    whole = Examples.distinct(inputs, labels, rows)
+    some = whole.capped(most, seed)
+    assert len(some) <= max(most, 3)
+    for number in labels.unique():
+        totals = [float(one.rows[one.labels == number].sum()) for one in (whole, some)]
+        assert totals[0] == pytest.approx(totals[1])

@@ -123,9 +123,9 @@ def test_a_checkpoint_without_a_folder_is_refused_before_training(tmp_path):
 
 @pytest.mark.parametrize("command", [("demo", "-o"), ("compare", "glass:5x7", "--figure")])
 def test_a_figure_of_no_format_is_refused_before_training(tmp_path, monkeypatch, command):
-    from vitrail import demo
+    from vitrail.lab import demo
 
-    monkeypatch.setattr(demo, "show", lambda *_: pytest.fail("trained first"))
+    monkeypatch.setattr(demo, "run_demo", lambda *_: pytest.fail("trained first"))
     monkeypatch.setattr(BinaryNetClassifier, "fit", lambda *_: pytest.fail("trained first"))
     code, said = call(*command, tmp_path / "x.csv")
     assert code == 2

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris
+from sklearn.ensemble import AdaBoostClassifier
 from sklearn.exceptions import ConvergenceWarning
 from thread_count import num_threads
 
@@ -109,6 +110,28 @@ def test_weights_and_copies_are_the_same():
     assert torch.equal(heavy.networks, repeated.networks)
 
 
+def test_weights_that_are_no_counts_say_only_how_rows_compare():
+    table, labels = rows(60)
+    plain = small().fit(table, labels).model_
+    for scale in (1 / 60, 0.3, 1e-300):
+        scaled = small().fit(table, labels, sample_weight=np.full(60, scale)).model_
+        assert torch.equal(scaled.networks, plain.networks)
+        assert torch.equal(scaled.calibration, plain.calibration)
+    counted = np.arange(60) % 2
+    half = small().fit(table, labels, sample_weight=counted / 30).model_
+    assert torch.equal(half.networks, small().fit(table[1::2], labels[1::2]).model_.networks)
+
+
+def test_boosting_hands_weights_that_add_up_to_one():
+    table, labels = rows(160)
+    boosted = AdaBoostClassifier(small(networks=16), n_estimators=3, random_state=0)
+    boosted.fit(table[:120], labels[:120])
+    alone = small(networks=16).fit(table[:120], labels[:120])
+    floor = alone.score(table[120:], labels[120:]) - 0.05
+    for fitted in (boosted.estimators_[0], boosted):
+        assert fitted.score(table[120:], labels[120:]) >= floor
+
+
 def test_interrupts_keep_what_the_chains_have(monkeypatch):
     table, labels = rows(60)
     calls, stops = [], []
@@ -147,7 +170,8 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
     ],
 )
 def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
-    one = Examples(torch.zeros(count, 1), torch.zeros(count), *[torch.ones(count)] * 2)
+    ones = torch.ones(count)
+    one = Examples(torch.zeros(count, 1), torch.zeros(count), ones, ones)
     program, burn_in = recipe.effort(inputs, [one] * nets, "auto")
     assert (program.hidden, burn_in) == ((width,), recipe.BURN_IN)
 

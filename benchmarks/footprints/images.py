@@ -19,7 +19,7 @@ from torch import nn
 
 from footprints.rows import Rows
 from vitrail import BinaryNetClassifier
-from vitrail.data.bits import BitColumns, pixel_range
+from vitrail.data.bits import BitColumns
 from vitrail.model import Model
 from vitrail.model.calibration import linear_table
 from vitrail.nn import BinaryConv2d, BinaryLinear, Threshold
@@ -80,7 +80,7 @@ def convolutions(
 def trained(seen: Rows, images: Images, channels: tuple[int, int], split: int) -> Iterator[Model]:
     """Nets from one start after another."""
     pixels = seen.table.to_numpy().reshape(-1, 1, images.side, images.side)
-    encoder = BitColumns.fit(seen.table, *pixel_range(seen.table), images.bits)
+    encoder = BitColumns.of_images(seen.table, images.bits)
     module = images.net(channels, len(np.unique(seen.labels)))
     batches = images.epochs * -(-len(pixels) // BATCH)
     solver = streaming(batch=BATCH, batches=1, beta=geometric(1.0, LAST_BETA, batches))

@@ -26,8 +26,8 @@ from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
 from vitrail.fitting.compression import Compression, best_of
 from vitrail.fitting.planes import Planes
+from vitrail.lab.rivals import Logistic, voted
 from vitrail.model import Model
-from vitrail.rivals import Logistic, voted
 
 OURS = "vitrail"
 MEMBERS = (1, 2, 4, 8, 16, 32)  # of a net: each may have as many bits as a hidden unit

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from footprints.learners import OURS
+from vitrail.lab.pages import write_between
 
 BEGIN, END = "<!-- measured by benchmarks/footprint.py -->", "<!-- end -->"
 PUBLISHED = {  # BTHOWeN (Susskind et al., 2022), accuracy and KiB of model without encoder
@@ -233,6 +234,4 @@ def write(found: dict[str, Any], docs: Path) -> None:
     tables = tables_of(found)
     drawn_panels(tables, docs / "images" / "footprint.png")
     drawn_headline(tables, docs / "images" / "bytes.png")
-    path = docs / "footprint.md"
-    before, _, rest = path.read_text().partition(f"{BEGIN}\n")
-    path.write_text(f"{before}{BEGIN}\n\n{text(found)}\n\n{END}{rest.partition(END)[2]}")
+    write_between(docs / "footprint.md", BEGIN, END, text(found))

@@ -17,8 +17,8 @@ from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, cost
 from vitrail.export.formats import golden_rows
 from vitrail.export.golden import GOLDEN
-from vitrail.rivals import headers
-from vitrail.rivals.boosted import Boosted
+from vitrail.lab.rivals import headers
+from vitrail.lab.rivals.boosted import Boosted
 
 M0PLUS = TARGETS[0]
 MANY = 99  # more cuts than are ever named
@@ -124,11 +124,8 @@ def _headers(one: Trained, seen: Rows) -> Iterator[tuple[str, str]]:
     if one.method == OURS:
         yield OURS, c_header(one.learner, "tiny", golden_rows(one.learner, rows))
         return
-    try:
-        features, doubles = Features.fit(seen.table), one.size in M2CGEN
-        yield from headers(one.learner, features, rows, doubles=doubles)
-    except ModuleNotFoundError as absent:
-        raise SystemExit(f"{absent.name} is not installed; install the extra `footprint`") from None
+    features, doubles = Features.fit(seen.table), one.size in M2CGEN
+    yield from headers(one.learner, features, rows, doubles=doubles)
 
 
 def _measured(method: str, header: str) -> Point:

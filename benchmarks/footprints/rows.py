@@ -12,8 +12,8 @@ import pandas as pd
 from sklearn import datasets
 
 from vitrail.data import mnist
-from vitrail.data.tables import read_table
-from vitrail.rivals import Features, as_whole, device_columns
+from vitrail.lab.datasets import labelled_table
+from vitrail.lab.rivals import Features, as_whole, device_columns
 
 __all__ = ["Features", "Rows", "all_rows", "names", "read", "split_of"]
 
@@ -51,10 +51,9 @@ def read(name: str, folder: Path | None) -> Rows:
         return Rows(name, _frame(found.data), found.target.astype(str))
     if folder is None:
         raise SystemExit(f"no folder was given to find {name}.csv in")
-    table = read_table(folder / f"{name}.csv")
+    table, labels = labelled_table(folder / f"{name}.csv")
     columns = {str(name): np.asarray(table[name]) for name in table.columns}
-    labels = columns.pop("class").astype(str)
-    return Rows(name, pd.DataFrame(device_columns(columns)), labels)
+    return Rows(name, pd.DataFrame(device_columns(columns)), labels.astype(str))
 
 
 KNOWN = ("iris", "wine", "digits")

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeVar, get_args
 
+from vitrail.extras import needs
+
 T = TypeVar("T")
 
 Backend = Literal["processes", "dask", "ray"]
@@ -116,9 +118,5 @@ def workers(backend: Backend, jobs: int) -> Iterator[None]:
 
 
 def _package(name: str, extra: str) -> Any:
-    try:
+    with needs(extra, f"the backend {extra}"):
         return import_module(name)
-    except ImportError as error:
-        raise ValueError(
-            f"the backend {extra} is not installed; run: pip install 'vitrail[{extra}]'"
-        ) from error

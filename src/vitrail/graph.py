@@ -187,6 +187,11 @@ class FactorGraph:
         """The same graph at another inverse temperature: one number, or one per factor."""
         return self._alike(blocks=tuple(block.with_beta(beta) for block in self.blocks))
 
+    def at_multiple(self, scale: float) -> FactorGraph:
+        """The same graph with the beta of every factor times a number."""
+        blocks = tuple(block.with_beta(scale * block.beta) for block in self.blocks)
+        return self._alike(blocks=blocks)
+
     def _alike(self, **changes: Any) -> FactorGraph:
         """The graph with another prior or beta: what was prepared stays."""
         made = replace(self, **changes)

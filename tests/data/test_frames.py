@@ -198,6 +198,47 @@ def test_pixels_of_no_known_range_are_refused(pixels: list):
         pixel_range(np.array([pixels]))
 
 
+def test_images_that_end_at_black_are_refused():
+    bytes_as_signed = np.array([[0, 255], [255, 0]], np.uint8).view(np.int8)
+    with pytest.raises(DataError, match=r"found -1…0; rescale the images, and give bytes as uint8"):
+        pixel_range(bytes_as_signed)
+
+
+GRAY = np.array([[0, 90, 200], [30, 0, 255], [17, 0, 0], [0, 0, 0]], np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("trained", "later", "found"),
+    [
+        (GRAY, GRAY > 100, "0 to 1"),
+        (GRAY, (GRAY > 100).astype(float), "0 to 1"),
+        (GRAY, GRAY / 255, "0 to 1"),
+        (GRAY, GRAY // 16, "0 to 15"),
+        (GRAY * 257.0, GRAY, "0 to 255"),
+        (GRAY / 127.5 - 1, GRAY / 255, "0 to 1"),
+    ],
+    ids=["booleans", "0 and 1", "shares", "0 to 16", "bytes for 16 bits", "shares for signs"],
+)
+def test_images_on_another_scale_than_in_training_are_refused(trained, later, found):
+    encoder = BitColumns.of_images(trained)
+    for made in (encoder, BitColumns.from_dict(encoder.to_dict())):
+        assert (made.transform(trained) == (GRAY > 127)).all()
+        with pytest.raises(DataError, match=f"as in training, found all of them from {found}; "):
+            made.transform(later)
+
+
+def test_dark_images_are_read_where_training_had_some_and_where_they_are_black():
+    assert not BitColumns.of_images(GRAY).transform(GRAY[3:]).any()
+    assert not BitColumns.of_images(GRAY).transform([[0, 0, 17]]).any()
+    faint = np.array([[0, 0, 1], [0, 90, 200]], np.uint8)
+    assert not BitColumns.of_images(faint).transform([[1, 0, 1]]).any()
+
+
+def test_columns_of_bits_may_be_all_alike():
+    signs = BitColumns.fit([[-1, 1], [1, -1]], *SIGNS)
+    assert signs.transform([[1, 1], [1, 1]]).all()
+
+
 def test_constant_bits_are_named_and_kept():
     encoder = fit_encoder(np.array([[0, 1, 1], [1, 1, 0]]))
     assert isinstance(encoder, BitColumns)

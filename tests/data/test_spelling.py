@@ -98,6 +98,7 @@ def test_numbers_in_any_spelling_are_read_right(styles: dict[str, float]):
     assert again == encoder
 
 
+GROUPED = Spelling(grouped=True)
 THOUSANDS = ["1,234", "2,345", "12,500", "7,250"] * 5
 
 
@@ -131,18 +132,77 @@ def readings(columns: dict[str, list[str]]) -> list[Spelling]:
 
 
 def test_doubtful_numbers_are_read_as_the_rest_of_the_column_is():
-    assert readings({"x": [*THOUSANDS, "12.5"]}) == [PLAIN]
+    assert readings({"x": [*THOUSANDS, "12.5"]}) == [GROUPED]
     assert readings({"x": [*THOUSANDS, "12,5"]}) == [Spelling(",")]
-    assert readings({"x": [*THOUSANDS, "1,234,567"]}) == [PLAIN]
-    assert readings({"x": [*THOUSANDS, "999", "85"]}) == [PLAIN]
+    assert readings({"x": [*THOUSANDS, "1,234,567"]}) == [GROUPED]
+    assert readings({"x": [*THOUSANDS, "999", "85"]}) == [GROUPED]
 
 
 def test_doubtful_numbers_are_read_as_the_rest_of_the_table_is():
     doubtful = {"x": THOUSANDS, "y": ["1.234", "2.345", "5.250", "9.750"] * 5}
     commas, points = ["0,5", "12,75", "3,1", "8,9"] * 5, ["0.5", "12.75", "3.1", "8.9"] * 5
-    assert readings({**doubtful, "z": commas}) == [Spelling(",")] * 3
-    assert readings({**doubtful, "z": points}) == [PLAIN] * 3
+    dotted = Spelling(",", grouped=True)
+    assert readings({**doubtful, "z": commas}) == [Spelling(","), dotted, Spelling(",")]
+    assert readings({**doubtful, "z": points}) == [GROUPED, PLAIN, PLAIN]
     assert readings({"y": doubtful["y"]}) == [PLAIN]
+
+
+POINTS, COMMAS = ["4.123", "0.512", "12.5"] * 9, ["4,123", "0,512", "12,5"] * 9
+AMERICAN, GERMAN = ["1,234.5", "2,345", "12.5"] * 9, ["1.234,5", "2.345", "12,5"] * 9
+WHOLE = ["5", "17", "850"] * 9
+
+
+@pytest.mark.parametrize(
+    ("trained", "later", "complaint"),
+    [
+        (POINTS, ["0,512", "4,123"], "'x', row 2: '4,123' may mean 4123 or 4.123, and training"),
+        (POINTS, ["4,123"], "'x', row 1: '4,123' may mean .* had no number written so; write"),
+        (POINTS, ["4.123", "12,5"], "'4.123' may mean 4.123 or 4123, and training had no number "),
+        (COMMAS, ["4.123"], "'x', row 1: '4.123' may mean 4.123 or 4123, and training had no"),
+        (COMMAS, ["0.512", "4.123"], "'4.123' may mean"),
+        (AMERICAN, ["12,5", "1,234"], "'1,234' may mean .* such as '12,5' in column 'x'; write"),
+        (GERMAN, ["1.234", "12.5"], "'1.234' may mean .* such as '12.5' in column 'x'; write"),
+        (WHOLE, ["1,234"], "'1,234' may mean 1234 or 1.234, and training had no number written"),
+        (WHOLE, ["12,5", "4.123"], "'4.123' may mean .* such as '12,5' in column 'x'; write"),
+        (["0.5", "0,7", "9"] * 9, ["4,123"], "'4,123' may mean 4123 or 4.123, and training had"),
+    ],
+)
+def test_numbers_that_training_does_not_tell_how_to_read_are_refused(trained, later, complaint):
+    encoder = TableEncoder.fit({"x": trained})
+    for made in (encoder, TableEncoder.from_dict(encoder.to_dict())):
+        made.transform({"x": trained})
+        with pytest.raises(DataError, match=complaint):
+            made.transform({"x": later})
+
+
+@pytest.mark.parametrize(
+    ("trained", "later", "numbers"),
+    [
+        (POINTS, ["0,512", "12,5", "4.12"], [0.512, 12.5, 4.12]),
+        (POINTS, ["4.123", "1,234.5"], [4.123, 1234.5]),
+        (COMMAS, ["4,123", "0,512"], [4.123, 0.512]),
+        (COMMAS, ["0.512", "7"], [0.512, 7]),
+        (AMERICAN, ["1,234", "4.123"], [1234, 4.123]),
+        (GERMAN, ["1.234", "4,123"], [1234, 4.123]),
+        (WHOLE, ["12,5", "7.25"], [12.5, 7.25]),
+    ],
+)
+def test_numbers_are_read_as_in_training(trained, later, numbers):
+    encoder = TableEncoder.fit({"x": trained})
+    assert (encoder.transform({"x": later}) == encoder.transform({"x": numbers})).all()
+
+
+def test_another_column_tells_that_a_table_is_written_otherwise_than_in_training():
+    encoder = TableEncoder.fit({"x": POINTS, "y": POINTS})
+    with pytest.raises(DataError, match=r"'x', row 2: '4.123' may mean .* '0,5' in column 'y'"):
+        encoder.transform({"x": ["0.5", "4.123"], "y": ["0,5", "1"]})
+
+
+def test_models_of_older_files_read_grouped_thousands():
+    state = TableEncoder.fit({"x": POINTS}).to_dict()
+    del state["columns"][0]["grouped"]
+    old = TableEncoder.from_dict(state)
+    assert (old.transform({"x": ["4,123"]}) == old.transform({"x": [4123.0]})).all()
 
 
 def test_units_are_part_of_the_numbers():

@@ -261,6 +261,19 @@ def test_bad_input_is_refused_with_the_remedy(case):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", [torch.uint8, torch.uint16, torch.uint32], ids=str)
+def test_the_largest_unsigned_number_is_no_minus_one(kind):
+    labels, most = torch.tensor([0, 1]), torch.iinfo(kind).max
+    images = torch.tensor([[0, most], [most, 0]]).to(kind)
+    for make in (perceptron, lambda x, y: network(mlp(2, (3,)), x, y)):
+        with pytest.raises(ValueError, match=f"must be bits .* got {str(most)[0]}"):
+            make(images, labels)
+    if kind == torch.uint8:  # gray levels of a deep net
+        levels = network(mlp(2, (3, 3)), images, labels).inputs
+        assert levels.dtype == torch.uint8
+        assert torch.equal(levels, images)
+
+
 def test_every_kind_is_a_factor():
     assert all(isinstance(make(1.0), Factors) for make in KINDS.values())
 

@@ -27,7 +27,7 @@ from vitrail.data.cuts import MOST_WHOLE
 from vitrail.data.encoders import TableEncoder
 from vitrail.data.errors import DataError, DataWarning
 from vitrail.data.labels import LabelCoder
-from vitrail.data.spelling import plain_number
+from vitrail.data.spelling import numeral, plain_number
 from vitrail.data.tables import read_table
 from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
@@ -163,9 +163,16 @@ def codes_of(model: Model) -> tuple[ColumnCode, ...]:
 
 
 def cell(rng: random.Random, code: ColumnCode, training: Column) -> str | None:
-    """Something a column may be asked to read; most of what exports refuse is drawn again."""
+    """Something a column may be asked to read; most of what exports refuse is drawn again.
+
+    So is all that makes Python refuse a table, and exports a cell: numbers of another spelling.
+    """
     while True:
         text = drawn_cell(rng, code, training)
+        found = numeral(text or "")
+        unread = code.spelling.doubts(found) and math.isnan(found.read(code.spelling))
+        if code.numeric and (unread or code.spelling.contradicts(found)):
+            continue
         if not refused(code, text, whole=True) or rng.random() < 0.1:
             return text
 

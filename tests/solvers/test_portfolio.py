@@ -11,6 +11,7 @@ from vitrail.graph import FactorGraph, factor_graph, indexed, join
 from vitrail.nn import mlp
 from vitrail.random import Key
 from vitrail.solvers import Feedback, Status, belief_propagation, run
+from vitrail.solvers.annealed import Annealed
 from vitrail.solvers.decimation import FIXED, decimated, decimation_steps
 from vitrail.solvers.polish import polish
 from vitrail.solvers.portfolio import Passing, portfolio, usual_passing
@@ -199,6 +200,14 @@ def test_messages_pass_as_the_caller_says():
     (stage,) = portfolio(glass_graph(20, 21, seed=1, beta=2.0), ("sbp",), passing=passing)
     assert stage.solver == belief_propagation(flip(3), damping=0.7, batch=7)
     assert stage.max_steps == 4 * 3
+
+
+def test_many_soft_factors_are_first_seen_at_a_share_of_their_beta():
+    (stage,) = portfolio(glass_graph(300, 21, seed=1, beta=2.0), ("sbp",))
+    assert isinstance(stage.solver, Annealed)
+    assert stage.solver.relative
+    assert stage.solver.beta(0) == pytest.approx(0.1)
+    assert stage.solver.beta(stage.max_steps) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,20 @@ def test_an_annealed_step_is_a_step_at_that_beta():
         assert torch.equal(state.belief, at_beta.belief)
 
 
+def test_a_relative_schedule_keeps_how_betas_of_factors_compare():
+    own = torch.linspace(0.5, 4.0, 12, dtype=torch.float64)
+    graph = glass_graph(12, 9, seed=8, beta=1.0).with_beta(own)
+    inner = belief_propagation(exact(), damping=0.0)
+    solver = annealed(inner, geometric(0.25, 1.0, steps=2), relative=True)
+    state = solver.init(Key(0), graph)
+    for step, share in enumerate([0.25, 0.5, 1.0]):
+        scaled, _ = inner.step(
+            Key(0).at(step), graph.with_beta(share * own), state, feedback(graph)
+        )
+        state, _ = solver.step(Key(0).at(step), graph, state, feedback(graph))
+        assert torch.equal(state.belief, scaled.belief)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

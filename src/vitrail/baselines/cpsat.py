@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vitrail.extras import needs
 from vitrail.factors.linear import LinearProblem, linear_problems
 from vitrail.graph import FactorGraph
 from vitrail.numerics import EXACT_LIMIT
@@ -90,12 +91,8 @@ def _linear(graph: FactorGraph) -> list[LinearProblem]:
 
 
 def _prove(problem: LinearProblem, limits: Limits, seed: int) -> Proof:
-    try:
+    with needs("lab", "CP-SAT"):
         from ortools.sat.python import cp_model
-    except ImportError as error:
-        raise ImportError(
-            "CP-SAT needs OR-Tools, which is not installed; pip install vitrail[exact]"
-        ) from error
     counts = problem.counts()
     model = cp_model.CpModel()
     weights = [model.new_bool_var(f"w{i}") for i in range(len(problem.variables))]

@@ -46,9 +46,9 @@ def capacity(
     Example: `vitrail capacity --n 201 --alpha 0.5:0.7:0.1 --count 3 --solvers auto,annealing`
     """
     from vitrail.engines import checked_backend
-    from vitrail.experiments import capacity as sweep
-    from vitrail.experiments.units import compute
-    from vitrail.plots import capacity_figure, save
+    from vitrail.lab.experiments import capacity as sweep
+    from vitrail.lab.experiments.units import compute
+    from vitrail.lab.plots import capacity_figure, save
 
     names = [name.strip() for name in solvers.split(",")]
     alphas = sweep.alpha_range(alpha)

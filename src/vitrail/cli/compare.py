@@ -84,7 +84,7 @@ def compare(
     if stopped is not None:
         raise stopped
     if figure is not None:
-        from vitrail.plots import curves_figure, save
+        from vitrail.lab.plots import curves_figure, save
 
         save(curves_figure(curves, data), figure)
         plain_console(stderr=True).print(f"training curves: {shown(figure)}")

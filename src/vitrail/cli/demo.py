@@ -12,7 +12,7 @@ from vitrail.cli.app import app
 from vitrail.cli.options import check_figure, plain_console, shown
 
 if TYPE_CHECKING:
-    from vitrail.demo import Shown
+    from vitrail.lab.demo import DemoResult
 
 NEXT = "vitrail fit YOUR.csv --target COLUMN --report report.html"
 
@@ -28,14 +28,14 @@ def demo(
 
     Example: `vitrail demo --seed 1`
     """
-    from vitrail.demo import figure, show
-    from vitrail.plots import save
+    from vitrail.lab.demo import figure, run_demo
+    from vitrail.lab.plots import save
 
     check_figure(output)
     console = plain_console()
-    found = show(seed, lambda line: console.print(f"… {line}"))
+    found = run_demo(seed, lambda line: console.print(f"… {line}"))
     console.print(table_of(found))
-    watch = found.watch
+    watch = found.stopwatch
     console.print(
         f"{watch.work:.1f} s of work, and {watch.compiling:.1f} s to make kernels ready (compiled "
         "once, then kept)"
@@ -44,15 +44,12 @@ def demo(
     console.print(f"next: {NEXT}")
 
 
-def table_of(found: Shown) -> Table:
-    """A row for everything that was tried, under the problem it was tried on.
+def table_of(found: DemoResult) -> Table:
+    """One row per method, under the problem that it was tried on."""
+    from vitrail.lab.demo import SHOTS
 
-    "off by": how far the chance of an answer is from how often such answers are right, on average.
-    """
-    from vitrail.demo import SHOTS
-
-    table = Table(Column("", no_wrap=True))
-    for name in ("result", "off by", "bits", "seconds"):
+    table = Table(Column("", no_wrap=True), pad_edge=False)
+    for name in ("result", "calibration\nerror", "bits", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_row(f"ten digits, {SHOTS} images each", style="bold")
     for one in found.digits:

@@ -102,17 +102,18 @@ def _beside(
         return [], []
     if accuracy is None:
         return [], ["rivals are shown beside the model where --rows has labels"]
-    from vitrail.rivals import beside, tsetlin
+    from vitrail.extras import MissingPackageError, missing
+    from vitrail.lab.rivals import beside, tsetlin
 
     names = [str(name) for name in net.encoder.all_names]
     try:
         rivals = beside({name: table[name] for name in names}, table[net.record["target"]])
-    except ModuleNotFoundError as absent:
-        return [], [f"no rivals: {absent.name} is not installed; pip install 'vitrail[footprint]'"]
+    except MissingPackageError as error:
+        return [], [str(error)]
     lines = [beside_line("vitrail", accuracy, own)]
     lines += [beside_line(one.name, one.accuracy, one.cost) for one in rivals]
     note = "rivals learned on one half of these rows and were judged on the other, both ways"
     notes = [f"{note}; the model may have learned from all of them"]
     if not tsetlin.installed():
-        notes.append("no Tsetlin machine: pip install 'vitrail[tsetlin]', which compiles it")
+        notes.append(missing("a Tsetlin machine beside the model", tsetlin.PACKAGE, "rivals"))
     return lines, notes

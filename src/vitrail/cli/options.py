@@ -58,9 +58,11 @@ def check_apart(output: Path, *inputs: Path) -> None:
 
 
 def check_figure(path: Path) -> None:
-    """Refuse a figure that could not be written, before the work that it shows."""
+    """Refuse a figure that could not be drawn or written, before the work that it shows."""
     from vitrail.data.output import check_writable
+    from vitrail.lab import plots
 
+    assert plots  # its import says what to install where matplotlib is missing
     check_writable(path)
     if path.suffix.lower() not in FIGURES:
         raise ValueError(

@@ -16,8 +16,8 @@ from vitrail.cli.options import Workers, plain_console, shown
 
 if TYPE_CHECKING:
     from vitrail.engines import Backend
-    from vitrail.experiments.reproduce import Plan, Result
-    from vitrail.experiments.units import Done
+    from vitrail.lab.experiments.reproduce import Plan, Result
+    from vitrail.lab.experiments.units import Done
 
 KEPT = "stopped; what is finished is kept, the same command goes on from there"
 
@@ -43,8 +43,8 @@ def reproduce(
     Example: `vitrail reproduce all --quick --out results`
     """
     from vitrail.engines import checked_backend
-    from vitrail.experiments import reproduce as work
-    from vitrail.experiments.report import write_report
+    from vitrail.lab.experiments import reproduce as work
+    from vitrail.lab.experiments.report import write_report
 
     console = plain_console()
     folder = out or Path("reproduction-quick" if quick else "reproduction")
@@ -82,7 +82,7 @@ def _with_bar(
     workers: Backend,
 ) -> list[Result]:
     """Run with a bar for every figure."""
-    from vitrail.experiments.reproduce import reproduce as run
+    from vitrail.lab.experiments.reproduce import reproduce as run
 
     columns = (
         TextColumn("{task.description}"),

@@ -15,6 +15,7 @@ from vitrail.data.errors import DataError, listed
 from vitrail.data.frames import Frame, as_frame, places
 from vitrail.data.plain import PlainReader
 
+Ends = tuple[float, float]
 BITS, SIGNS = (0.0, 1.0), (-1.0, 1.0)
 # What pixels may range over where they are whole numbers, from the darkest to the brightest.
 WHOLE_PIXELS = (BITS, SIGNS, (0.0, 16.0), (0.0, 255.0), (0.0, 65535.0))
@@ -34,6 +35,8 @@ class BitColumns:
     constant   the columns that had the same bits in all rows of training
     cuts       bits a column
     trained    all columns of training, where fewer are read; those of arrays are found by place
+    narrowest  of images: the first of WHOLE_PIXELS that one of training fits, those of one gray
+               apart; images that together fit an earlier one are on another scale
     """
 
     names: tuple[str, ...]
@@ -42,16 +45,34 @@ class BitColumns:
     constant: tuple[str, ...] = ()
     cuts: int = 1
     trained: tuple[str, ...] = ()
+    narrowest: Ends | None = None
 
     @staticmethod
     def fit(table: Any, low: float, high: float, cuts: int = 1) -> BitColumns:
         """The columns of a table whose values lie in [low, high]."""
-        checked_count("cuts", cuts, 1, MOST_CUTS)
+        return BitColumns._fit(as_frame(table), (low, high), cuts)[0]
+
+    @staticmethod
+    def of_images(table: Any, cuts: int = 1) -> BitColumns:
+        """The pixels of a table of images, and their scale, told by the values there are."""
         frame = as_frame(table)
-        code = BitColumns(tuple(frame.columns), low, high, cuts=cuts)
-        bits = code.transform(frame).reshape(len(frame), cuts, -1)
+        code, (least, most) = BitColumns._fit(frame, pixel_range(frame), cuts)
+        fits = (
+            ends
+            for ends in WHOLE_PIXELS
+            if ((ends[0] <= least) & (least < most) & (most <= ends[1])).any()
+        )
+        return replace(code, narrowest=next(fits, None))
+
+    @staticmethod
+    def _fit(frame: Frame, ends: Ends, cuts: int) -> tuple[BitColumns, np.ndarray]:
+        """The columns, and the least and greatest value of every row."""
+        checked_count("cuts", cuts, 1, MOST_CUTS)
+        code = BitColumns(tuple(frame.columns), *ends, cuts=cuts)
+        bits, extremes = code._read(frame)
+        bits = bits.reshape(len(frame), cuts, -1)
         same = np.flatnonzero((bits == bits[:1]).all(axis=(0, 1)))
-        return replace(code, constant=tuple(code.names[i] for i in same))
+        return replace(code, constant=tuple(code.names[i] for i in same)), extremes
 
     @property
     def levels(self) -> np.ndarray:
@@ -79,7 +100,9 @@ class BitColumns:
         names = tuple(self.names[i] for i in columns)
         constant = tuple(name for name in self.constant if name in set(names))
         left = [cut * count + i for cut in range(self.cuts) for i in columns]
-        fewer = replace(self, names=names, constant=constant, trained=self.all_names)
+        fewer = replace(
+            self, names=names, constant=constant, trained=self.all_names, narrowest=None
+        )
         return fewer if len(names) < len(self.all_names) else self, left
 
     @property
@@ -109,12 +132,28 @@ class BitColumns:
     def transform(self, table: Any) -> np.ndarray:
         """The bits of a table's rows, (rows, bits) int8 of 0 and 1.
 
-        Columns are found by name, further ones are ignored; an array's by place.
+        Columns are found by name, further ones are ignored; an array's by place. Images on another
+        scale than those of training are refused.
         """
         frame = as_frame(table)
+        bits, (least, most) = self._read(frame)
+        shaded = least < most  # an image of one gray fits any scale
+        if self.narrowest is not None and shaded.any():
+            low, high = float(least[shaded].min()), float(most[shaded].max())
+            earlier = WHOLE_PIXELS[: WHOLE_PIXELS.index(self.narrowest)]
+            if any(ends[0] <= low and high <= ends[1] for ends in earlier):
+                raise DataError(
+                    f"expected pixels from {self.low:g} to {self.high:g} as in training, found all "
+                    f"of them from {low:g} to {high:g}; bring the images to the scale of training"
+                )
+        return bits
+
+    def _read(self, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
+        """The bits, and the least and greatest value of every row, (2, rows)."""
         where = places(frame, self.all_names, list(self.names))
         levels = self.levels[:, None]
         bits = np.empty((len(frame), self.cuts, len(self.names)), np.int8)
+        extremes = np.full((2, len(frame)), [[np.inf], [-np.inf]])
         for i, name in enumerate(self.names):
             values = _numbers(frame[where[name]], name)
             strange = ~((values >= self.low) & (values <= self.high))  # NaN compares false
@@ -125,7 +164,9 @@ class BitColumns:
                     f"{self.high:g} as in training, found {values[row]:g}; correct it"
                 )
             bits[:, :, i] = (values > levels).T
-        return bits.reshape(len(frame), -1)
+            np.minimum(extremes[0], values, out=extremes[0])
+            np.maximum(extremes[1], values, out=extremes[1])
+        return bits.reshape(len(frame), -1), extremes
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, fit for JSON."""
@@ -136,6 +177,7 @@ class BitColumns:
             "constant": list(self.constant),
             "cuts": self.cuts,
             "trained": list(self.trained),
+            "narrowest": list(self.narrowest or ()),
         }
 
     @staticmethod
@@ -147,8 +189,11 @@ class BitColumns:
         cuts = read.whole("cuts", 1, MOST_CUTS) if read.has("cuts") else 1
         trained = read.texts("trained") if read.has("trained") else ()
         low, high = read.number("low"), read.number("high")
-        code = BitColumns(names, low, high, constant, cuts, trained)
+        scale = read.numbers("narrowest") if read.has("narrowest") else ()
+        narrowest = next((ends for ends in WHOLE_PIXELS if ends == scale), None)
+        code = BitColumns(names, low, high, constant, cuts, trained, narrowest)
         read.done()
+        read.require(bool(narrowest) == bool(scale), "has pixels of no usual range")
         read.require(len(set(names)) == len(names) > 0, "repeats a name or has none")
         read.require(len(set(trained)) == len(trained), "repeats a column of training")
         order = [name for name in code.all_names if name in set(names)]
@@ -185,7 +230,7 @@ def pixel_range(table: Any) -> tuple[float, float]:
     low = min(float(values.min()) for values in columns)
     high = max(float(values.max()) for values in columns)
     whole = all(bool((values == np.round(values)).all()) for values in columns)
-    for ends in WHOLE_PIXELS:
+    for ends in WHOLE_PIXELS if low >= 0 or high > 0 else ():  # no scale ends at 0
         if ends[0] <= low and high <= ends[1]:
             # fractions are shares of full intensity, or means of bytes; between, who knows
             if whole or ends in (BITS, SIGNS) or (ends[1] == 255 and high > 16):
@@ -193,7 +238,7 @@ def pixel_range(table: Any) -> tuple[float, float]:
             break
     raise DataError(
         f"expected pixels of 0…1, −1…1, 0…16, 0…255 or 0…65535, found {low:g}…{high:g}; "
-        "rescale the images"
+        "rescale the images, and give bytes as uint8, not as int8"
     )
 
 

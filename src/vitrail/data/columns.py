@@ -12,7 +12,7 @@ import numpy as np
 from vitrail.data.cells import Cells, as_word
 from vitrail.data.cuts import NUMBER_TYPES, NumberType, rounded
 from vitrail.data.plain import PlainReader
-from vitrail.data.spelling import PLAIN, Spelling
+from vitrail.data.spelling import PLAIN, Spelling, numeral
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,27 @@ class ColumnCode:
         words = np.flatnonzero(cells.spelled(self.spelling).is_word)
         return [int(level) for level in words if as_word(cells.levels[level]) not in known]
 
+    def contradiction(self, cells: Cells) -> int | None:
+        """A level of numbers with decimals behind the mark that training's had not; None for none.
+
+        Where there is one, another with two readings may mean either, whatever training says.
+        """
+        if not self.numeric or cells.levels.dtype.kind not in "OU":
+            return None
+        candidates = np.isnan(cells.numbers) if self.spelling.decimal == "." else ~cells.missing
+        for level in np.flatnonzero(candidates):
+            text = cells.levels[level]
+            if isinstance(text, str) and self.spelling.contradicts(numeral(text)):
+                return int(level)
+        return None
+
+    def doubtful(self, cells: Cells) -> int | None:
+        """A level of numbers that has two readings; None for none."""
+        if not self.numeric or cells.levels.dtype.kind not in "OU":
+            return None
+        texts = ((i, text) for i, text in enumerate(cells.levels) if isinstance(text, str))
+        return next((i for i, text in texts if self.spelling.doubts(numeral(text))), None)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text."""
         return {
@@ -188,6 +209,7 @@ class ColumnCode:
             "held_as": self.held_as,
             "decimal": self.spelling.decimal,
             "unit": self.spelling.unit,
+            "grouped": self.spelling.grouped,
             "strays": list(self.strays),
         }
 
@@ -196,6 +218,7 @@ class ColumnCode:
         """The reverse of `to_dict`; anything else is refused.
 
         Older files do not say how numbers are held; theirs are compared as they were, as float64.
+        Nor do they say whether thousands were grouped; theirs may be.
         """
         read = PlainReader(state, "column code")
         held_as = read.text("held_as") if read.has("held_as") else "float64"
@@ -213,7 +236,11 @@ class ColumnCode:
             missing=read.flag("missing"),
             typical=read.number("typical"),
             held_as=known[held_as],
-            spelling=Spelling(decimal, read.text("unit") if read.has("unit") else ""),
+            spelling=Spelling(
+                decimal,
+                read.text("unit") if read.has("unit") else "",
+                read.flag("grouped") if read.has("grouped") else True,
+            ),
             strays=read.texts("strays") if read.has("strays") else (),
         )
         read.done()

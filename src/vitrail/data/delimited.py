@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from vitrail.data.arrow import TEXT
+from vitrail.data.background import BackgroundReads
 from vitrail.data.blanks import BLANKS, stripped
 from vitrail.data.cells import checked_names
 from vitrail.data.errors import DataError
@@ -78,38 +79,36 @@ class DelimitedFile:
 
     def blocks(self, wanted: Wanted = everything) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The rows, block by block, each with its place; some may be empty. Can be had once."""
-        last_row, start = None, 0
-        ragged: list[Any] = []
+        last_row, start, reader = None, 0, None
+        reads = BackgroundReads(cast(BinaryIO, self._stream))
         try:
-            if self._skip_blank_lines():
-                with self._open(ragged) as reader:
-                    for block in reader:
-                        last_row = block.slice(block.num_rows - 1) if block else last_row
-                        if len(wanted(start, block.num_rows)):
-                            yield start, block
-                        start += block.num_rows
+            reader = self._open(reads) if self._skip_blank_lines() else ()
+            for block in reader:
+                last_row = block.slice(block.num_rows - 1) if block else last_row
+                if len(wanted(start, block.num_rows)):
+                    yield start, block
+                start += block.num_rows
         except pa.ArrowInvalid as error:
-            raise self._fault(str(error), ragged) from None
+            raise self._fault(str(error), reads.ragged) from None
+        finally:
+            del reader  # an error's traceback holds this frame, and would hold the reader
+            reads.finish()
         # a quote that is never closed swallows the rest of the file
         swallowed = last_row is not None and "\n" in last_row.columns[-1][0].as_py()
         if swallowed and self._bytes.end != b'"':
-            raise self._fault("a quote is never closed", ragged)
+            raise self._fault("a quote is never closed", reads.ragged)
 
-    def _open(self, ragged: list[Any]) -> arrow_csv.CSVStreamingReader:
-        def noted(row: Any) -> str:
-            ragged.append(row)
-            return "error"
-
-        return arrow_csv.open_csv(
-            cast(BinaryIO, self._stream),
-            read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.names),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=noted
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=self.schema, strings_can_be_null=False
-            ),
+    def _open(self, reads: BackgroundReads) -> arrow_csv.CSVStreamingReader:
+        source = reads.source()
+        parsing = arrow_csv.ParseOptions(
+            delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=source
         )
+        converting = arrow_csv.ConvertOptions(column_types=self.schema, strings_can_be_null=False)
+        reading = arrow_csv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.names)
+        try:
+            return arrow_csv.open_csv(source, reading, parsing, converting)
+        finally:
+            del source, parsing  # so that a traceback does not hold them
 
     def _skip_blank_lines(self) -> bool:
         """Go to the first line that is not blank; False where there is none."""

@@ -27,14 +27,16 @@ from typing import Any
 import numpy as np
 
 from vitrail.data.account import ColumnAccount
-from vitrail.data.bits import BitColumns, bit_range, pixel_range
+from vitrail.data.bits import BitColumns, bit_range
+from vitrail.data.cells import Cells
 from vitrail.data.checks import checked_count
 from vitrail.data.columns import ColumnCode
 from vitrail.data.cuts import affordable_thresholds
 from vitrail.data.drafts import ColumnFitter, Drafted, Numbers
 from vitrail.data.errors import DataError, DataWarning, counted
-from vitrail.data.frames import as_frame, places
+from vitrail.data.frames import Frame, as_frame, places
 from vitrail.data.plain import PlainReader
+from vitrail.data.spelling import numeral
 from vitrail.data.tables import Table
 
 
@@ -156,19 +158,34 @@ class TableEncoder:
         seen sets the `other` bit, or none; a number out of range fills or empties the thermometer;
         a missing value where training had none is read as the median, or as a category never seen.
         What is no number in a column of numbers counts as missing, and a DataWarning names it.
+        Numbers are read as they were written in training; one that may then mean two things, such
+        as `1,234` where training had no comma, is refused.
         """
         frame = as_frame(table)
         where = places(frame, self.names, [code.name for code in self.columns])
         bits = np.empty((len(frame), len(self.bit_names)), np.int8)
-        first, strange = 0, []
+        first, strange, contradiction = 0, [], None
         for code in self.columns:
             cells = frame.cells(where[code.name])
             width = len(code.bit_names)
             bits[:, first : first + width] = code.bits(cells)
             first += width
+            other = code.contradiction(cells)
+            if other is not None and contradiction is None:
+                contradiction = str(cells.levels[other]), code.name
             for level in code.unknown_words(cells):
+                if code.spelling.doubts(numeral(str(cells.levels[level]))):
+                    raise _two_readings(frame, code, cells, level, "no number written so")
                 rows = np.flatnonzero(cells.codes == level)
                 strange.append((code.name, str(cells.levels[level]), int(rows[0]), len(rows)))
+        if contradiction is not None:
+            text, column = contradiction
+            for code in self.columns:
+                cells = frame.cells(where[code.name])
+                level = code.doubtful(cells)
+                if level is not None:
+                    why = f"no number such as {text!r} in column {column!r}"
+                    raise _two_readings(frame, code, cells, level, why)
         if strange:
             name, word, row, _ = strange[0]
             more = sum(count for *_, count in strange) - 1
@@ -217,11 +234,24 @@ def fit_encoder(table: Any, weight: np.ndarray | None = None) -> TableEncoder | 
         rows = np.flatnonzero(weight)
         frame, weight = frame.take(rows), weight[rows]
     if isinstance(frame, Table) and frame.image_shape is not None:
-        return BitColumns.fit(frame, *pixel_range(frame))
+        return BitColumns.of_images(frame)
     found = None if isinstance(frame, Table) and frame.stands_in_file else bit_range(frame)
     if found is not None:
         return BitColumns.fit(frame, *found)
     return TableEncoder.fit(frame, weight=weight)
+
+
+def _two_readings(
+    frame: Frame, code: ColumnCode, cells: Cells, level: int, unknown: str
+) -> DataError:
+    """The refusal of a cell that may mean two numbers, because training had nothing of the kind."""
+    text = str(cells.levels[level])
+    found = numeral(text)
+    return DataError(
+        f"column {code.name!r}, {frame.place(cells.first_row(level))}: {text!r} may mean "
+        f"{found.point:g} or {found.comma:g}, and training had {unknown}; write numbers as in the "
+        "table of training"
+    )
 
 
 def _accounted(one: ColumnAccount, code: ColumnCode | None) -> ColumnAccount:

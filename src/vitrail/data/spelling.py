@@ -2,7 +2,8 @@
 
 Most spellings can be read in one way only. `1.234` and `1,234` can be read in two; which is meant
 is told by the other cells of the column, or by the other columns of the table. Where nothing tells
-it, or the cells contradict each other, the column is refused by its name: nothing is guessed.
+it, or the cells contradict each other, the column is refused by its name: nothing is guessed. What
+was found in training is remembered, and later tables are read by it or refused.
 """
 
 from __future__ import annotations
@@ -41,14 +42,25 @@ class Spelling:
 
     decimal  the mark of decimals in cells that have two readings; "" where no cell may have two
     unit     a currency sign, `%`, or letters behind every number; "" for none
+    grouped  whether the other mark, the point or the comma, stands between thousands
     """
 
     decimal: str = "."
     unit: str = ""
+    grouped: bool = False
 
     def accepts(self, unit: str) -> bool:
         """Whether numbers with that unit, "" for none, belong to the column."""
         return unit == self.unit or (not unit and _is_currency(self.unit))
+
+    def doubts(self, cell: Numeral) -> bool:
+        """Whether a number of the column has two readings."""
+        return cell.is_doubtful and self.accepts(cell.unit)
+
+    def contradicts(self, cell: Numeral) -> bool:
+        """Whether a number of the column has decimals behind the other mark, beyond doubt."""
+        other = {".": cell.point, ",": cell.comma}.get(self.decimal, 0.0)
+        return cell.is_number and self.accepts(cell.unit) and math.isnan(other)
 
 
 PLAIN = Spelling()
@@ -61,6 +73,7 @@ class Numeral:
     point: float
     comma: float
     unit: str = ""
+    marks: frozenset[str] = frozenset()  # the points and commas among its digits
 
     @property
     def is_number(self) -> bool:
@@ -77,7 +90,9 @@ class Numeral:
         if not spelling.accepts(self.unit):
             return math.nan
         if self.is_doubtful:
-            return {".": self.point, ",": self.comma}.get(spelling.decimal, math.nan)
+            known = spelling.grouped or spelling.decimal in self.marks
+            readings = {".": self.point, ",": self.comma} if known else {}
+            return readings.get(spelling.decimal, math.nan)
         return self.comma if math.isnan(self.point) else self.point
 
 
@@ -105,7 +120,8 @@ def numeral(text: str) -> Numeral:
     if not math.isnan(number):
         if "." not in text:
             return Numeral(number, number)
-        return Numeral(number, number * 1000 if TWO_READINGS.fullmatch(text) else math.nan)
+        comma = number * 1000 if TWO_READINGS.fullmatch(text) else math.nan
+        return Numeral(number, comma, marks=frozenset("."))
     return _local_numeral(text)
 
 
@@ -131,7 +147,7 @@ def _local_numeral(text: str) -> Numeral:
     swapped = digits.translate({ord("."): ",", ord(","): "."})
     exponent = found["exponent"] or ""
     point, comma = (sign * _with_points(part, exponent) for part in (digits, swapped))
-    return Numeral(point, comma, before or unit)
+    return Numeral(point, comma, before or unit, frozenset(".,") & frozenset(digits))
 
 
 def _with_points(digits: str, exponent: str) -> float:
@@ -186,7 +202,7 @@ def settle(
             raise _contradiction(name, point, comma, doubtful[0][0])
         return Evidence(marks, Spelling("", unit))
     if marks or not doubtful:
-        return Evidence(marks, Spelling("".join(marks) or ".", unit))
+        return Evidence(marks, _spelling("".join(marks) or ".", unit, found))
     by_point = next((text for text, n in doubtful if abs(n.point) < abs(n.comma)), "")
     by_comma = next((text for text, n in doubtful if abs(n.point) > abs(n.comma)), "")
     if by_point and by_comma:
@@ -194,15 +210,20 @@ def settle(
     if usual is None:
         return Evidence(marks, None)
     if len(usual) == 1 or by_point:
-        return Evidence(marks, Spelling("," if usual == {","} else ".", unit))
+        return Evidence(marks, _spelling("," if usual == {","} else ".", unit, found))
     unmarked = [abs(n.point) for _, n in found if not n.is_doubtful]
     if unmarked and max(unmarked) < 1000:  # a comma only from a thousand on: it is no decimal's
-        return Evidence(marks, Spelling(".", unit))
+        return Evidence(marks, _spelling(".", unit, found))
     text, readings = doubtful[0]
     raise DataError(
         f"column {name!r}: {text!r} may mean {readings.point:g} or {readings.comma:g}; "
         "write it without a comma, or with a point before decimals"
     )
+
+
+def _spelling(decimal: str, unit: str, found: list[tuple[str, Numeral]]) -> Spelling:
+    """The spelling of numbers that all have this mark of decimals, if any."""
+    return Spelling(decimal, unit, any(n.marks - {decimal} for _, n in found))
 
 
 def _unit(found: list[tuple[str, Numeral]], name: str) -> str:

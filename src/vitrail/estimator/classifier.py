@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,11 +16,10 @@ from sklearn.utils.validation import (
 from torch import nn
 
 from vitrail.data.cells import checked_names
-from vitrail.data.checks import checked_count, checked_path
 from vitrail.data.dataset import Coding
 from vitrail.data.errors import DataError
 from vitrail.data.frames import from_arrow, is_arrow
-from vitrail.data.labels import LabelCoder
+from vitrail.data.labels import LabelCoder, listed
 from vitrail.data.tables import Table
 from vitrail.estimator.images import flat_images, reading
 from vitrail.estimator.rows import (
@@ -31,6 +29,7 @@ from vitrail.estimator.rows import (
     even_rows,
     fitted_encoder,
 )
+from vitrail.fitting.checks import CHECKS, checked_setting, is_auto
 from vitrail.fitting.front import Front, auto_bias, seed_of, unless_auto
 from vitrail.fitting.learn import Learned, Wanted, learn
 from vitrail.fitting.plan import Plan
@@ -39,14 +38,12 @@ from vitrail.fitting.problem import AUTO
 from vitrail.fitting.recipe import by_chains
 from vitrail.model import Model
 from vitrail.model.voting import Scheme
-from vitrail.nn import Program
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 
 Auto = Literal["auto"]
 SIGNS = (-1.0, 1.0)
 IMAGE_AXES = 4  # (rows, channels, height, width)
-MOST_BIAS, MOST_NETWORKS = 2**12, 2**16  # beyond is a slip of the pen, and takes all memory
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 # settings of a plan, and the parameters that give them
 PLANNED = {
@@ -202,7 +199,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 channels and one more reads k bits a pixel, equal steps of intensity apart, and
                 a channel of ones; without that one channel it takes bias=0.
             y: Labels (rows,).
-            sample_weight: A row of weight k counts as k equal rows, (rows,).
+            sample_weight: (rows,). A row of weight k counts as k equal rows where all weights are
+                whole numbers; others are scaled so that the rows that count have mean weight 1.
 
         Returns:
             The classifier itself.
@@ -219,8 +217,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         Args:
             X: Rows (rows, columns).
             y: Labels (rows,).
-            classes: All there will ever be; None is those in the first y.
-            sample_weight: A row of weight k counts as k equal rows, (rows,).
+            classes: All there will ever be; None is those in the first y. Later calls must name
+                the same or none.
+            sample_weight: As in `fit`; scaled over the rows of this call.
 
         Returns:
             The classifier itself.
@@ -289,12 +288,16 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         """Train, and keep what was found: all of it, or after an error what there was before."""
         before = dict(vars(self))
         try:
+            self._check_settings()
             table = self._table(X, reset=fresh)
             y = checked_labels(y, table)
             weight = checked_weights(y, sample_weight)
-            self._check_choices()
             earlier = None if fresh else self._learned
-            front = self._front(table, y, weight, classes) if earlier is None else earlier.front
+            if earlier is None:
+                front = self._front(table, y, weight, classes)
+            else:
+                front = earlier.front
+                _check_classes(classes, front.coder)
             learned = learn(front, table, y, weight, self._wanted(earlier), earlier, more=more)
         except BaseException:
             vars(self).clear()
@@ -322,8 +325,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             )
         coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
         chained = self._chained()
-        given = checked_count("bias", unless_auto(self.bias, 0), 0, MOST_BIAS)
-        ones = None if isinstance(self.bias, str) else given
+        ones = None if isinstance(self.bias, str) else int(self.bias)
         image = reading(table, self.image_shape_, self.module, ones)
         encoder, range_ = fitted_encoder(table, weight) if image is None else image.encoder(table)
         signs = range_ == SIGNS and not chained
@@ -356,6 +358,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         """What is asked for. Going on, what was settled stays unless it was changed since."""
         settings = {name: getattr(self, parameter) for name, parameter in PLANNED.items()}
         seed = seed_of(self.random_state)
+        chained = self._chained() and (earlier is None or earlier.drawn is not None)
         if earlier is not None:
             changed = {name for name in self._asked if self._changed(name)}
             fixed = sorted(changed & FIXED)
@@ -364,7 +367,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                     f"{fixed[0]} was changed to {getattr(self, fixed[0])!r} after the net was "
                     "built; set it back, or fit anew with warm_start=False"
                 )
-            kept = earlier.plan.given()
+            kept = {} if chained else earlier.plan.given()  # chains settle beta themselves
             if "solver" in changed:  # the old settings were chosen for another solver
                 kept = {"restarts": earlier.plan.restarts}
             settings = {
@@ -378,8 +381,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             module=self.module,
             settings=settings,
             predictor=self.predictor,
-            chained=self._chained() and (earlier is None or earlier.drawn is not None),
-            networks=self._networks(),
+            chained=chained,
+            networks=checked_setting("networks", self.networks),
             seed=seed,
             device=self.device,
             progress=bool(self.verbose),
@@ -387,38 +390,26 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             checkpoint=self.checkpoint,
         )
 
-    def _networks(self) -> int | str:
-        auto = isinstance(self.networks, str) and self.networks == AUTO
-        most: Any = self.networks
-        return AUTO if auto else checked_count("networks", most, 1, MOST_NETWORKS)
-
     def _changed(self, name: str) -> bool:
         old, new = self._asked[name], getattr(self, name)
         return old is not new and not (type(old) is type(new) and bool(np.all(old == new)))
 
-    def _check_choices(self) -> None:
-        choices = {
-            "predictor": ("auto", "best", "posterior"),
-            "multiclass": ("auto", "argmax", "ovo"),
-            "inputs": ("auto", "binary", "bipolar"),
-        }
-        for name, known in choices.items():
-            if not isinstance(getattr(self, name), str) or getattr(self, name) not in known:
-                raise ValueError(
-                    f"unknown {name} {getattr(self, name)!r}; choose one of: {', '.join(known)}"
-                )
-        for name in ("warm_start", "verbose"):
-            if not isinstance(getattr(self, name), bool | np.bool_ | Integral):
-                raise TypeError(f"{name} is on or off, got {getattr(self, name)!r}; give a boolean")
-        checked_path("checkpoint", self.checkpoint)
-        if not isinstance(self.beta, str | Real):
-            raise TypeError(f"beta is 'auto' or a positive number, got {self.beta!r}")
-        words = isinstance(self.hidden, str)
-        if (words and self.hidden != AUTO) or not (words or isinstance(self.hidden, Iterable)):
-            raise ValueError(
-                f"hidden is 'auto' or the units of each layer, such as (8,), got {self.hidden!r}"
-            )
-        if self.module is not None and not isinstance(self.module, nn.Module | Program):
-            raise TypeError(f"module is a torch module, made already, got {self.module!r}")
-        if self.module is not None and not words and tuple(self.hidden):
+    def _check_settings(self) -> None:
+        """Raise where a parameter is nothing that a training can take, whichever learner it is."""
+        for name, value in self._settings().items():
+            if name in CHECKS:
+                checked_setting(name, value)
+        if self.module is not None and not is_auto(self.hidden) and tuple(self.hidden):
             raise ValueError("give hidden layers or a module, not both")
+
+
+def _check_classes(classes: Any, coder: LabelCoder) -> None:
+    """Raise where a later call names other classes than the first training fixed."""
+    if classes is None:
+        return
+    given = LabelCoder.fit(np.asarray(classes))
+    if given.classes != coder.classes:
+        raise ValueError(
+            f"classes must stay those of the first training, {listed(coder.classes)}, got "
+            f"{listed(given.classes)}; leave them out, or fit anew"
+        )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from vitrail.data.bits import MOST_CUTS, BitColumns, pixel_range
+from vitrail.data.bits import MOST_CUTS, BitColumns
 from vitrail.data.errors import counted
 from vitrail.nn import Program
 from vitrail.nn.nets import image_channels, reads_images
@@ -30,8 +30,8 @@ class Reading:
 
     def encoder(self, table: Any) -> tuple[BitColumns, tuple[float, float]]:
         """What makes bits of the pixels of a table, and what pixels range over."""
-        ends = pixel_range(table)
-        return BitColumns.fit(table, *ends, self.cuts), ends
+        found = BitColumns.of_images(table, self.cuts)
+        return found, (found.low, found.high)
 
 
 def reading(

@@ -33,10 +33,18 @@ def fitted_encoder(
 
 
 def checked_weights(y: np.ndarray, sample_weight: Any) -> np.ndarray:
-    """One weight a row, (rows,) float64, at least 0 and not all 0."""
+    """One weight per row, (rows,) float64, at least 0 and not all 0: how many rows it counts as.
+
+    Whole numbers are counts. Others, such as weights that add up to one, say only how rows compare:
+    the scale is chosen so that rows of positive weight count as one row each on average. Without
+    that, weights of 1/n would leave the evidence of a single row, and the prior would answer.
+    """
     weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("every sample weight is zero; give at least one row a positive weight")
+    if (weight != np.floor(weight)).any():
+        weight = weight / weight.max()  # equal weights become exactly 1
+        weight /= weight[weight > 0].mean()
     if weight.sum() > LARGEST_SUM:
         raise ValueError(
             f"sample weights must add up to {LARGEST_SUM:.0e} at most, got {weight.sum():.1e}; "

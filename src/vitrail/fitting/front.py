@@ -17,6 +17,7 @@ from vitrail.data.bits import BitColumns
 from vitrail.data.dataset import Coding
 from vitrail.data.encoders import TableEncoder
 from vitrail.data.labels import LabelCoder
+from vitrail.fitting.checks import checked_setting
 from vitrail.fitting.examples import Examples
 from vitrail.fitting.problem import AUTO
 from vitrail.model import as_inputs
@@ -138,12 +139,7 @@ def seed_of(random_state: Any) -> int:
 
 def device_for(name: str, num_factors: int, num_weights: int) -> str:
     """The device asked for; "auto" is a GPU where there is one and enough messages to fill it."""
-    if not isinstance(name, str):
-        raise TypeError(f"device {name!r} is not here; choose 'cpu', 'auto', or 'cuda' with a GPU")
-    if name == AUTO:
-        large = num_factors * num_weights >= GPU_MESSAGES
-        return "cuda" if large and torch.cuda.is_available() else "cpu"
-    gpu = name.startswith("cuda") and torch.cuda.is_available()
-    if name != "cpu" and not gpu:
-        raise ValueError(f"device {name!r} is not here; choose 'cpu', 'auto', or 'cuda' with a GPU")
-    return name
+    if checked_setting("device", name) != AUTO:
+        return name
+    large = num_factors * num_weights >= GPU_MESSAGES
+    return "cuda" if large and torch.cuda.is_available() else "cpu"

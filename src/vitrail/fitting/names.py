@@ -21,6 +21,7 @@ from vitrail.fitting.problem import (
     usual,
 )
 from vitrail.solvers import (
+    MessagePassing,
     Stage,
     belief_propagation,
     geometric,
@@ -34,6 +35,7 @@ from vitrail.solvers.portfolio import NAMES, reinforced_stage
 from vitrail.updates import flip
 
 SURVEY_SAMPLES = 100  # as in the paper
+SURVEY_BETA = 3.0  # of an example of mean weight
 SURVEY_DAMPING = 0.2  # of the old message, as in the paper
 GRADIENT_EPOCHS = 40
 STREAM_BATCH, STREAM_BATCHES = 128, 16  # examples added up at once, and batches of a step
@@ -100,7 +102,12 @@ def _unsampled(problem: Problem) -> Settings:
 def _surveys(name: str) -> Callable[[Problem], Settings]:
     """The paper's surveys: every factor at every step."""
     return lambda problem: replace(
-        usual(problem), solver=name, beta=3.0, damping=SURVEY_DAMPING, batch=None, epochs=20
+        usual(problem),
+        solver=name,
+        beta=problem.beta(SURVEY_BETA),
+        damping=SURVEY_DAMPING,
+        batch=None,
+        epochs=20,
     )
 
 
@@ -120,10 +127,20 @@ def _paced(solver: Any, settings: Settings, problem: Problem) -> Stages:
 
 
 def _bp(settings: Settings, problem: Problem) -> Stages:
-    solver = belief_propagation(
+    return _paced(_passing(settings), settings, problem)
+
+
+def _sbp(settings: Settings, problem: Problem) -> Stages:
+    shape, solver = problem.shape(settings.beta, settings.restarts), _passing(settings)
+    if not shape.hard:
+        solver = shape.softened(solver, settings.passing().steps(problem.factors))
+    return _paced(solver, settings, problem)
+
+
+def _passing(settings: Settings) -> MessagePassing[Any]:
+    return belief_propagation(
         settings.made_update(), damping=settings.damping, batch=settings.batch
     )
-    return _paced(solver, settings, problem)
 
 
 def _gradient(settings: Settings, problem: Problem) -> Stages:
@@ -191,7 +208,7 @@ FLIPS = flip(SAMPLED_DRAWS)
 SOLVERS: dict[str, Entry] = {
     AUTO: Entry("messages, then local search; hard examples get all stages", _polished, _auto),
     "bp": Entry("belief propagation with exact messages", _unsampled, _bp),
-    "sbp": Entry("stochastic belief propagation: sampled messages", usual, _bp),
+    "sbp": Entry("stochastic belief propagation: sampled messages", usual, _sbp),
     "s3p": Entry("surveys, exact on the side of variables", _surveys("s3p"), _sp(s3p)),
     "s4p": Entry("surveys, sampled on both sides", _surveys("s4p"), _sp(s4p)),
     "snmp": Entry("sbp, then s4p on what is left", _surveys("snmp"), _snmp),

@@ -11,6 +11,7 @@ from vitrail.updates import UPDATES, Update, counting
 
 AUTO = "auto"
 EPOCHS = 5  # at least: marginals are also what the posterior and later rows start from
+BETA = 5.0  # of an example of mean weight
 POLISH_ROUNDS = 20  # of local search, where a flip is cheap
 POLISH_FLIPS = 20_000  # proposals a round
 
@@ -22,6 +23,15 @@ class Problem:
     program: Program
     factors: int  # distinct examples of the largest net
     examples: int  # of all nets together
+    weight: float = 1.0  # mean weight of an example: how many rows it stands for
+
+    def beta(self, of_example: float = BETA) -> float:
+        """Inverse temperature of a row under which an example has this one on average.
+
+        Many rows on few distinct examples would otherwise make every example as good as hard, the
+        rare wrong labels as much as the frequent right ones.
+        """
+        return of_example / self.weight
 
     @property
     def linear(self) -> bool:
@@ -40,6 +50,7 @@ class Problem:
             variables=bits,
             edges=self.examples * bits * restarts,
             arity=bits,
+            weight=self.factors * self.weight,
             linear=self.linear,
             cheap_flips=self.cheap_flips,
             hard=math.isinf(beta),
@@ -80,7 +91,7 @@ def usual(problem: Problem) -> Settings:
         solver="sbp",
         update="flip" if problem.cheap_flips else "counting",
         samples=5 if problem.cheap_flips else 64,
-        beta=5.0,
+        beta=problem.beta(),
         damping=passing.damping,
         batch=passing.batch,
         epochs=max(passing.epochs, EPOCHS),

@@ -77,9 +77,9 @@ def neighbours(columns: Tensor) -> Tensor:
 
 def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Program, int]:
     """The net, and how many sweeps of burn-in its chains can afford."""
-    rows = max(len(one) for one in nets)
+    rows = max(one.num_rows for one in nets)
     words = sum(max(PROPOSAL, -(-len(one) // 64)) for one in nets)
-    chains = CHAINS + chains_on_parts(max(one.num_rows for one in nets))
+    chains = CHAINS + chains_on_parts(rows)
 
     def work(width: int, sweeps: int) -> float:
         return chains * sweeps * (num_inputs + 1) * width * words

@@ -75,7 +75,8 @@ class Trained:
 def problem_of(program: Program, nets: Sequence[Examples]) -> Problem:
     """What a plan is made from."""
     sizes = [len(examples) for examples in nets]
-    return Problem(program, max(sizes), sum(sizes))
+    weight = sum(float(examples.weight.sum()) for examples in nets)
+    return Problem(program, max(sizes), sum(sizes), weight / max(1, sum(sizes)))
 
 
 def train(

@@ -31,6 +31,7 @@ CLIPS = tuple(2**k - 1 for k in range(1, 11))
 EDGE = 0.02  # share of votes that unanimity stays off certainty
 NEWTON_STEPS = 50
 HALVINGS = 30
+CONVERGED = 1e-12  # relative fall of the loss
 RIDGE = 1e-3
 LEAST = 1e-9  # probability below which a loss does not look
 LEAST_SLOPE = 0.05  # unanimous votes move the log-odds by 0.2 then: answers more than confidence
@@ -296,7 +297,9 @@ def _platt(z: Tensor, target: Tensor, weight: Tensor) -> tuple[float, float]:
             step = step / 2
         else:
             break
-        found, now = found - step, after
+        found, now, gained = found - step, after, now - after
+        if gained <= CONVERGED * now:
+            break
     return float(found[0]), float(found[1])
 
 

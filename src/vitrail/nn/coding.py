@@ -80,7 +80,9 @@ def checked_inputs(inputs: Tensor, levels: bool = False) -> Tensor:
     inputs = torch.as_tensor(inputs)
     if inputs.ndim == 0 or inputs.shape[0] == 0:
         raise ValueError("there are no examples; pass at least one row of inputs")
-    known = (inputs == -1) | (inputs == 0) | (inputs == 1)  # NaN equals nothing
+    known = (inputs == 0) | (inputs == 1)  # NaN equals nothing
+    if inputs.dtype.is_signed:  # the largest of an unsigned type equals -1
+        known |= inputs == -1
     if not bool(known.all()):
         if levels and inputs.dtype == torch.uint8:
             return inputs.contiguous()

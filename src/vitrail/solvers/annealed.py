@@ -50,9 +50,13 @@ def geometric(first: float, last: float, steps: int) -> Geometric:
 
 @dataclass(frozen=True)
 class Annealed(Wrapper[Any]):
-    """Step t sees every factor at beta = schedule(t); accuracy and best do not depend on beta."""
+    """Step t sees every factor at beta = schedule(t), or at that multiple of its own beta.
+
+    Accuracy and best do not depend on beta.
+    """
 
     beta: Schedule
+    relative: bool
 
     def wrapped(self, graph: FactorGraph, inner: Any) -> Any:
         return inner
@@ -66,15 +70,18 @@ class Annealed(Wrapper[Any]):
     def step(
         self, key: Key, graph: FactorGraph, state: Any, feedback: Feedback
     ) -> tuple[Any, Info]:
-        return self.solver.step(key, graph.with_beta(self.beta(key.step)), state, feedback)
+        beta = self.beta(key.step)
+        seen = graph.at_multiple(beta) if self.relative else graph.with_beta(beta)
+        return self.solver.step(key, seen, state, feedback)
 
 
-def annealed(solver: MessagePassing[Any], beta: Schedule) -> Annealed:
+def annealed(solver: MessagePassing[Any], beta: Schedule, *, relative: bool = False) -> Annealed:
     """Let a message-passing solver see its factors at a beta that changes from step to step.
 
     Args:
         solver: What is annealed.
         beta: Inverse temperature by step, e.g. `geometric(0.5, 5.0, steps=200)`.
+        relative: Whether it is a multiple of the beta that each factor has.
 
     Returns:
         The solver, annealed.
@@ -86,4 +93,4 @@ def annealed(solver: MessagePassing[Any], beta: Schedule) -> Annealed:
         >>> solver.beta(200)
         5.0
     """
-    return Annealed(solver, beta)
+    return Annealed(solver, beta, relative)

@@ -152,6 +152,11 @@ class BeliefPropagation(MessagePassing[BPState]):
     def with_held_damping(self) -> BeliefPropagation:
         return replace(self, damping=held(self.damping))
 
+    @property
+    def batch(self) -> int | None:
+        """Factors updated per step in each problem; None is all of them."""
+        return self.batches.size
+
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.batches.epoch_steps(graph)
 

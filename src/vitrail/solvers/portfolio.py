@@ -47,6 +47,7 @@ LEAST_STEPS = 20  # of sbp: a few factors are one batch, and a handful of steps 
 CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Mézard 1989)
 SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from first to last step
 SOFTER = (0.5, 2.0)  # the same for crowded problems, whose first batches would settle everything
+FIRST_SHARE = 0.1  # of their beta that many soft factors are first seen at
 MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs from oscillating
 LEAST_HITS = 2  # draws behind a counted message; below, it is made anew by flips
 LOOKS_PER_EPOCH = 8  # times an epoch that all factors are scored: less work than the messages
@@ -170,6 +171,7 @@ class Shape:
     variables: int
     edges: int  # of all problems
     arity: int
+    weight: float  # of all factors together
     linear: bool  # whether all factors are perceptrons
     cheap_flips: bool
     hard: bool  # whether every factor must be satisfied
@@ -181,6 +183,7 @@ class Shape:
             variables=int(graph.variables_per_problem.max()),
             edges=sum(block.num_factors * block.arity for block in graph.blocks),
             arity=max(block.arity for block in graph.blocks),
+            weight=float(graph.everything.weight_per_problem.max()),
             linear=all(
                 isinstance(block, Network) and block.program.perceptron_low is not None
                 for block in graph.blocks
@@ -205,8 +208,16 @@ class Shape:
         return self.hard and not self.crowded
 
     def softened(self, solver: MessagePassing[Any], steps: int) -> MessagePassing[Any]:
-        """The solver, at a finite beta where hard factors are too many to be satisfied."""
-        if not self.hard or self.crowding <= CAPACITY:
+        """The solver at a beta that rises, where factors are too many to be satisfied.
+
+        Hard factors are seen at a finite beta, soft ones at a growing share of their own: otherwise
+        the first batches would settle what all factors together should.
+        """
+        if not self.hard:
+            many = self.weight > max(CROWDED, 2 * self.variables)
+            rising = geometric(FIRST_SHARE, 1.0, steps)
+            return annealed(solver, rising, relative=True) if many else solver
+        if self.crowding <= CAPACITY:
             return solver
         return annealed(solver, geometric(*(SOFTER if self.crowded else SOFT), steps))
 

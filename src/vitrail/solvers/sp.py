@@ -207,6 +207,11 @@ class SurveyPropagation(MessagePassing[SPState]):
         settings = self.settings
         return replace(self, settings=replace(settings, damping=held(settings.damping)))
 
+    @property
+    def batch(self) -> int | None:
+        """Factors updated per step in each problem; None is all of them."""
+        return self.settings.batches.size
+
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.settings.batches.epoch_steps(graph)
 

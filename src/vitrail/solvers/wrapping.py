@@ -64,6 +64,11 @@ class Wrapper(MessagePassing[StateT], Generic[StateT]):
     def candidates(self, key: Key, graph: FactorGraph, state: StateT) -> Tensor:
         return self.solver.candidates(key, graph, self.inside(state))
 
+    @property
+    def batch(self) -> int | None:
+        """That of the solver inside."""
+        return getattr(self.solver, "batch", None)
+
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.solver.epoch_steps(graph)
 

@@ -1,0 +1,125 @@
+"""`vitrail bench`: measure, show a table, write the rows and the figure."""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+import platform
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from vitrail.lab.bench.cases import SAMPLES, Row, belief_rows, nets, survey_rows
+from vitrail.lab.bench.growth import Growth, growth
+from vitrail.lab.bench.measure import Ceilings, ceilings
+from vitrail.updates.base import Backend
+
+LEGEND = """* timed on a slice of the factors and multiplied.
+Speedup and efficiency (time × squared error) are against the paper's formulation of the same net
+and solver. Philox: draws per second as a share of those of a bare Philox loop."""
+COMPILED: dict[str, Backend] = {"cpu": "numba", "cuda": "triton"}
+
+
+def run_bench(
+    device: str = "cpu",
+    *,
+    json: Path | None = None,
+    figure: Path | None = None,
+    share: float = 1.0,
+    console: Console | None = None,
+) -> list[dict[str, Any]]:
+    """Measure every row in this process and return them; the last rows tell growth.
+
+    share: part of the 12,665 factors to use; below 1 the ratios are only a quick look.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("there is no CUDA device here; use --device cpu")
+    console = console or Console(width=None if sys.stdout.isatty() else 110)
+    console.print(
+        f"{_machine(device)}, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    )
+    backends: tuple[Backend, ...] = ("torch", COMPILED[device])
+    ceiling = ceilings(device)
+    rows = _ceiling_rows(ceiling, device)
+    for net in nets(device, share):
+        rows += belief_rows(net, device, backends, ceiling)
+        if net.name == "linear":
+            rows += survey_rows(net, device, backends)
+    console.print(_table(rows))
+    console.print(LEGEND)
+    grown = list(growth(device, COMPILED[device]))
+    for line in grown:
+        console.print(f"time against {line.size}: exponent {line.exponent:.2f} in the larger half")
+    found = [asdict(row) for row in rows + [_growth_row(line, device) for line in grown]]
+    if json is not None:
+        json.write_text(json_format.dumps(found, indent=1) + "\n")
+        console.print(f"{len(found)} rows in {json}")
+    if figure is not None:
+        from vitrail.lab.plots import bench_figure, save
+
+        save(bench_figure(found, [asdict(line) for line in grown]), figure)
+        console.print(f"figure in {figure}")
+    return found
+
+
+def _machine(device: str) -> str:
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+
+def _ceiling_rows(ceiling: Ceilings, device: str) -> list[Row]:
+    return [
+        Row("", "ceiling", name, "", device, 0, 0, 1.0, per_second=rate)
+        for name, rate in (
+            ("philox draws", ceiling.lanes_per_second),
+            ("copied bytes", ceiling.bytes_per_second),
+            ("float32 operations", ceiling.operations_per_second),
+        )
+    ]
+
+
+def _growth_row(line: Growth, device: str) -> Row:
+    solver = "s4p" if line.size in ("survey_samples", "bins") else "bp"
+    return Row(
+        "linear",
+        solver,
+        "flip",
+        COMPILED[device],
+        device,
+        SAMPLES,
+        0,
+        line.seconds[-1],
+        size=line.size,
+        exponent=line.exponent,
+    )
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table(title="one update of all factors", box=None, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for name in ("seconds", "error²", "MiB", "per s", "Philox", "speedup", "efficiency"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        what = f"{row.net} {row.solver} {row.update} {row.samples or ''} {row.backend}"
+        star = "*" if row.extrapolated else ""
+        table.add_row(
+            what.replace("  ", " ").strip(),
+            f"{row.seconds:.4g}{star}" if row.factors else "",
+            _number(row.squared_error, ".3g"),
+            _number(row.peak_bytes and row.peak_bytes / 2**20, ",.0f"),
+            _number(row.per_second, ".1e"),
+            _number(row.share_of_philox, ".0%"),
+            _number(row.speedup, ",.0f"),
+            _number(row.efficiency, ",.0f"),
+        )
+    return table
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

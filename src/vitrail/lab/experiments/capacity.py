@@ -1,0 +1,215 @@
+"""How close to capacity: success rate and time of solvers on random perceptrons against α = M/N.
+
+A random binary perceptron has solutions up to α = 0.833 (Krauth and Mézard 1989); algorithms are
+predicted to find them up to 0.776 (arXiv 2511.01037).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from vitrail.baselines.annealing import annealing
+from vitrail.data import glass
+from vitrail.data.memory import available_memory, in_gigabytes
+from vitrail.fitting.front import device_for
+from vitrail.fitting.names import ALIASES, SAMPLED_DRAWS, baseline
+from vitrail.fitting.problem import AUTO
+from vitrail.graph import FactorGraph, join
+from vitrail.lab.experiments.experiment import column, distinct, pick
+from vitrail.lab.experiments.tasks import linear_graph
+from vitrail.lab.experiments.units import Row, Rows, Unit
+from vitrail.solvers import Solution, portfolio, run, run_stages
+from vitrail.updates import flip
+
+CAPACITY = 0.833
+ALGORITHMIC_LIMIT = 0.776
+MOST_ALPHAS = 10_000
+BYTES = 10  # of an example and a weight: a message, its copy as it changes, the input
+FOREVER = 10**9  # steps; seconds are what cuts these runs
+
+Solve = Callable[[FactorGraph, int, float], Solution[Any]]
+
+
+def _staged(name: str) -> Solve:
+    """The stages of a name, until all is solved or the seconds are spent."""
+
+    def solve(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
+        stages = portfolio(graph)
+        if name != AUTO:
+            update = flip(SAMPLED_DRAWS) if name == "sampled" else None
+            stages = portfolio(graph, ("reinforced",), update=update)
+        return run_stages(stages, graph, seed=seed, max_seconds=seconds)
+
+    return solve
+
+
+def _gradient(name: str) -> Solve:
+    def solve(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
+        solver = baseline(name)
+        return run(solver, graph, seed=seed, max_steps=FOREVER, max_seconds=seconds)
+
+    return solve
+
+
+def annealing_restarts(graph: FactorGraph, seed: int, seconds: float) -> Iterator[Solution[Any]]:
+    """Annealing from new starts, one after another, until all is solved or the seconds are spent.
+
+    Each solution has the best configuration so far, and the seconds of its own run.
+    """
+    solver, found, spent = annealing(), None, 0.0
+    while found is None or (spent < seconds and not bool(found.solved.all())):
+        left = max(0.0, seconds - spent)
+        found = run(solver, graph, seed=seed, max_steps=solver.steps, max_seconds=left, after=found)
+        yield found
+        seed, spent = seed + 1, spent + found.seconds
+
+
+def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
+    runs = list(annealing_restarts(graph, seed, seconds))
+    return replace(runs[-1], seconds=sum(run.seconds for run in runs))
+
+
+SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.fitting`
+    AUTO: _staged(AUTO),
+    "reinforced": _staged("reinforced"),
+    "sampled": _staged("sampled"),
+    "ste": _gradient("ste"),
+    "bop": _gradient("bop"),
+    "bayesbinn": _gradient("bayesbinn"),
+    "annealing": _annealing,
+}
+
+
+def instance(num_inputs: int, alpha: float, seed: int) -> FactorGraph:
+    """A random perceptron problem with round(α·N) hard constraints."""
+    return linear_graph([glass(round(alpha * num_inputs), num_inputs, seed=seed)])
+
+
+def _check_size(n: int, alpha: float, instances: int) -> None:
+    """Raise, before anything is allocated, where an instance has no rows or does not fit."""
+    if alpha * n <= 0.5:  # which rounds to none
+        raise ValueError(f"alpha {alpha:g} of {n} weights is no example; raise one of them")
+    needed = int(min(BYTES * n * alpha * n * instances, 2.0**62))
+    available = available_memory()
+    if available is not None and needed > available:
+        raise ValueError(
+            f"{alpha * n:,.0f} examples of {n:,} weights need {in_gigabytes(needed)} of "
+            f"memory, {in_gigabytes(available)} is available; lower --n, --alpha or --count"
+        )
+
+
+def trials(
+    n: int, alpha: float, seeds: Sequence[int], solver: str, max_seconds: float, device: str
+) -> Rows:
+    """One row per seed; several seeds are solved side by side, as one graph."""
+    graph = join([instance(n, alpha, seed) for seed in seeds]).to(device)
+    found = SOLVERS[solver](graph, seeds[0], max_seconds * len(seeds))
+    missed = (1 - found.best_accuracy.cpu()) * round(alpha * n)
+    return [
+        {
+            "solver": solver,
+            "n": n,
+            "alpha": alpha,
+            "seed": seed,
+            "unsatisfied": round(float(left)),
+            "steps": found.steps,
+            "seconds": found.seconds / len(seeds),
+        }
+        for seed, left in zip(seeds, missed, strict=True)
+    ]
+
+
+def units(
+    n: int,
+    alphas: Sequence[float],
+    solvers: Sequence[str],
+    count: int,
+    max_seconds: float,
+    device: str = "cpu",
+    first_seed: int = 0,
+) -> list[Unit]:
+    """The sweep, ready for `experiments.units.compute`, which skips what it has already done.
+
+    On a CPU each instance is a unit of its own; on other devices all instances of one α are.
+    """
+    solvers = [ALIASES.get(name, name) for name in solvers]
+    unknown = [name for name in solvers if name not in SOLVERS]
+    if unknown or not solvers:
+        raise ValueError(f"unknown solvers {unknown}; choose from: {', '.join(SOLVERS)}")
+    if n % 2 == 0:
+        raise ValueError(f"n must be odd, so that no sum is zero, got {n}; take {n + 1}")
+    if count < 1:
+        raise ValueError(f"count must be at least 1, got {count}")
+    device_for(device, 1, 1)  # a device that is not there is refused before any work
+    for alpha in alphas:
+        _check_size(n, alpha, 1 if device == "cpu" else count)
+    seeds = range(first_seed, first_seed + count)
+    groups = [(seed,) for seed in seeds] if device == "cpu" else [tuple(seeds)]
+    return [
+        Unit(
+            trials,
+            {
+                "n": n,
+                "alpha": alpha,
+                "seeds": group,
+                "solver": solver,
+                "max_seconds": max_seconds,
+                "device": device,
+            },
+            max_seconds * len(group),
+        )
+        for solver in solvers
+        for alpha in alphas
+        for group in groups
+    ]
+
+
+def alpha_range(text: str) -> list[float]:
+    """ "0.5:0.8:0.02" → 0.5, 0.52, …, 0.8; a list with commas is taken as it stands.
+
+    >>> alpha_range("0.5:0.6:0.05")
+    [0.5, 0.55, 0.6]
+    """
+    try:
+        if ":" not in text:
+            values = [float(part) for part in text.split(",")]
+        else:
+            low, high, step = (float(part) for part in text.split(":"))
+            count = (high - low) / step + 1e-9
+            if not 0 <= count < MOST_ALPHAS:
+                raise ValueError("no step leads from low to high, or too many do")
+            count = math.floor(count) + 1
+            values = [round(low + k * step, 6) for k in range(count)]
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError(
+            f"cannot read {text!r} as at most {MOST_ALPHAS} values of alpha; "
+            "write low:high:step or a,b,c"
+        ) from error
+    if not values or not all(0 < value < math.inf for value in values):
+        raise ValueError(f"alpha must be above 0 and finite, got {text!r}")
+    return values
+
+
+def summary(rows: Rows) -> Rows:
+    """A row per solver and α: trials, share solved, median seconds of the solved ones."""
+    lines: Rows = []
+    for solver in distinct(rows, "solver"):
+        for alpha in sorted(distinct(rows, "alpha")):
+            group = pick(rows, solver=solver, alpha=alpha)
+            if not group:
+                continue
+            solved = pick(group, unsatisfied=0)
+            line: Row = {
+                "solver": solver,
+                "alpha": alpha,
+                "trials": len(group),
+                "solved": len(solved) / len(group),
+                "seconds": statistics.median(column(solved, "seconds")) if solved else None,
+                "unsatisfied": statistics.median(column(group, "unsatisfied")),
+            }
+            lines.append(line)
+    return lines

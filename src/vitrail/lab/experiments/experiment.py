@@ -1,0 +1,100 @@
+"""What a figure of the paper is made of: a config, units of work, drawings, tables, claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import sub
+from typing import Any, Generic, TypeVar
+
+from vitrail.lab.experiments.claims import Claim, Difference, mean, paired, spread
+from vitrail.lab.experiments.units import Rows, Unit, Value
+from vitrail.lab.plots import Figure, Line
+
+ConfigT = TypeVar("ConfigT")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers for a reader: a heading, column names, and cells already written out."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[ConfigT]):
+    """One figure. Configs are frozen dataclasses; everything else is a function of config and rows.
+
+    draw takes the number of columns its panels may use, so that a page can show a narrow form.
+    """
+
+    name: str
+    title: str
+    about: str
+    full: ConfigT
+    quick: ConfigT
+    units: Callable[[ConfigT], Sequence[Unit]]
+    draw: Callable[[ConfigT, Rows, int], Figure]
+    tables: Callable[[ConfigT, Rows], Sequence[Table]]
+    claims: Callable[[ConfigT, Rows], Sequence[Claim]]
+    columns: int = 3  # panels side by side on a wide page
+    narrow: int = 1  # and on a phone
+
+
+AnyExperiment = Experiment[Any]
+
+
+def pick(rows: Rows, **wanted: object) -> Rows:
+    """The rows whose columns have these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def column(rows: Rows, name: str) -> list[float]:
+    """One column as numbers; empty cells are an error, because they would shift pairs."""
+    values = []
+    for row in rows:
+        value = row.get(name)
+        if value is None or isinstance(value, str):
+            raise ValueError(f"column {name!r} of a result is not a number: {value!r}")
+        values.append(float(value))
+    return values
+
+
+def distinct(rows: Rows, name: str) -> list[Any]:
+    """The values of a column in the order of their first appearance."""
+    return list(dict.fromkeys(row.get(name) for row in rows))
+
+
+def matched(first: Rows, second: Rows, by: Sequence[str]) -> tuple[Rows, Rows]:
+    """Rows of `second` with, before each, the row of `first` that agrees in the columns `by`."""
+    known = {tuple(row[name] for name in by): row for row in first}
+    return [known[tuple(row[name] for name in by)] for row in second], second
+
+
+def difference(
+    first: Rows, second: Rows, by: Sequence[str], name: str, over: Sequence[str] = ("repeat",)
+) -> Difference:
+    """second − first in the column `name`, paired by the columns `by`.
+
+    Rows that agree in the columns `over` come from one draw of the data (problems of one repeat
+    are nested in size), so they are averaged first: the error is over independent draws.
+    """
+    before, after = matched(first, second, by)
+    draws: dict[tuple[Value, ...], list[float]] = {}
+    changes = map(sub, column(after, name), column(before, name))
+    for row, change in zip(after, changes, strict=True):
+        draws.setdefault(tuple(row[part] for part in over), []).append(change)
+    means = [mean(changes) for changes in draws.values()]
+    return paired(means, [0.0] * len(means))
+
+
+def curve(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Line:
+    """A line through the means, with the standard deviation at every place."""
+    return Line(name, x, [mean(v) for v in values], [spread(v) for v in values])
+
+
+def plus_minus(values: Sequence[float], digits: int = 4) -> str:
+    """Mean and standard deviation over repeats, as a cell of a table."""
+    return f"{mean(values):.{digits}f} ± {spread(values):.{digits}f}"

@@ -1,0 +1,270 @@
+"""The methods that figures compare, as small frozen settings that know how to run.
+
+A method is told how many epochs it may take. All are looked at once an epoch, so that the best
+decoded configuration is the best of equally many looks; S4P's tracks are looks of their own, and
+count in what we call best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from vitrail.baselines.ste import Optimiser, straight_through
+from vitrail.factors import HARD
+from vitrail.fitting.names import IN_FIGURES
+from vitrail.graph import FactorGraph
+from vitrail.lab.experiments.units import Row
+from vitrail.random import Key
+from vitrail.solvers import Solver, adaptive, belief_propagation
+from vitrail.solvers.s3p import s3p
+from vitrail.solvers.s4p import s4p
+from vitrail.solvers.snmp import from_messages
+from vitrail.solvers.stages import Stage, StagedSolution, run_stages
+from vitrail.surveys import weighted
+from vitrail.updates import UPDATES, Update, flip
+
+UpdateName = Literal["pinned", "flip", "counting", "closed_form"]
+EARLY = 5  # epochs within which the paper says that message passing converges
+
+
+@dataclass(frozen=True)
+class SBP:
+    """Stochastic belief propagation, or exact with `closed_form`."""
+
+    name: str = IN_FIGURES["sbp"]
+    update: UpdateName = "flip"
+    samples: int = 5
+    damping: float | Literal["adaptive"] = 0.8
+    batch: int | None = None
+    beta: float = HARD
+
+    @property
+    def evaluations(self) -> int:
+        """Draws for a factor in an epoch."""
+        return self.samples
+
+    def solver(self) -> Solver[Any]:
+        damping = adaptive() if self.damping == "adaptive" else self.damping
+        update: Update = (
+            UPDATES["closed_form"]()
+            if self.update == "closed_form"
+            else UPDATES[self.update](self.samples)
+        )
+        return belief_propagation(update, damping=damping, batch=self.batch)
+
+
+@dataclass(frozen=True)
+class GD:
+    """Straight-through gradient descent; beta plays no part."""
+
+    name: str = IN_FIGURES["ste"]
+    optimiser: Optimiser = "adam"
+    lr: float = 0.03
+    batch: int | None = None
+    beta: float = HARD
+
+    @property
+    def evaluations(self) -> int:
+        return 1
+
+    def solver(self) -> Solver[Any]:
+        return straight_through(self.optimiser, lr=self.lr, batch=self.batch)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """GD's step on problems of up to `examples` examples; found by scripts/tune_baselines.py."""
+
+    examples: int
+    lr: float
+    optimiser: Optimiser = "adam"
+
+
+def tuned(rates: Sequence[Rate], examples: int, batch: int) -> GD:
+    """GD as it did best on other problems of about this size; `rates` go from small to large."""
+    rate = next((rate for rate in rates if examples <= rate.examples), rates[-1])
+    return GD(optimiser=rate.optimiser, lr=rate.lr, batch=batch)
+
+
+@dataclass(frozen=True)
+class S4P:
+    """Stochastic survey propagation as printed: Algorithms 2 and 3, histograms both ways."""
+
+    name: str = IN_FIGURES["s4p"]
+    samples: int = 5
+    survey_samples: int = 100
+    bins: int = 201
+    damping: float = 0.2
+    beta: float = HARD
+
+    def solver(self) -> Solver[Any]:
+        return s4p(
+            flip(self.samples),
+            survey_samples=self.survey_samples,
+            bins=self.bins,
+            damping=self.damping,
+            variable=weighted(),
+            feed="histogram",
+        )
+
+
+@dataclass(frozen=True)
+class S3P(S4P):
+    """The same with the variable side exact, by convolution."""
+
+    name: str = IN_FIGURES["s3p"]
+
+    def solver(self) -> Solver[Any]:
+        return s3p(
+            flip(self.samples),
+            survey_samples=self.survey_samples,
+            bins=self.bins,
+            damping=self.damping,
+        )
+
+
+@dataclass(frozen=True)
+class SNMP:
+    """SBP for all epochs, then S4P for as many on the problems that SBP left unsolved.
+
+    Variable→factor surveys are drawn from the tilted measure, Gaussian from 200 examples on:
+    the weights of Algorithm 3 degenerate with the number of examples.
+    """
+
+    name: str = IN_FIGURES["snmp"]
+    update: UpdateName = "flip"
+    samples: int = 5
+    survey_samples: int = 100
+    bins: int = 201
+    damping: float | Literal["adaptive"] = 0.8
+    survey_damping: float = 0.2
+    batch: int | None = None
+    beta: float = HARD
+
+    @property
+    def evaluations(self) -> int:
+        return self.samples * (1 + self.survey_samples)
+
+    def solver(self) -> Solver[Any]:
+        """The first stage."""
+        return SBP(
+            update=self.update, samples=self.samples, damping=self.damping, batch=self.batch
+        ).solver()
+
+    def surveys(self) -> Any:
+        """The second stage."""
+        return s4p(
+            UPDATES[self.update](self.samples),
+            survey_samples=self.survey_samples,
+            bins=self.bins,
+            damping=self.survey_damping,
+            batch=self.batch,
+        )
+
+
+Method = SBP | GD | S4P | S3P | SNMP
+
+
+@dataclass(frozen=True)
+class Watched(Solver[Any]):
+    """A solver whose decoded configuration is tried on unseen examples at every look."""
+
+    solver: Solver[Any]
+    unseen: FactorGraph
+    seen: list[Tensor] = field(default_factory=list)  # (P,) float64 a look, the first before step 1
+
+    def init(self, key: Key, graph: FactorGraph) -> Any:
+        return self.solver.init(key, graph)
+
+    def step(self, key: Key, graph: FactorGraph, state: Any, feedback: Any) -> Any:
+        return self.solver.step(key, graph, state, feedback)
+
+    def log_odds(self, graph: FactorGraph, state: Any) -> Tensor:
+        return self.solver.log_odds(graph, state)
+
+    def candidates(self, key: Key, graph: FactorGraph, state: Any) -> Tensor:
+        found = self.solver.candidates(key, graph, state)
+        self.seen.append(self.unseen.accuracy(found[:1])[0])
+        return found
+
+    def epoch_steps(self, graph: FactorGraph) -> Tensor:
+        return self.solver.epoch_steps(graph)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A solution with the steps between looks."""
+
+    solution: StagedSolution
+    every: int
+
+    def looks(self, quantity: str) -> Tensor:
+        """A column of the history at every look, (looks, P); at the end of a run too short for one.
+
+        A run that began with a solution took no step: its start is looked at.
+        """
+        solution = self.solution
+        if solution.steps == 0:
+            stage = torch.zeros_like(solution.accuracy)
+            start = {"accuracy": solution.accuracy, "best": solution.best_accuracy, "stage": stage}
+            return start[quantity][None]
+        rows = solution.history[quantity]
+        return rows[self.every - 1 :: self.every] if len(rows) >= self.every else rows[-1:]
+
+    def row(self, problem: int) -> Row:
+        """One problem's numbers: best ever seen, best and last decoded, and after few epochs.
+
+        early and fifth are the best so far and the decoded accuracy after five epochs of the last
+        stage: for SNMP, of its surveys.
+        """
+        solution = self.solution
+        stages = self.looks("stage")
+        few = min(len(stages), int((stages < stages[-1]).sum()) + EARLY)
+        accuracy = self.looks("accuracy")[:, problem]
+        best = float(solution.best_accuracy[problem])
+        return {
+            "best": best,
+            "decoded": float(accuracy.max()),
+            "last": float(solution.accuracy[problem]),
+            "early": float(self.looks("best")[:few, problem].max()),
+            "fifth": float(accuracy[few - 1]),
+            "solved": best >= 1.0,
+            "evaluations": solution.evaluations / len(solution.status),
+        }
+
+
+def solve(
+    method: Method,
+    graph: FactorGraph,
+    epochs: int,
+    seed: int,
+    *,
+    looks: int = 1,
+    unseen: FactorGraph | None = None,
+) -> tuple[Outcome, Tensor]:
+    """Run a method for `epochs` epochs on problems of one size, with `looks` looks an epoch.
+
+    Also gives the decoded accuracies on `unseen` examples at every look of the first stage,
+    (1 + looks, P), the first untrained; nothing without `unseen`.
+    """
+    first = method.solver()
+    steps = first.epoch_steps(graph)
+    if bool((steps != steps[0]).any()):
+        raise ValueError("problems of different size have epochs of their own; solve them apart")
+    every = max(1, int(steps[0]) // looks)
+    watched = None if unseen is None else Watched(first, unseen)
+    limit = epochs * int(steps[0])
+    stages = [Stage("first", watched or first, limit, score_every=every)]
+    if isinstance(method, SNMP):
+        surveys = method.surveys()
+        start = from_messages(surveys)
+        stages.append(Stage("surveys", surveys, limit, start=start, score_every=every))
+    # settled messages are looked at to the end as all others are, so no tolerance
+    solution = run_stages(stages, graph.with_beta(method.beta), seed=seed, tolerance=0.0)
+    seen = [] if watched is None else watched.seen
+    return Outcome(solution, every), torch.stack(seen) if seen else torch.empty(0)

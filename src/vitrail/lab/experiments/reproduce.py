@@ -1,0 +1,211 @@
+"""Every figure of the paper, from its config to its files.
+
+For each figure: the drawing (PNG and SVG), the numbers (CSV), and a JSON file with the config,
+the seeds, the versions, and what became of each claim. Finished units of work are kept under the
+output folder, so a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+
+from vitrail import __version__
+from vitrail.engines import Backend
+from vitrail.lab.experiments import fig1, fig2, fig3, fig4, fig5
+from vitrail.lab.experiments.claims import Claim
+from vitrail.lab.experiments.experiment import AnyExperiment, Table
+from vitrail.lab.experiments.units import Done, Rows, Unit, compute, plain
+from vitrail.lab.plots import save
+
+FIGURES: dict[str, AnyExperiment] = {
+    one.name: one
+    for one in (
+        fig1.EXPERIMENT,
+        fig2.EXPERIMENT,
+        fig3.EXPERIMENT,
+        fig4.EXPERIMENT,
+        fig4.PINNED,
+        fig5.EXPERIMENT,
+        fig5.PINNED,
+    )
+}
+ALL = "all"
+KEPT = ".units"  # the folder of finished work, in that of the results
+PACKAGES = ("torch", "numpy", "numba", "scikit-learn", "matplotlib", "joblib")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What there is to do for one figure, before it is done."""
+
+    experiment: AnyExperiment
+    quick: bool
+    units: tuple[Unit, ...]
+
+    @property
+    def config(self) -> object:
+        return self.experiment.quick if self.quick else self.experiment.full
+
+
+@dataclass(frozen=True)
+class Result:
+    """One figure, done: numbers, words, and where its files are."""
+
+    plan: Plan
+    rows: Rows
+    claims: tuple[Claim, ...]
+    tables: tuple[Table, ...]
+    seconds: float  # of work, on one core, whenever it was done
+    wide: Path  # the drawing as SVG, for a wide page and for a narrow one
+    narrow: Path
+
+
+def plans(figure: str, quick: bool) -> list[Plan]:
+    """The figures that a name stands for: one of them, or "all"."""
+    if figure != ALL and figure not in FIGURES:
+        raise ValueError(f"no figure {figure!r}; choose one of: {', '.join([*FIGURES, ALL])}")
+    chosen = FIGURES.values() if figure == ALL else [FIGURES[figure]]
+    return [Plan(one, quick, tuple(one.units(one.quick if quick else one.full))) for one in chosen]
+
+
+def expected(units: Sequence[Unit], jobs: int) -> float:
+    """Seconds that these units should take on `jobs` cores."""
+    longest = max((unit.cost for unit in units), default=0.0)
+    return max(longest, sum(unit.cost for unit in units) / jobs)
+
+
+def missing(chosen: Sequence[Plan], out: Path) -> list[Unit]:
+    """What is not yet there of these figures."""
+    units = (unit for plan in chosen for unit in plan.units)
+    return [unit for unit in units if not unit.place(out / KEPT).exists()]
+
+
+def reproduce(
+    figure: str,
+    *,
+    quick: bool = False,
+    out: Path,
+    jobs: int | None = None,
+    backend: Backend = "processes",
+    progress: Callable[[Plan, Done], None] = lambda plan, done: None,
+) -> list[Result]:
+    """Make one figure or all of them, each with its files in the folder `out`.
+
+    The work of all figures is done together, so that no core waits for the end of a figure.
+    jobs: processes; None takes every core. backend: who runs them. `progress` hears of every
+    finished unit.
+    """
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; give a folder for the results")
+    chosen = plans(figure, quick)
+    of = {unit.key(): plan for plan in chosen for unit in plan.units}
+    units = [unit for plan in chosen for unit in plan.units]
+    done = compute(
+        units,
+        out / KEPT,
+        jobs or available_cores(),
+        lambda one: progress(of[one.unit.key()], one),
+        backend,
+    )
+    left = iter(done)
+    return [make(plan, [next(left) for _ in plan.units], out) for plan in chosen]
+
+
+def make(plan: Plan, done: Sequence[Done], out: Path) -> Result:
+    """Write the files of one figure, from its finished units."""
+    rows = [row for part in done for row in part.rows]
+    experiment, config = plan.experiment, plan.config
+    wide = experiment.draw(config, rows, experiment.columns)
+    narrow = experiment.draw(config, rows, experiment.narrow)
+    save(wide, out / f"{experiment.name}.png")
+    result = Result(
+        plan,
+        rows,
+        tuple(experiment.claims(config, rows)),
+        tuple(experiment.tables(config, rows)),
+        sum(part.seconds for part in done),
+        save(wide, out / f"{experiment.name}.svg"),
+        save(narrow, out / f"{experiment.name}-narrow.svg"),
+    )
+    _write(out / f"{experiment.name}.csv", as_csv(rows))
+    _write(out / f"{experiment.name}.json", json.dumps(_record(result), indent=2) + "\n")
+    return result
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    from joblib import cpu_count
+
+    return cpu_count()
+
+
+def environment() -> dict[str, str]:
+    """What the numbers were made with."""
+    return {
+        "vitrail": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+        "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores"
+        + (f", {chip}" if (chip := _chip()) else ""),
+    }
+
+
+def _chip() -> str:
+    """The processor's name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else ""
+
+
+def as_csv(rows: Rows) -> str:
+    """Rows as CSV; a column that a row lacks is empty there."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def settings_of(plan: Plan) -> dict[str, object]:
+    """The config as plain values."""
+    return plain(plan.config)
+
+
+def _record(result: Result) -> dict[str, object]:
+    return {
+        "figure": result.plan.experiment.name,
+        "title": result.plan.experiment.title,
+        "about": result.plan.experiment.about,
+        "quick": result.plan.quick,
+        "config": settings_of(result.plan),
+        "environment": environment(),
+        "core_seconds": round(result.seconds, 1),
+        "claims": [asdict(claim) for claim in result.claims],
+        "tables": [asdict(table) for table in result.tables],
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def summary(results: Sequence[Result]) -> dict[str, int]:
+    """How many claims got each verdict."""
+    counts: dict[str, int] = {}
+    for result in results:
+        for claim in result.claims:
+            counts[claim.verdict] = counts.get(claim.verdict, 0) + 1
+    return counts

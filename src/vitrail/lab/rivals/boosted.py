@@ -1,0 +1,134 @@
+"""Boosted trees by hand: no exporter writes scikit-learn's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from vitrail.lab.rivals.features import Features, joined
+
+TABLE = """
+typedef struct {{ int16_t value; uint8_t feature, right; }} node; /* left is the next */
+static const node nodes[] = {{{nodes}}};
+static const uint16_t roots[] = {{{roots}}};
+static void add(const tiny_row *row, int32_t *sum)
+{{
+    int i, c = 0;
+    for (i = 0; i < {trees}; i++) {{
+        const node *at = nodes + roots[i];
+        while (at->feature != 255) {{
+            at += {left} ? 1 : at->right;
+        }}
+        sum[c] += at->value;
+        c = c + 1 == {outputs} ? 0 : c + 1;
+    }}
+}}
+"""
+BEST = """
+static int best(const tiny_row *row)
+{{
+    static const int32_t bias[] = {{{bias}}};
+    int32_t sum[{outputs}];
+    int c, most = 0;
+    for (c = 0; c < {outputs}; c++) sum[c] = bias[c];
+    add(row, sum);
+    if ({outputs} == 1) return sum[0] > 0;
+    for (c = 1; c < {outputs}; c++) if (sum[c] > sum[most]) most = c;
+    return most;
+}}
+"""
+MOST_LEAF = 7.99  # in log-odds; leaves of one class alone may be as large as they like
+UNIT = 2**12  # a log-odds of one
+
+
+class Boosted:
+    """Boosted trees whose leaves are whole numbers of 16 bits."""
+
+    def __init__(self, learner: Any, features: Features) -> None:
+        self.features = features
+        self.trees = [stage.tree_ for stages in learner.estimators_ for stage in stages]
+        self.outputs = learner.estimators_.shape[1]
+        self.leaves = [
+            np.rint(
+                np.clip(tree.value.ravel() * learner.learning_rate, -MOST_LEAF, MOST_LEAF) * UNIT
+            ).astype(int)
+            for tree in self.trees
+        ]
+        x = np.zeros((1, len(features.columns)), np.float32)
+        added = np.zeros(self.outputs)
+        for place, tree in enumerate(self.trees):
+            added[place % self.outputs] += tree.predict(x)[0].item() * learner.learning_rate
+        start = np.ravel(learner.decision_function(x)) - added
+        self.bias = np.rint(start * UNIT).astype(int)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Classes of rows of features."""
+        sums = np.tile(self.bias, (len(x), 1))
+        for place, (tree, leaves) in enumerate(zip(self.trees, self.leaves, strict=True)):
+            sums[:, place % self.outputs] += leaves[tree.apply(x.astype(np.float32))]
+        return (sums[:, 0] > 0).astype(int) if self.outputs == 1 else sums.argmax(1)
+
+    def ways(self) -> Iterator[tuple[str, str]]:
+        """As a table that is walked, and as nested conditions, which are larger and faster."""
+        best = BEST.format(bias=joined(self.bias), outputs=self.outputs)
+        yield "table", self._table() + best
+        lines = [
+            self._nested(place, 0, f"sum[{place % self.outputs}]")
+            for place in range(len(self.trees))
+        ]
+        body = "\n".join(lines)
+        yield (
+            "inline",
+            f"static void add(const tiny_row *row, int32_t *sum)\n{{\n{body}\n}}\n{best}",
+        )
+
+    def _nested(self, place: int, node: int, target: str) -> str:
+        tree = self.trees[place]
+        if tree.children_left[node] < 0:
+            return f"{target} += {self.leaves[place][node]};"
+        left, right = (
+            self._nested(place, child, target)
+            for child in (tree.children_left[node], tree.children_right[node])
+        )
+        what = self.features.expression(int(tree.feature[node]))
+        cut = int(np.floor(tree.threshold[node]))
+        return f"if ({what} <= {cut}) {{ {left} }} else {{ {right} }}"
+
+    def _table(self) -> str:
+        nodes: list[str] = []
+        roots = []
+        count = len(self.features.numbers)
+        words = list(self.features.words)
+
+        def add(place: int, node: int) -> None:
+            tree = self.trees[place]
+            if tree.children_left[node] < 0:
+                nodes.append(f"{{{self.leaves[place][node]}, 255, 0}}")
+                return
+            name, word = self.features.columns[tree.feature[node]]
+            if word is None:
+                value, feature = int(np.floor(tree.threshold[node])), int(tree.feature[node])
+            else:
+                value, feature = self.features.words[name].index(word), count + words.index(name)
+            here = len(nodes)
+            nodes.append("")
+            add(place, tree.children_left[node])
+            nodes[here] = f"{{{value}, {feature}, {len(nodes) - here}}}"
+            add(place, tree.children_right[node])
+
+        for place in range(len(self.trees)):
+            roots.append(len(nodes))
+            add(place, 0)
+        left = "row->n[at->feature] <= at->value"
+        if words:
+            other = f"row->w[at->feature - {count}] != at->value"
+            left = f"(at->feature < {count} ? {left} : {other})" if count else other
+        return TABLE.format(
+            nodes=", ".join(nodes),
+            roots=joined(np.array(roots)),
+            trees=len(self.trees),
+            outputs=self.outputs,
+            left=left,
+        )

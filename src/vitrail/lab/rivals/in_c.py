@@ -1,0 +1,123 @@
+"""Rivals as headers: trees and forests by emlearn and m2cgen, the others by hand.
+
+Each header has the names that vitrail's firmware asks for, so that the same tools measure all. A
+row is a struct of 16-bit numbers and of words by number. Code of emlearn reads it where it stands;
+that of m2cgen reads doubles, which are made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from vitrail.extras import needs
+from vitrail.lab.rivals.boosted import Boosted
+from vitrail.lab.rivals.features import Columns, Features, joined
+from vitrail.lab.rivals.logistic import Logistic
+from vitrail.lab.rivals.tsetlin import Tsetlin
+
+
+def headers(
+    learner: Any, features: Features, rows: Columns, *, doubles: bool = True
+) -> Iterator[tuple[str, str]]:
+    """The ways to write a learner in C, by name; the rows become golden vectors.
+
+    learner: a tree, forest or boosting of scikit-learn on `features`, `Logistic` or `Tsetlin`.
+    doubles: by m2cgen too, whose code is several times larger than emlearn's.
+    """
+    if isinstance(learner, Logistic | Tsetlin):
+        said = learner.classes.searchsorted(learner.predict(rows))
+        name = "logistic, int8" if isinstance(learner, Logistic) else "Tsetlin machine"
+        yield name, _header(learner.features, learner.in_c(), rows, said)
+        return
+    x = features.matrix(rows)
+    if hasattr(learner, "init_"):
+        boosted = Boosted(learner, features)
+        for way, code in boosted.ways():
+            yield f"boosting, {way}", _header(features, code, rows, boosted.predict(x))
+        return
+    with needs("rivals", "a tree or forest in C"):
+        import emlearn  # pyright: ignore[reportMissingImports] (an extra)
+        import m2cgen  # pyright: ignore[reportMissingImports] (an extra)
+
+    many = hasattr(learner, "estimators_")
+    kind = "forest" if many else "tree"
+    said = learner.classes_.searchsorted(learner.predict(x))
+    votes = learner.classes_.searchsorted(voted(learner, x)) if many else said
+    converted: Any = emlearn.convert(_whole_cuts(learner), method="inline")
+    code = _reading_rows(converted.save(name="rival", format="c"), features)
+    yield f"{kind}, emlearn", _header(features, code, rows, votes, "rival_predict(row, 0)")
+    if not doubles:
+        return
+    code = m2cgen.export_to_c(learner) + _argmax(features, len(learner.classes_))
+    yield f"{kind}, m2cgen", _header(features, code, rows, said)
+
+
+def voted(forest: Any, x: np.ndarray) -> np.ndarray:
+    """What most trees say, the first of equals: emlearn's forests answer so."""
+    said = np.stack([tree.predict(x) for tree in forest.estimators_]).astype(int)
+    votes = np.stack([(said == number).sum(0) for number in range(len(forest.classes_))])
+    return forest.classes_[votes.argmax(0)]
+
+
+def _whole_cuts(learner: Any) -> Any:
+    """A copy whose x <= 7.5 is x < 8, which emlearn keeps: it would make x < 7 of it."""
+    copy = deepcopy(learner)
+    for tree in getattr(copy, "estimators_", [copy]):
+        inner = tree.tree_.children_left >= 0
+        tree.tree_.threshold[inner] = np.floor(tree.tree_.threshold[inner]) + 1
+    return copy
+
+
+def _reading_rows(code: str, features: Features) -> str:
+    code = re.sub(r"#include .*", "", code)
+    code = code[: code.index("int rival_predict_proba")]
+    code = re.sub(r"features\[(\d+)\]", lambda m: features.expression(int(m[1])), code)
+    return code.replace("const int16_t *features", "const tiny_row *row").replace(
+        "(features, features_length)", "(row, features_length)"
+    )
+
+
+def _argmax(features: Features, classes: int) -> str:
+    lines = "\n".join(
+        f"    in[{i}] = {features.expression(i)};" for i in range(len(features.columns))
+    )
+    return f"""
+static int best(const tiny_row *row)
+{{
+    double in[{len(features.columns)}], out[{max(classes, 2)}];
+    int i, most = 0;
+{lines}
+    score(in, out);
+    for (i = 1; i < {classes}; i++) if (out[i] > out[most]) most = i;
+    return most;
+}}
+"""
+
+
+def _header(
+    features: Features, code: str, rows: Columns, said: np.ndarray, answer: str = "best(row)"
+) -> str:
+    """A rival's code with the names that the firmware asks for, checked by what Python says."""
+    return f"""
+#include <stdint.h>
+#include <string.h>
+{features.struct}
+{code}
+static int tiny_predict(const tiny_row *row) {{ return (int){answer}; }}
+#ifdef TINY_CHECK
+#define TINY_GOLDEN {len(said)}u
+static const tiny_row tiny_golden_rows[] = {{{", ".join(features.initialisers(rows))}}};
+static unsigned tiny_check(void)
+{{
+    static const uint8_t answers[] = {{{joined(said)}}};
+    unsigned i, wrong = 0;
+    for (i = 0; i < TINY_GOLDEN; i++) wrong += tiny_predict(&tiny_golden_rows[i]) != answers[i];
+    return wrong;
+}}
+#endif
+"""

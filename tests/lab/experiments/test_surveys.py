@@ -1,0 +1,35 @@
+"""The figure of one variable's survey over the steps."""
+
+import pytest
+import torch
+
+from vitrail.lab.experiments.surveys import bin_hopping, bin_hopping_figure
+
+
+@pytest.fixture(scope="module")
+def panels():
+    return bin_hopping((1, 10), num_examples=12, steps=5, bins=31)
+
+
+def test_every_solver_has_a_survey_for_every_step(panels):
+    assert [panel.name.split(",")[0] for panel in panels] == ["BP", "SBP", "S4P", "S4P"]
+    for panel in panels:
+        assert panel.surveys.shape == (5, 31)
+        assert torch.allclose(panel.surveys.sum(1), torch.ones(5), atol=1e-5)
+        assert panel.accuracy.shape == (5,)
+        assert panel.best >= float(panel.accuracy.max()) - 1e-12
+
+
+def test_one_track_sits_in_one_bin_and_many_spread(panels):
+    assert [int((panel.surveys > 0).sum(1).max()) for panel in panels[:3]] == [1, 1, 1]
+    assert int((panels[3].surveys > 0).sum(1).max()) > 1
+
+
+def test_the_draws_of_sbp_are_those_of_the_largest_survey(panels):
+    assert [panel.draws for panel in panels] == [0, 50, 5, 50]
+
+
+def test_the_figure_has_a_panel_for_each(panels):
+    figure = bin_hopping_figure(panels)
+    assert len(figure.axes) == 4
+    assert figure.axes[0].get_title().startswith("BP, exact")

@@ -1,0 +1,75 @@
+"""The demo's three scenes at a small size; the whole of it, for several seeds, is a long test."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+from sklearn.linear_model import LogisticRegression
+
+from vitrail.cli.demo import table_of
+from vitrail.lab import demo
+from vitrail.lab.plots import save
+
+
+@pytest.fixture(scope="module")
+def shown():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "SHOTS", 3)
+        patch.setattr(demo, "TEST_IMAGES", 200)
+        patch.setattr(demo, "INPUTS", 101)
+        patch.setattr(demo, "ALPHA", 0.4)
+        patch.setattr(demo, "WARM_UP", 0.05)
+        few = {name: {**one, "networks": 16} for name, one in demo.LEARNERS.items()}
+        patch.setattr(demo, "LEARNERS", few)
+        yield demo.run_demo(seed=3)
+
+
+def test_every_scene_has_its_numbers(shown):
+    assert [one.name for one in shown.digits] == [*demo.LEARNERS, "logistic regression"]
+    for one in shown.digits:
+        assert 0.1 < one.accuracy < 1
+        assert 0 <= one.calibration_error <= 1
+        np.testing.assert_allclose(one.probabilities.sum(1), 1)
+    assert shown.pair.bits == 197
+    assert shown.pair_accuracy > 0.9
+    assert shown.searches[0].solved
+    assert all(search.constraints == 40 for search in shown.searches)
+    assert shown.stopwatch.work > 0
+
+
+def test_agreement_on_a_pixel_is_a_share_of_networks(shown):
+    panes = demo.pixel_agreement(shown.committee)
+    assert panes.shape == (10, 14, 14)
+    assert np.abs(panes).max() <= 1
+    share = (panes + 1) / 2 * len(shown.committee.networks)
+    assert (np.abs(2 * share - np.round(2 * share)) < 1e-9).all()
+
+
+def test_the_picture_is_written_and_the_table_fits_a_terminal(shown, tmp_path):
+    path = save(demo.figure(shown), tmp_path / "demo.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    console = Console(width=80, file=io.StringIO())
+    console.print(table_of(shown))
+    text = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert "…" not in text
+    assert all(one.name in text for one in (*shown.digits, *shown.searches))
+
+
+def test_logistic_regression_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.integers(0, 2, (60, 12)), np.arange(60) % 10
+    unseen = rng.integers(0, 2, (7, 12))
+    probabilities, size = demo.logistic_regression(rows, labels, unseen)
+    known = LogisticRegression(tol=1e-8, max_iter=5000).fit(rows, labels)
+    np.testing.assert_allclose(probabilities, known.predict_proba(unseen), atol=1e-4)
+    assert size == 130
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_what_the_demo_promises(seed):
+    found = demo.run_demo(seed)
+    votes, best, gradients, _ = (one.accuracy for one in found.digits)
+    assert votes > max(best, gradients)
+    assert [search.solved for search in found.searches] == [True, False, False]
