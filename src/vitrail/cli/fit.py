@@ -278,23 +278,4 @@ def tested(model: Model, table: Table, labels: np.ndarray) -> Model:
     right = answers.numbers.numpy() == model.labels.encode(labels)
     model.record["test_accuracy"] = round(float(np.mean(right)), 6)
     model.record["test_rows"] = len(labels)
-<<<<<<< HEAD
-    return replace(model, thresholds=thresholds_of(answers.sureness))
-=======
     return replace(model, thresholds=thresholds_of(answers.confidence))
-
-
-def split_rows(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to train on and rows held out, ascending: the same share of every class."""
-    from vitrail.data.draws import random_order
-
-    place = np.empty(len(labels), np.int64)
-    place[random_order(seed, len(labels))] = np.arange(len(labels))
-    held = np.zeros(len(labels), bool)
-    _, codes = np.unique(labels.astype(str), return_inverse=True)
-    for code in range(codes.max(initial=-1) + 1):
-        rows = np.flatnonzero(codes == code)
-        chosen = rows[np.argsort(place[rows], kind="stable")]
-        held[chosen[: int(share * len(rows))]] = True
-    return np.flatnonzero(~held), np.flatnonzero(held)
->>>>>>> words
