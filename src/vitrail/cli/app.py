@@ -47,7 +47,7 @@ def when_stopped(sentence: str) -> Iterator[None]:
 app = typer.Typer(
     name="vitrail",
     cls=_Commands,
-    help="Train networks whose weights are bits, by message passing instead of gradients.",
+    help="Learn networks whose weights are bits: a posterior by sampling or by message passing.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -69,7 +69,7 @@ def vitrail(
         ),
     ] = False,
 ) -> None:
-    """Train networks whose weights are bits, by message passing instead of gradients."""
+    """Learn networks whose weights are bits: a posterior by sampling or by message passing."""
 
 
 def _open_streams() -> None:

@@ -173,6 +173,7 @@ def _learned(
     record["train_accuracy"] = round(_accuracy(model, examples), 6)
     if calibration.source != "held-out rows":
         record["calibrated_by"] = calibration.source
+    if calibration.source == "base rate":
         warnings.warn(UNRELATED, UserWarning, stacklevel=2)
     memory = examples.capped(REMEMBERED, (wanted.seed + calls) % MAX_SEED)
     stopped = found.stopped or voting.interrupted or Status.INTERRUPTED in trained.status

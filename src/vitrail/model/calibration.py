@@ -39,7 +39,8 @@ STEEPER = 3.0  # at most, where a curve is made for more networks than it was fi
 SEARCH = ((2.0, 1.0), (1.25, 0.25), (1.06, 0.06))  # steps of slopes (factors) and of shifts
 LARGEST_SHIFT, BISECTIONS = 50.0, 60
 
-Source = Literal["held-out rows", "base rate"]  # what a calibration curve comes from
+SLOPES = tuple(2.0 ** (k / 4) for k in range(-12, 25))  # of curves without a shift
+Source = Literal["held-out rows", "training rows", "base rate"]  # what a curve comes from
 Part = tuple[Tensor, Tensor, Tensor]  # logits of scores, targets, weights: (rows,) float64 each
 
 
@@ -55,6 +56,7 @@ class Evidence:
     labels: Tensor  # (rows,) int64, class numbers
     weight: Tensor  # (rows,) float64
     counts: Tensor | None = None  # (rows, K, N) float64
+    held_out: bool = True  # whether the networks have not seen the rows
 
     def scores(self, clip: int) -> Tensor:
         """Scores as shares of the largest, (rows, N, O) float64 in [−1, 1]."""
@@ -97,6 +99,7 @@ def calibrate(
 
     Where the curve would fall or be flat, the rows show no relation between scores and labels:
     every net's mean probability is then the share of its class, and scores move it very little.
+    Rows that the networks have seen settle the slope alone, so that votes keep deciding.
 
     clip: how far margins count; None chooses among CLIPS by the same likelihood. networks: how many
     will answer, where those of the evidence are fewer. A mean of few networks is noisy, which makes
@@ -140,7 +143,7 @@ class _Fit:
 
     def __init__(self, evidence: Evidence, clip: int, num_classes: int, scheme: Scheme) -> None:
         scores = evidence.scores(clip)
-        self._nets = scores.shape[1]
+        self._nets, self._held_out = scores.shape[1], evidence.held_out
         one_net_of_many = scheme == "argmax" and scores.shape[-1] > 1
         self._joint = one_net_of_many or scheme == "one-vs-rest"
         per_class = scores[:, 0] if one_net_of_many else scores[..., 0]
@@ -154,6 +157,9 @@ class _Fit:
 
     def curve(self, slope: float | None = None) -> _Curve:
         """The likeliest curve; with a slope, the one that has it."""
+        if slope is None and not self._held_out:
+            losses = [self.loss(self._symmetric(one)) for one in SLOPES]
+            return self._symmetric(SLOPES[losses.index(min(losses))])
         if slope is None:
             slope, shift = _platt(*self._all)
             if slope < LEAST_SLOPE:
@@ -170,13 +176,16 @@ class _Fit:
 
     def loss(self, curve: _Curve) -> float:
         """−log-likelihood of the labels."""
-        if self._joint and curve.source == "held-out rows":
+        if self._joint and curve.source != "base rate":
             return self._joint_loss(curve.slope, curve.shifts[0])
         shifts = curve.shifts if len(self._parts) == self._nets else curve.shifts * len(self._parts)
         return sum(
             float(_cross_entropy(curve.slope * z + shift, target, weight))
             for (z, target, weight), shift in zip(self._parts, shifts, strict=True)
         )
+
+    def _symmetric(self, slope: float) -> _Curve:
+        return _Curve(slope, (0.0,) * self._nets, "training rows")
 
     def _base_rate(self) -> _Curve:
         parts = self._parts if len(self._parts) == self._nets else [self._all]

@@ -147,8 +147,8 @@ class Model:
     def uncertainty(self, table: Any) -> np.ndarray:
         """Disagreement of the networks on each row, (rows,) float64 in [0, 1].
 
-        It is the share of votes against the answer. Noisy labels bring the probability of an
-        answer near one half though all networks agree; rows unlike those of training divide them.
+        It is the share of votes against the answer, and follows 1 − confidence closely. A number
+        beyond the training rows is encoded as their largest is: it does not raise the share.
         """
         return self.answers(table).against.numpy() / voting.ONE
 
