@@ -38,7 +38,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.baselines import straight_through
-from vitrail.cli.fit import split_rows
+from vitrail.fitting.folds import split_rows
 from vitrail.lab.datasets import labelled_table
 from vitrail.lab.pages import write_between
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail import BinaryNetClassifier
-from vitrail.cli.fit import split_rows
+from vitrail.fitting.folds import split_rows
 from vitrail.lab.datasets import labelled_table
 
 WAYS = {

@@ -22,10 +22,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vitrail import BinaryNetClassifier, run
 from vitrail.baselines import straight_through
-from vitrail.cli.fit import split_rows
 from vitrail.cli.predict import quality
 from vitrail.data.tables import Table
 from vitrail.fitting.examples import Examples, graph_of
+from vitrail.fitting.folds import split_rows
 from vitrail.lab.datasets import labelled_table
 
 RATES = (0.003, 0.01, 0.03)

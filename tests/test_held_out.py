@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vitrail import BinaryNetClassifier
 from vitrail.fitting import held_out
 from vitrail.fitting.examples import Examples
-from vitrail.fitting.folds import stratified_folds
+from vitrail.fitting.folds import split_rows, stratified_folds
 from vitrail.model.calibration import Evidence, calibrate
 
 
@@ -43,6 +43,23 @@ def test_repeated_rows_are_divided_among_folds(examples, seed):
     for label in labels.unique():
         counts = dealt[:, labels == label].sum(1)
         assert float(counts.max() - counts.min()) <= 1 + 1e-9
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.floats(0, 0.9), st.integers(0, 5))
+def test_a_split_takes_the_same_share_of_every_class(labels, share, seed):
+    classes = np.array(labels)
+    rows, held = split_rows(classes, share, seed)
+    assert sorted([*rows, *held]) == list(range(len(labels)))
+    for number in set(labels):
+        assert (classes[held] == number).sum() == int(share * (classes == number).sum())
+
+
+def test_a_split_does_not_follow_the_order_of_rows():
+    _, held = split_rows(np.repeat(["a", "b"], 500), 0.2, 0)
+    for first in (0, 500):
+        mine = held[(held >= first) & (held < first + 500)]
+        # the mean of 100 even draws without replacement: five standard errors
+        assert abs(mine.mean() - first - 249.5) < 5 * 500 / np.sqrt(12 * 100)
 
 
 def test_labels_of_chance_make_nobody_sure():

@@ -244,10 +244,10 @@ def test_one_network_is_certain_and_many_may_disagree():
 def test_thresholds_leave_out_about_the_share_asked_for():
     many = trained(predictor="posterior", networks=30)
     assert len(many.thresholds) == 101
-    sure = many.answers(TABLE).sureness
+    confidence = many.answers(TABLE).confidence
     for rate in (0.0, 0.2, 0.5):
-        assert float((sure < many.threshold(rate)).double().mean()) <= rate + 0.25
-    assert many.threshold(0.0) <= int(sure.min()) + ONE // 4
+        assert float((confidence < many.threshold(rate)).double().mean()) <= rate + 0.25
+    assert many.threshold(0.0) <= int(confidence.min()) + ONE // 4
     with pytest.raises(ValueError, match="knows no thresholds"):
         trained().threshold(0.1)
     with pytest.raises(ValueError, match="from 0 to below 1"):
@@ -331,7 +331,7 @@ FAULTS = {
     "whole number": lambda m, s, t: s.update(bias=1e30),
     "'clip' is not a whole number": lambda m, s, t: s.update(clip=0),
     "out of range": lambda m, s, t: t.update(votes=t["votes"] * 0),
-    "chances are out of range": lambda m, s, t: t["calibration"][0].numpy()[::-1].sort(),
+    "probabilities are out of range": lambda m, s, t: t["calibration"][0].numpy()[::-1].sort(),
     "another number of thresholds": lambda m, s, t: s.update(thresholds=[1, 2]),
     "are not those": lambda m, s, t: t.pop("best"),
     "marginals are torch.uint8": lambda m, s, t: t.update(marginals=t["marginals"].byte()),

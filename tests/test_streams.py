@@ -154,6 +154,24 @@ def test_a_file_teaches_what_its_rows_teach(tmp_path):
         fit_stream(tmp_path / "rows.parquet", "colour")
 
 
+def test_rows_held_out_of_a_sorted_stream_tell_the_truth():
+    def noisy(seed, count):
+        """Positive rows are called negative rarely, negative ones positive often."""
+        bits, rule = rows_of(seed, count)
+        draw = np.random.default_rng(seed + 10).random(count)
+        return bits, (draw < np.where(rule, 0.95, 0.35)).astype(np.int64)
+
+    bits, labels = noisy(0, 3000)
+    order = np.argsort(labels, kind="stable")
+    model = fit_stream(lambda: [(bits[order], labels[order])], epochs=2, networks=9)
+    fresh, answers = noisy(1, 10_000)
+    truth = (model.predict(fresh) == answers).mean()
+    rows = model.record["test_rows"]
+    # of each class a fifth, rounded down; four standard errors
+    assert rows in (599, 600)
+    assert abs(model.record["test_accuracy"] - truth) < 4 * np.sqrt(truth * (1 - truth) / rows)
+
+
 def test_a_ceiling_sets_the_window():
     assert window_rows(196, BASE + 2**28) < window_rows(196, BASE + 2**29)
     with pytest.raises(ValueError, match="leaves no room"):

@@ -99,7 +99,8 @@ def test_columns_that_tell_nothing_become_no_bits_and_are_named():
         "id": [f"row{i}" for i in range(40)],
         "x": [0, 1] * 20,
     }
-    encoder = TableEncoder.fit(table)
+    with pytest.warns(DataWarning, match="^column 1 has no name and is left out; name it to learn"):
+        encoder = TableEncoder.fit(table)
     assert encoder.bit_names == ("x=0", "x=1")
     assert encoder.dropped == ("", "same", "one", "none", "id")
     assert [str(account) for account in encoder.account] == [
@@ -495,7 +496,7 @@ def test_an_encoder_of_an_older_file_compares_as_it_did():
 
 @pytest.mark.parametrize(
     ("columns", "rows", "expected"),
-    [(2, 500, 16), (2, 2000, 32), (20, 2000, 12), (100, 100, 4), (0, 100, 16)],
+    [(2, 500, 32), (2, 2000, 64), (5, 500, 16), (5, 2000, 32), (20, 2000, 12), (100, 100, 4)],
 )
 def test_few_columns_and_many_rows_afford_many_thresholds(columns: int, rows: int, expected: int):
     assert affordable_thresholds(columns, rows) == expected

@@ -49,6 +49,7 @@ FRAMES = {
     ),
     "arrow": lambda: pa.table(COLUMNS),
     "arrow batch": lambda: pa.table(COLUMNS).to_batches()[0],
+    "polars lazy": lambda: pl.LazyFrame(COLUMNS),
     "text": lambda: Table(pa.table(TEXTS)),
 }
 MAKERS = pytest.mark.parametrize("maker", FRAMES.values(), ids=FRAMES)
@@ -72,7 +73,7 @@ def test_rows_can_be_taken_from_frames_of_all_makers(maker: Any):
     assert (encoder.transform(frame) == encoder.transform(COLUMNS)[[5, 0, 3]]).all()
 
 
-@pytest.mark.parametrize("maker", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("maker", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
 def test_a_classifier_takes_them(maker: Any):
     labels = [["no", "yes"][n > 2] for n in COLUMNS["n"]]
     net = BinaryNetClassifier(random_state=0, hidden=(), epochs=1)
@@ -80,6 +81,23 @@ def test_a_classifier_takes_them(maker: Any):
     net.fit(maker(COLUMNS), given)
     assert list(net.feature_names_in_) == list(COLUMNS)
     assert (net.predict(maker(COLUMNS)) == net.predict(pd.DataFrame(COLUMNS))).all()
+
+
+@pytest.mark.parametrize("maker", [pd.DataFrame, pl.LazyFrame, pa.table])
+def test_a_classifier_fitted_without_names_reads_columns_by_place(maker: Any):
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    labels = np.where(rows[:, 0] > 0, "NA", "nan")
+    net = BinaryNetClassifier(random_state=0, hidden=(), epochs=1).fit(rows, labels)
+    frame, few = maker({"b": rows[:, 0], "a": rows[:, 1]}), maker({"b": rows[:, 0]})
+    with pytest.warns(UserWarning, match="X has feature names, but .* without feature names"):
+        answers = net.predict(frame)
+    assert (answers == net.predict(rows)).all()
+    assert (answers == labels).mean() > 0.9
+    with (
+        pytest.warns(UserWarning, match="without feature names"),
+        pytest.raises(ValueError, match=r"expecting 2 features|expected 2 columns"),
+    ):
+        net.predict(few)
 
 
 def test_categories_that_are_numbers_are_words():

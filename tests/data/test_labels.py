@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from vitrail.data.blanks import BLANKS, stripped
 from vitrail.data.cells import is_missing
 from vitrail.data.errors import DataError
-from vitrail.data.labels import NAMES_OF_NOTHING, LabelCoder, check_target
+from vitrail.data.labels import NAMES_OF_NOTHING, LabelCoder, check_target, require_labels
 
 
 def is_no_label(label: object) -> bool:
-    return is_missing(label) and without_blanks(label) not in NAMES_OF_NOTHING
+    return not stripped(label) if isinstance(label, str) else is_missing(label)
 
 
 def without_blanks(label: object) -> object:
@@ -95,7 +95,9 @@ def test_a_class_is_found_by_its_text_in_another_kind_of_file():
         ([], "got none; add rows"),
         (["a", "a"], "at least two classes, but every label is 'a'"),
         (["a", "", "b"], "missing in 1 of 3 rows, first in row 2; fill it in or leave"),
-        (["a", "?", None], "missing in 2 of 3 rows"),
+        (["a", "?", None], "missing in 1 of 3 rows, first in row 3"),
+        (["a", math.nan, "b"], "missing in 1 of 3 rows, first in row 2"),
+        (["a", " \t", "b"], "missing in 1 of 3 rows, first in row 2"),
         ([1.0, math.nan], "missing in 1 of 2 rows"),
         (np.array([1, "a"], object), "mixed types"),
         ([[1, 2]], "one label a row"),
@@ -118,6 +120,16 @@ def test_a_class_is_found_by_its_text_in_another_kind_of_file():
 def test_labels_that_cannot_be_learned_say_why(labels: object, complaint: str):
     with pytest.raises(DataError, match=complaint):
         LabelCoder.fit(labels)
+
+
+@pytest.mark.parametrize("kind", [object, str])
+def test_words_for_nothing_are_labels_unless_they_stand_in_a_text_file(kind: type):
+    labels = np.array(["NA", "nan", "?", "null", "NA"], kind)
+    coder = LabelCoder.fit(labels)
+    assert coder.decode(coder.encode(labels)).tolist() == labels.tolist()
+    with pytest.raises(DataError, match="missing in 5 of 5 rows, first in row 1"):
+        require_labels(labels, untyped=True)
+    require_labels(np.array(sorted(NAMES_OF_NOTHING), kind), untyped=True)
 
 
 def test_an_unknown_label_is_named_with_its_row():

@@ -240,6 +240,16 @@ def test_rows_are_named_by_the_lines_of_their_file(tmp_path: Path, name: str):
         table.labels(table.columns[1])
 
 
+def test_words_for_nothing_are_no_labels_in_text_and_labels_in_typed_files(tmp_path: Path):
+    columns = {"x": [1, 2, 3, 4], "land": ["NA", "DE", "NA", "DE"]}
+    path = written(tmp_path, b"x,land\n1,NA\n2,DE\n3,NA\n4,DE\n")
+    for table in (read_table(path), *iter_table(path)):
+        with pytest.raises(DataError, match="missing in 2 of 4 rows, first in line 2"):
+            table.labels("land")
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").labels("land").tolist() == columns["land"]
+
+
 def test_only_blanks_are_stripped_from_names_of_columns(tmp_path: Path):
     path = tmp_path / "t.csv"
     path.write_text(" a\t,\u00a0b,c\u3000\n1,2,3\n", encoding="utf-8")

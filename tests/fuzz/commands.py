@@ -83,7 +83,8 @@ def no_rows(rng: random.Random) -> bytes:
 
 
 def no_text(rng: random.Random) -> bytes:
-    return _text(_lines(rng)) + rng.choice([b"\0\0,x,yes\n", b"\xff\xfe\xff,x,yes\n"])
+    text = _text(_lines(rng))
+    return rng.choice([b"\0\0" + text, text + b"\xff\xfe\xff,x,yes\n"])
 
 
 def cut_archive(rng: random.Random) -> bytes:

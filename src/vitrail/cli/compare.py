@@ -15,7 +15,6 @@ from rich.table import Column, Table
 
 from vitrail import interrupts
 from vitrail.cli.app import app
-from vitrail.cli.fit import split_rows
 from vitrail.cli.options import (
     Hidden,
     Json,
@@ -70,7 +69,7 @@ def compare(
     results, curves = [], {}
     stopped: BaseException | None = None
     try:
-        with interrupts.whole():
+        with interrupts.all_or_nothing():
             for result, curve in _compared(task, names, jobs, checked_backend(backend)):
                 results.append(result)
                 curves[result["solver"]] = curve
@@ -145,7 +144,7 @@ def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iter
     if jobs == 1 and backend == "processes":
         for name in names:
             try:  # what a solver has found when it is stopped compares to nothing
-                with interrupts.whole():
+                with interrupts.all_or_nothing():
                     done = task.done(name)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(f"stopped in {name}, which is not shown") from None
@@ -211,6 +210,7 @@ def _arrays(found: Dataset) -> tuple[Any, Any, Any, Any]:
 
 def _file(path: str, target: str | None, test_size: float, seed: int) -> tuple[Any, Any, Any, Any]:
     from vitrail.data.tables import read_table
+    from vitrail.fitting.folds import split_rows
 
     table = read_table(path)
     column = target_column(table, target)

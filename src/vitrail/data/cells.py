@@ -7,7 +7,7 @@ per row: `levels[codes]` is the column.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,10 +104,12 @@ def _utf8(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def as_column(values: Any, demand: str) -> np.ndarray:
+def as_column(
+    values: Any, demand: str, as_array: Callable[[Any], np.ndarray] = np.asarray
+) -> np.ndarray:
     """The values as an array (rows,), or an error that begins with the demand."""
     try:
-        column = np.asarray(values)
+        column = as_array(values)
     except ValueError:  # lists of different lengths
         raise DataError(f"{demand}; it holds lists") from None
     if column.ndim != 1:

@@ -42,6 +42,7 @@ class DelimitedFile:
 
     label = None
     image_shape = None
+    untyped = True
     num_rows = None  # lines are not counted before they are read
 
     def __init__(self, path: str | Path, delimiter: str | None = None) -> None:

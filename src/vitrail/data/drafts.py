@@ -7,6 +7,7 @@ that thresholds can be shared out when all columns are known.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import overload
@@ -18,7 +19,7 @@ from vitrail.data.blanks import stripped
 from vitrail.data.cells import Cells, advice_on_dates, as_word
 from vitrail.data.columns import ColumnCode
 from vitrail.data.cuts import between, bins, number_type
-from vitrail.data.errors import DataError, counted, listed
+from vitrail.data.errors import DataError, DataWarning, counted, listed
 from vitrail.data.frames import Frame
 from vitrail.data.spelling import Spelling, settle, spells_number
 
@@ -105,6 +106,12 @@ class ColumnFitter:
     def _draft(self, name: str, usual: frozenset[str] | None) -> Drafted | Numbers | None:
         """The draft of a column; None where it takes the usual marks of decimals to tell."""
         if not stripped(name):
+            place = self._frame.columns.index(name) + 1
+            warnings.warn(
+                f"column {place} has no name and is left out; name it to learn from it",
+                DataWarning,
+                stacklevel=2,
+            )
             return _dropped(name, 0, "it has no name")
         cells = replace(self._frame.cells(name), weight=self._weight)
         missing = cells.rows_of(cells.missing)

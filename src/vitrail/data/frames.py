@@ -52,7 +52,8 @@ class Frame(Protocol):
 
 def as_frame(table: Any) -> Frame:
     """Any table as a frame."""
-    if isinstance(table, Table | ArrayFrame | SparseFrame | ColumnFrame):
+    table = collected(table)
+    if isinstance(table, Table | ArrayFrame | SparseFrame | ColumnFrame | PlaceFrame):
         return table
     if is_sparse(table):
         return SparseFrame(table.tocsc(copy=False))
@@ -61,6 +62,12 @@ def as_frame(table: Any) -> Frame:
     if isinstance(table, Mapping) or hasattr(table, "columns"):
         return ColumnFrame(table)
     return ArrayFrame(np.asarray(table))
+
+
+def collected(table: Any) -> Any:
+    """A lazy frame of polars with its rows; any other table as it is."""
+    is_lazy = type(table).__module__.split(".")[0] == "polars" and hasattr(table, "collect")
+    return table.collect() if is_lazy else table
 
 
 def is_sparse(table: Any) -> bool:
@@ -202,6 +209,36 @@ class ColumnFrame:
 
     def place(self, row: int) -> str:
         return place_in_table(row if self.rows is None else int(self.rows[row]))
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceFrame:
+    """A frame whose columns are found by their places, whatever they are called."""
+
+    frame: Frame
+    has_names = False
+
+    @property
+    def columns(self) -> list[str]:
+        return [f"x{i}" for i in range(len(self.frame.columns))]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.frame[self._named(name)]
+
+    def cells(self, name: str) -> Cells:
+        return self.frame.cells(self._named(name))
+
+    def take(self, rows: np.ndarray) -> PlaceFrame:
+        return PlaceFrame(self.frame.take(rows))
+
+    def place(self, row: int) -> str:
+        return self.frame.place(row)
+
+    def _named(self, name: str) -> str:
+        return self.frame.columns[int(name[1:])]
 
 
 def places(frame: Frame, trained: tuple[str, ...], wanted: list[str]) -> dict[str, str]:

@@ -28,7 +28,7 @@ Place = Callable[[int], str]  # what a row, counted from 0, is called in a sente
 # numpy's kinds of arrays that can be labels, and the name of each in a model file
 LABEL_KINDS = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str", "O": "object"}
 LARGE_NUMBERS = "uint64"  # the kind of unsigned numbers that int64 cannot hold
-NAMES_OF_NOTHING = {"none", "None", "NONE"}  # missing in a feature, but a fair name for a class
+NAMES_OF_NOTHING = {"none", "None", "NONE"}  # missing in a feature, a class also in a text file
 MANY_CLASSES = 20  # beyond, numbers with fractions are amounts, and labels should recur
 
 
@@ -123,10 +123,14 @@ class LabelCoder:
         return coder
 
 
-def check_target(labels: Any, place: Place = place_in_table) -> None:
-    """Raise a DataError where a column cannot be what a classifier learns; `place` names a row."""
+def check_target(labels: Any, place: Place = place_in_table, untyped: bool = False) -> None:
+    """Raise a DataError where a column cannot be what a classifier learns; `place` names a row.
+
+    untyped: as for `require_labels`.
+    """
     if not len(labels):
         raise DataError("the table has columns but no rows; add rows to learn from")
+    require_labels(labels, place, untyped)
     check_recurring(len(LabelCoder.fit(labels, place).classes), len(labels))
 
 
@@ -139,29 +143,50 @@ def check_recurring(classes: int, rows: int) -> None:
         )
 
 
-def require_labels(labels: Any, place: Place = place_in_table) -> None:
-    """Raise a DataError where a label is missing, or is neither text, number nor boolean."""
-    _read(labels, place)
+def require_labels(labels: Any, place: Place = place_in_table, untyped: bool = False) -> None:
+    """Raise a DataError where a label is missing, or is neither text, number nor boolean.
+
+    untyped: whether labels are cells of a text file, where `NA` and the like stand for no value.
+    """
+    values, _ = _read(labels, place)
+    if untyped:
+        missing = [is_missing(x) and _without_blanks(x) not in NAMES_OF_NOTHING for x in values]
+        _refuse_missing(missing, place)
+
+
+def as_labels(values: Any) -> np.ndarray:
+    """The values as an array; a NaN among text stays one, which numpy would write as 'nan'."""
+    array = np.asarray(values)
+    if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+        objects = np.asarray(values, object)
+        if any(is_missing(x) for x in objects.flat if not isinstance(x, str)):
+            return objects
+    return array
 
 
 def _read(labels: Any, place: Place) -> tuple[list[Any], str]:
     """The labels as Python values, none of them missing, and their kind."""
-    array = as_column(labels, "expected one label a row")
+    array = as_column(labels, "expected one label a row", as_labels)
     if array.dtype.kind not in LABEL_KINDS:
         raise _not_a_label(str(array.dtype))
     values = [x.item() if isinstance(x, np.generic) else x for x in array.tolist()]
     for kind in set(map(type, values)):
         if not issubclass(kind, Label) and kind.__name__ not in NOTHINGS:
             raise _not_a_label(kind.__name__)
-    missing = [is_missing(x) and _without_blanks(x) not in NAMES_OF_NOTHING for x in values]
-    if any(missing):
-        raise DataError(
-            f"the label is missing in {sum(missing)} of {len(values)} rows, first in "
-            f"{place(missing.index(True))}; fill it in or leave these rows out"
-        )
+    # text may say anything: `NA` is a country, and a name
+    missing = [not stripped(x) if isinstance(x, str) else is_missing(x) for x in values]
+    _refuse_missing(missing, place)
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
         return values, LARGE_NUMBERS
     return values, LABEL_KINDS[array.dtype.kind]
+
+
+def _refuse_missing(missing: list[bool], place: Place) -> None:
+    if any(missing):
+        raise DataError(
+            f"the label is missing in {sum(missing)} of {len(missing)} rows, first in "
+            f"{place(missing.index(True))}; fill it in or leave these rows out"
+        )
 
 
 def _without_blanks(label: Any) -> Any:

@@ -42,6 +42,7 @@ class Source(Protocol):
     label        the column of labels, where the file says which
     image_shape  (height, width) where the other columns are the pixels of an image, row by row
     file_bytes   the size of the file, None where nobody knows
+    untyped      whether all cells are text
     """
 
     @property
@@ -52,6 +53,9 @@ class Source(Protocol):
 
     @property
     def file_bytes(self) -> int | None: ...
+
+    @property
+    def untyped(self) -> bool: ...
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -81,6 +85,7 @@ class ParquetSource:
 
     label = None
     image_shape = None
+    untyped = False
 
     def __init__(self, path: str | Path) -> None:
         self._title = str(path)
@@ -192,6 +197,8 @@ def layout(
 class NpzSource:
     """Arrays in an NPZ file, a block of rows at a time."""
 
+    untyped = False
+
     def __init__(self, path: str | Path) -> None:
         self._file = NpzFile(path)
         inputs, labels = self._file.inputs, self._file.labels
@@ -234,6 +241,7 @@ class ArraySource:
     """Inputs (rows, columns) or images (rows, height, width), and perhaps labels (rows,)."""
 
     file_bytes = None
+    untyped = False
 
     def __init__(
         self, title: str, inputs: np.ndarray, label: str | None, labels: np.ndarray | None

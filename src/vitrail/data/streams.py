@@ -83,7 +83,7 @@ def target_of(rows: ROWS, target: str | None) -> str:
 def labels_of(block: Table, target: str) -> np.ndarray:
     """The labels of a block, none of them missing; all may be of one class."""
     labels = block[target]
-    require_labels(labels, block.place)
+    require_labels(labels, block.place, block.untyped)
     return labels
 
 

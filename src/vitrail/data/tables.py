@@ -36,6 +36,7 @@ class Table:
     start: int = 0  # the first row's place in its file, counted from 0, when read in batches
     rows: np.ndarray | None = None  # the place of every row in its file, where some were taken out
     place_of: Callable[[int], str] = place_in_table  # how a sentence names a row of the file
+    untyped: bool = False  # whether cells are those of a text file, where `NA` is no value
     has_names = True
 
     @property
@@ -73,7 +74,7 @@ class Table:
     def labels(self, name: str) -> np.ndarray:
         """A column, (rows,), if a classifier can learn to tell its values."""
         labels = self[name]
-        check_target(labels, self.place)
+        check_target(labels, self.place, self.untyped)
         return labels
 
     def place(self, row: int) -> str:
@@ -136,7 +137,7 @@ def read_table(path: str | Path, kind: Format | None = None) -> Table:
                 rows, held = rows + block.num_rows, held + block.nbytes
                 _check_size(str(path), source, len(blocks), rows, held)
         arrow = pa.Table.from_batches(blocks, source.schema).unify_dictionaries()
-        return Table(arrow, source.label, source.image_shape, place_of=source.place)
+        return replace(_empty(source), arrow=arrow)
 
 
 def iter_table(
@@ -164,10 +165,7 @@ def iter_table(
         ...     print(len(batch))
     """
     with closing(open_source(path, kind)) as source:
-        some = False
-        empty = Table(
-            source.schema.empty_table(), source.label, source.image_shape, place_of=source.place
-        )
+        some, empty = False, _empty(source)
         for start, block in source.blocks(wanted):
             for first in range(0, block.num_rows, batch_rows):
                 arrow = pa.Table.from_batches([block.slice(first, batch_rows)])
@@ -178,6 +176,17 @@ def iter_table(
                     yield batch if len(chosen) == len(batch) else batch.take(chosen)
         if not some:
             yield empty
+
+
+def _empty(source: Source) -> Table:
+    """A table of a source, without rows."""
+    return Table(
+        source.schema.empty_table(),
+        source.label,
+        source.image_shape,
+        place_of=source.place,
+        untyped=source.untyped,
+    )
 
 
 def _check_size(title: str, source: Source, blocks: int, rows: int, held: int) -> None:

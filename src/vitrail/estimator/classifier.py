@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -18,7 +19,7 @@ from torch import nn
 from vitrail.data.cells import checked_names
 from vitrail.data.dataset import Coding
 from vitrail.data.errors import DataError
-from vitrail.data.frames import from_arrow, is_arrow
+from vitrail.data.frames import PlaceFrame, as_frame, collected, from_arrow, is_arrow
 from vitrail.data.labels import LabelCoder, listed
 from vitrail.data.tables import Table
 from vitrail.estimator.images import flat_images, reading
@@ -252,6 +253,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X as the encoders take it, with what scikit-learn wants checked and remembered."""
+        X = collected(X)
         X = from_arrow(X) if is_arrow(X) else X
         shape = () if isinstance(X, Table) else getattr(X, "shape", ())
         images = len(shape) == IMAGE_AXES
@@ -263,13 +265,19 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             if reset:
                 self.feature_names_in_ = np.array(X.columns, object)
                 self.n_features_in_ = len(X.columns)
-            return X
+            elif not hasattr(self, "feature_names_in_"):
+                warnings.warn(
+                    f"X has feature names, but {type(self).__name__} was fitted without feature "
+                    "names; columns are read by place",
+                    stacklevel=3,
+                )
+            return self._by_place(X)
         if hasattr(X, "columns"):
             checked_names([str(name) for name in X.columns])
             validate_data(self, X, reset=reset, skip_check_array=True)
             if reset and len(X) < 1:
                 raise DataError("found 0 sample(s); a minimum of 1 is required")
-            return X
+            return self._by_place(X)
         anything: Any = {
             "dtype": None,
             "ensure_all_finite": "allow-nan",
@@ -281,6 +289,10 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             check_cells(array)
         validate_data(self, array, reset=reset, skip_check_array=True)
         return array
+
+    def _by_place(self, table: Any) -> Any:
+        """A table with named columns, as it is or, after a fit without names, without them."""
+        return table if hasattr(self, "feature_names_in_") else PlaceFrame(as_frame(table))
 
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool, more: bool

@@ -19,7 +19,7 @@ from vitrail.data.bits import BitColumns
 from vitrail.data.cells import CELL_TYPES, is_missing
 from vitrail.data.encoders import TableEncoder, fit_encoder
 from vitrail.data.errors import DataError
-from vitrail.data.labels import require_labels
+from vitrail.data.labels import as_labels, require_labels
 
 LARGEST_SUM = 2.0**53  # of weights; floats count whole numbers up to there
 
@@ -58,7 +58,7 @@ def checked_labels(y: Any, table: Any) -> np.ndarray:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None; give one label a row")
     with even_rows("labels are one value a row"):
-        y = np.asarray(y)
+        y = as_labels(y)
     y = column_or_1d(y, warn=True)  # frames of others know no scikit-learn
     if y.dtype.kind == "f" and np.isnan(y).any():
         gone = np.flatnonzero(np.isnan(y))

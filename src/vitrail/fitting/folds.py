@@ -1,12 +1,14 @@
-"""Stratified folds of rows: the one way in which the package holds rows out.
+"""Stratified splits of rows: the one way in which the package holds rows out.
 
-Examples are merged rows. A fold is made of rows, so an example that stands for 500 of them is
-divided among the folds: a row that repeats is seen in training as it will be seen later, and a
+Rows of each class are held out in a random order, so a split does not depend on how a file is
+sorted. Examples are merged rows. A fold is made of rows, so an example that stands for 500 of them
+is divided among the folds: a row that repeats is seen in training as it will be seen later, and a
 row with both labels is judged by networks that saw both.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,8 +24,7 @@ def stratified_folds(examples: Examples, folds: int, seed: int) -> Tensor:
     their columns hold, no new row is unlike those seen: examples of fewer rows than folds are then
     divided evenly, so that none is held out whole.
     """
-    order = torch.from_numpy(random_order(seed, len(examples)))
-    by_class = order[examples.labels[order].sort(stable=True).indices]
+    by_class = torch.from_numpy(_by_class(examples.labels.numpy(), seed))
     rows = examples.rows.round().clamp(min=1).to(torch.int64)
     end = rows[by_class].cumsum(0)
     start = end - rows[by_class]
@@ -34,3 +35,19 @@ def stratified_folds(examples: Examples, folds: int, seed: int) -> Tensor:
     if examples.complete:
         share[:, rows < folds] = 1 / folds
     return share
+
+
+def split_rows(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to train on and rows held out, ascending: of every class the share, rounded down."""
+    _, codes, sizes = np.unique(labels.astype(str), return_inverse=True, return_counts=True)
+    by_class = _by_class(codes, seed)
+    place = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    held = np.zeros(len(codes), bool)
+    held[by_class] = place < np.repeat((share * sizes).astype(np.int64), sizes)
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _by_class(labels: np.ndarray, seed: int) -> np.ndarray:
+    """Indices of labels (F,) in a random order, class after class."""
+    order = random_order(seed, len(labels))
+    return order[np.argsort(labels[order], kind="stable")]

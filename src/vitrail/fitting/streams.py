@@ -22,6 +22,7 @@ from vitrail import __version__, ranks
 from vitrail.data.bits import SIGNS, BitColumns
 from vitrail.data.checks import checked_count
 from vitrail.data.dataset import Coding
+from vitrail.data.draws import random_order
 from vitrail.data.encoders import fit_encoder
 from vitrail.data.errors import DataError
 from vitrail.data.memory import in_gigabytes
@@ -29,6 +30,7 @@ from vitrail.data.streams import ROWS, Sample, Windows, blocks, labels_of, sampl
 from vitrail.data.wanted import Wanted
 from vitrail.decode import samples, threshold
 from vitrail.factors import network
+from vitrail.fitting.folds import split_rows
 from vitrail.fitting.front import Front, auto_bias
 from vitrail.fitting.names import LAST_BETA, STREAM_BATCH
 from vitrail.fitting.posterior import DRAWN_BITS
@@ -43,7 +45,8 @@ from vitrail.solvers import geometric, streaming
 DEFAULT_MEMORY = 2**31
 BASE = 3 * 2**28  # bytes that the program itself takes, with torch and the blocks it reads
 COPIES = 3  # of a window's bits: as read, put together, shuffled
-SAMPLE, HELD_OUT = 20_000, 4_000  # rows that the encoder is fitted to; of these, held out
+SAMPLE, HELD_OUT = 20_000, 4_000  # rows that the encoder is fitted to; of these, held out at most
+SHARE = 0.2  # of the sample that is held out
 LARGEST_WINDOW = 2**20
 
 Progress = Callable[[int, int, float], None]
@@ -92,7 +95,7 @@ def fit_stream(
     coding: Coding = "bipolar" if signs else "binary"
     front = Front(encoder, found.coder, coding, auto_bias(coding), "argmax")
     program = program_of(mlp(front.num_inputs, hidden, front.num_outputs), (front.num_inputs,))
-    held = np.arange(min(HELD_OUT, max(1, len(found.labels) // 5)))
+    held = _held_out(found.labels, seed)
     apart = found.numbers[held]
     size = window_rows(len(encoder.bit_names), memory)
     windows = Windows(found.total, size, len(encoder.bit_names), seed, world)
@@ -140,6 +143,13 @@ def fit_stream(
         "target": target,
     }
     return _model(front, program, log_odds, found, held, networks, seed, record)
+
+
+def _held_out(labels: np.ndarray, seed: int) -> np.ndarray:
+    """The rows of a sample that are held out, (rows,), at least one."""
+    share = min(SHARE, HELD_OUT / len(labels))
+    _, held = split_rows(labels, share, seed)
+    return held if len(held) else random_order(seed, len(labels))[:1]
 
 
 def window_rows(bits: int, memory: int) -> int:

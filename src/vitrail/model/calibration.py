@@ -24,7 +24,7 @@ from vitrail.model.voting import (
     chances,
     class_chances,
     class_scores,
-    members,
+    clipped_margins,
 )
 
 CLIPS = tuple(2**k - 1 for k in range(1, 11))
@@ -58,14 +58,14 @@ class Evidence:
 
     def scores(self, clip: int) -> Tensor:
         """Scores as shares of the largest, (rows, N, O) float64 in [−1, 1]."""
-        margin = members(self.leads, clip).to(torch.float64) / clip
+        margin = clipped_margins(self.leads, clip).to(torch.float64) / clip
         if self.counts is None:
             return margin.mean(1)
         share = self.counts / self.counts.sum(1, keepdim=True)
         return (margin * share[..., None]).sum(1)
 
     def chances(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
-        """The chance of every class on each row, in parts of 65535, (rows, C) int64."""
+        """The probability of every class on each row, in parts of 65535, (rows, C) int64."""
         level = ((self.scores(clip) + 1) * (LEVELS // 2)).floor().to(torch.int64)
         score = class_scores(chances(level.clamp(0, LEVELS), table), num_classes, scheme)
         return class_chances(score)
@@ -184,8 +184,8 @@ class _Fit:
         return _Curve(LEAST_SLOPE, shifts, "base rate")
 
     def _joint_loss(self, slope: float, shift: float) -> float:
-        chance = torch.sigmoid(slope * self._z + shift)
-        log = (chance / chance.sum(1, keepdim=True)).clamp(min=LEAST).log()
+        probability = torch.sigmoid(slope * self._z + shift)
+        log = (probability / probability.sum(1, keepdim=True)).clamp(min=LEAST).log()
         own = log.gather(1, self._labels)[:, 0]
         others = (log.sum(1) - own) / max(1, log.shape[1] - 1)
         smoothed = (1 - self._smoothing) * own + self._smoothing * others
@@ -214,27 +214,27 @@ def _targets(positive: Tensor, weight: Tensor) -> Tensor:
 
 
 def logistic_table(slope: float) -> Tensor:
-    """The chances of σ(slope·x) at the middle of each level, x from −1 to 1: (LEVELS + 1,) int64.
+    """Probabilities σ(slope·x) at the middle of each level, x from −1 to 1: (LEVELS + 1,) int64.
 
-    They stay off 0 and ONE: no score is proof.
+    They are never 0 or ONE: no score is certain.
     """
     half = LEVELS // 2
     x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
     return torch.round(ONE * torch.sigmoid(slope * x)).to(torch.int64).clamp(1, ONE - 1)
 
 
-def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:
-    """The table (LEVELS + 1,) under which scores give nearly these chances.
+def soft_table(score: Tensor, probability: Tensor, weight: Tensor) -> Tensor:
+    """The table (LEVELS + 1,) under which scores give nearly these probabilities.
 
-    score (rows, O) in [−1, 1], chance (rows, O) in parts of ONE, weight (rows,) adding up to one.
+    score (rows, O) in [−1, 1], probability (rows, O) in parts of ONE, weight (rows,) of sum one.
     """
     each = weight[:, None].expand(score.shape).reshape(-1) * len(score)
-    slope, shift = _platt(_logit(score.reshape(-1)), chance.reshape(-1).double() / ONE, each)
+    slope, shift = _platt(_logit(score.reshape(-1)), probability.reshape(-1).double() / ONE, each)
     return _table(max(0.0, slope), shift)
 
 
 def rising(table: Tensor) -> Tensor:
-    """The same table (LEVELS + 1,), but no two levels have one chance: neighbours move by a few."""
+    """The same table (LEVELS + 1,), but strictly increasing: neighbours move by a few."""
     place = torch.arange(LEVELS + 1)
     up = (table - place).cummax(0).values + place
     return torch.minimum(up, ONE - 1 - LEVELS + place)
@@ -244,8 +244,8 @@ def _table(slope: float, shift: float) -> Tensor:
     """σ(slope·z + shift) at the middle of each level, off 0 and ONE: (LEVELS + 1,) int64."""
     half = LEVELS // 2
     x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
-    chance = torch.sigmoid(slope * _logit(x.clamp(max=1.0)) + shift)
-    return torch.round(ONE * chance).to(torch.int64).clamp(1, ONE - 1)
+    probability = torch.sigmoid(slope * _logit(x.clamp(max=1.0)) + shift)
+    return torch.round(ONE * probability).to(torch.int64).clamp(1, ONE - 1)
 
 
 def _logit(score: Tensor) -> Tensor:
@@ -286,9 +286,10 @@ def _platt(z: Tensor, target: Tensor, weight: Tensor) -> tuple[float, float]:
     found = torch.tensor([1.0, 0.0], dtype=torch.float64)
     now = loss(found)
     for _ in range(NEWTON_STEPS):
-        chance = torch.sigmoid(columns @ found)
-        gradient = columns.T @ (weight * (chance - target)) + RIDGE * found
-        hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + ridge
+        probability = torch.sigmoid(columns @ found)
+        gradient = columns.T @ (weight * (probability - target)) + RIDGE * found
+        curvature = weight * probability * (1 - probability)
+        hessian = (columns * curvature[:, None]).T @ columns + ridge
         step = torch.linalg.solve(hessian, gradient)
         for _ in range(HALVINGS):
             after = loss(found - step)

@@ -30,15 +30,15 @@ class ModelError(ValueError):
 
 
 class Answers(NamedTuple):
-    """What a model says of rows: class numbers, chances in parts of 65535, votes against."""
+    """Answers of a model on rows: class numbers, probabilities in parts of 65535, votes against."""
 
     numbers: Tensor  # (rows,) int64
     chances: Tensor  # (rows, C) int64, adding up to 65535
     against: Tensor  # (rows,) int64, share of votes against the answer, in parts of 65535
 
     @property
-    def sureness(self) -> Tensor:
-        """The chance of the answer, in parts of 65535, (rows,)."""
+    def confidence(self) -> Tensor:
+        """The probability of the answer, in parts of 65535, (rows,)."""
         return self.chances.gather(1, self.numbers[:, None])[:, 0]
 
 
@@ -47,12 +47,12 @@ class Model:
     """Bits with all that is needed to use them.
 
     A model has N nets by its scheme: one; with "pairs" one for each pair of classes (i, j), i < j,
-    in lexicographic order, whose output is positive for class j; with "one-vs-rest" one a class.
+    in lexicographic order, whose output is positive for class j; with "one-vs-rest" one per class.
     K networks, each a configuration of all nets, answer together by the rule of
     `vitrail.model.voting`; one for the predictor "best".
 
-    Thresholds are the chances below which 0, 1, …, 100 % of rows lie that were not trained on, in
-    parts of 65535; empty where none are known.
+    Thresholds are the confidences below which 0, 1, …, 100 % of held-out rows lie, in parts of
+    65535; empty where none are known.
 
     Examples:
         >>> from vitrail import BinaryNetClassifier
@@ -74,8 +74,8 @@ class Model:
     networks: Tensor  # (K, N, A) bool, those that answer
     votes: Tensor  # (K, N) int64 > 0, how much each counts
     clip: int  # how far a margin counts
-    calibration: Tensor  # (N, 257) int64, from 0 to 65535, never falling
-    thresholds: tuple[int, ...] = ()  # () or RATES + 1 of them, never falling
+    calibration: Tensor  # (N, 257) int64, from 0 to 65535, non-decreasing
+    thresholds: tuple[int, ...] = ()  # () or RATES + 1 of them, non-decreasing
     record: dict[str, Any] = field(default_factory=dict)  # settings, timings, versions, scores
 
     @property
@@ -105,7 +105,7 @@ class Model:
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
     def answers(self, table: Any) -> Answers:
-        """Answers, chances and disagreement on a table's rows, as whole numbers."""
+        """Answers, probabilities and disagreement on a table's rows, as integers."""
         return self.answers_of(self.inputs(table))
 
     def answers_of(self, inputs: Tensor) -> Answers:
@@ -145,7 +145,7 @@ class Model:
         return self.answers(table).chances.numpy() / voting.ONE
 
     def uncertainty(self, table: Any) -> np.ndarray:
-        """How far the networks disagree on each row, (rows,) float64 in [0, 1].
+        """Disagreement of the networks on each row, (rows,) float64 in [0, 1].
 
         It is the share of votes against the answer. Noisy labels bring the probability of an
         answer near one half though all networks agree; rows unlike those of training divide them.
@@ -157,7 +157,7 @@ class Model:
         return self.labels.decode(self.answers(table).numbers)
 
     def threshold(self, rate: float) -> int:
-        """The chance, in parts of 65535, below which a share `rate` of unseen rows lies."""
+        """The confidence, in parts of 65535, below which a share `rate` of held-out rows lies."""
         if not 0 <= rate < 1:
             raise ValueError(f"the share of rows left out is from 0 to below 1, got {rate:g}")
         if not self.thresholds:
@@ -179,19 +179,19 @@ class Model:
         return model_to_bytes(self)
 
 
-def thresholds_of(sureness: Tensor, weight: Tensor | None = None) -> tuple[int, ...]:
-    """Thresholds of a model by its chances of answers (rows,) on rows that it was not trained on.
+def thresholds_of(confidence: Tensor, weight: Tensor | None = None) -> tuple[int, ...]:
+    """Thresholds of a model from its confidence (rows,) on rows that it was not trained on.
 
     weight (rows,): a row of weight k counts as k rows.
     """
-    if not len(sureness):
+    if not len(confidence):
         return ()
-    weight = torch.ones(len(sureness), dtype=torch.float64) if weight is None else weight
-    order = sureness.argsort(stable=True)
+    weight = torch.ones(len(confidence), dtype=torch.float64) if weight is None else weight
+    order = confidence.argsort(stable=True)
     below = weight[order].cumsum(0) - weight[order]
     wanted = torch.linspace(0, 1, RATES + 1, dtype=torch.float64) * weight.sum()
     place = torch.searchsorted(below, wanted).clamp(max=len(order) - 1)
-    return tuple(sureness[order][place].tolist())
+    return tuple(confidence[order][place].tolist())
 
 
 def as_inputs(bits: np.ndarray, coding: Coding, bias: int) -> Tensor:

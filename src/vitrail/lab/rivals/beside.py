@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vitrail.export.devices import TARGETS, Cost, cost
 from vitrail.export.golden import GOLDEN
+from vitrail.fitting.folds import split_rows
 from vitrail.lab.rivals.features import Columns, Features, device_columns
 from vitrail.lab.rivals.in_c import headers
 from vitrail.lab.rivals.logistic import Logistic
@@ -59,8 +60,7 @@ def beside(columns: Columns, labels: Any) -> list[Beside]:
     machine is among them where one is installed."""
     table, y = device_columns(columns), np.asarray(labels).astype(str)
     features = Features.fit(table)
-    order = np.random.default_rng(0).permutation(len(y))
-    halves = order[::2], order[1::2]
+    halves = split_rows(y, 0.5, seed=0)
     first = _taken(table, np.arange(min(GOLDEN, len(y))))
     found = []
     makers = dict(MAKERS)
