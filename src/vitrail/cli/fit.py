@@ -272,11 +272,11 @@ def is_gray(table: Table) -> bool:
 
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:
-    """The model with its accuracy on rows held out, and thresholds of sureness from them."""
+    """The model with its accuracy on rows held out, and where they suffice thresholds from them."""
     from vitrail.model import thresholds_of
 
     answers = model.answers(table)
     right = answers.numbers.numpy() == model.labels.encode(labels)
     model.record["test_accuracy"] = round(float(np.mean(right)), 6)
     model.record["test_rows"] = len(labels)
-    return replace(model, thresholds=thresholds_of(answers.sureness))
+    return replace(model, thresholds=thresholds_of(answers.sureness) or model.thresholds)

@@ -19,19 +19,18 @@ import torch
 from torch import Tensor
 
 from vitrail.data.checks import check_made, checked_count
-from vitrail.data.draws import Purpose, random_words
+from vitrail.fitting.crossing import crossed
 from vitrail.fitting.distilling import Distilled
 from vitrail.fitting.picking import Picked
 from vitrail.fitting.planes import Planes
 from vitrail.fitting.whole import Small, View, Way, Whole
-from vitrail.model import Model
+from vitrail.model import Model, transferred
 
 ROWS = 4000  # of those given that are looked at
 MADE = 4000  # rows made to learn from, and as many to judge by
 REAL = 3.0  # weight of all rows given, for one of all that are made
 HELD = 4  # one row of so many judges; none of fewer than
 FEW = 20
-CROSSED = 0.3  # chance of a column to come from another row
 CUTS = 8  # of a column of numbers, where fewer are read
 MEMBERS = 32  # of the largest committee that is tried, where no bits are given
 ANY = 2**62  # bits: no model has more
@@ -176,7 +175,12 @@ class Compression:
 
     def made(self, tried: Tried) -> Model:
         """The same model, but of all rows."""
-        return self.all[tried].made(tried.size).model
+        small, rows = self.all[tried].made(tried.size), self.judge.rows
+        before, after = (
+            self.model.answers_of(rows).sureness,
+            small.model.answers_of(rows[:, small.view.left]).sureness,
+        )
+        return replace(small.model, thresholds=transferred(self.model.thresholds, before, after))
 
 
 class _Ways:
@@ -221,14 +225,3 @@ def _with_made(model: Model, rows: Tensor, parents: Tensor, seed: int) -> tuple[
     weight = torch.ones(len(rows) + MADE, dtype=torch.float64)
     weight[: len(rows)] = REAL * MADE / max(1, len(rows))
     return torch.cat([rows, crossed(parents, model.encoder.spans, MADE, seed)]), weight
-
-
-def crossed(rows: Tensor, columns: Sequence[slice], count: int, seed: int) -> Tensor:
-    """`count` rows, each of one of `rows` with some columns of another, (count, I)."""
-    words = random_words(seed, Purpose.ROWS, count * (2 + len(columns))).reshape(count, -1)
-    first, second = (torch.from_numpy((words[:, k] % len(rows)).astype(np.int64)) for k in (0, 1))
-    taken = torch.from_numpy(words[:, 2:] < np.uint64(CROSSED * 2**64))
-    made, other = rows[first].clone(), rows[second]
-    for number, column in enumerate(columns):
-        made[:, column] = torch.where(taken[:, number, None], other[:, column], made[:, column])
-    return made
