@@ -199,7 +199,7 @@ def in_processes(attack: str, seed: int, numbers: range, jobs: int) -> dict[str,
     total: Counter[str] = Counter(tried=0, failed=0)
     longest = 0.0
     for child in children:
-        *failures, last = child.communicate()[0].splitlines() or ["{}"]
+        *failures, last = child.communicate()[0].splitlines() or ["no line"]
         print("\n".join(failures), end="\n" * bool(failures), flush=True)
         try:
             line = json.loads(last)

@@ -23,7 +23,11 @@ def is_silent_constant(model: Model, rows: Any, labels: Any) -> bool:
     """
     truth = np.asarray(labels)
     answers = model.predict(rows)
-    if len(truth) == 0 or len(set(answers.tolist())) > 1 or "calibrated_by" in model.record:
+    if (
+        len(truth) == 0
+        or len(set(answers.tolist())) > 1
+        or model.record.get("calibrated_by") == "base rate"
+    ):
         return False
     alone = best_network(model).predict(rows)
     gained = int(((alone == truth) & (answers != truth)).sum())

@@ -1,4 +1,4 @@
-"""Small committees: they say what many networks say, in few bits."""
+"""Students answer as their teacher of many networks does, in few bits."""
 
 from functools import cache
 from itertools import product
@@ -10,14 +10,13 @@ import torch
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.data.encoders import TableEncoder
-from vitrail.fitting import picking
+from vitrail.fitting import committee
 from vitrail.fitting.crossing import crossed
-from vitrail.fitting.planes import Planes, Size, digits_of, most_margin
-from vitrail.fitting.thinning import RIDGE, Said, least_missed
-from vitrail.fitting.thinning import fitted as fitted_line
-from vitrail.fitting.whole import View, Whole
+from vitrail.fitting.input_selection import RIDGE, TeacherOutputs, elimination_order, fit_logistic
+from vitrail.fitting.quantised_linear import LinearSize, QuantisedLinear, digits_of, max_margin
+from vitrail.fitting.teacher import Teacher, View
 from vitrail.model import Model, model_from_bytes, outputs_of
-from vitrail.model.voting import leads, members, scores
+from vitrail.model.voting import clipped_margins, leads, scores
 
 RNG = np.random.default_rng(4)
 TABLE = pd.DataFrame(RNG.normal(size=(150, 3)), columns=["a", "b", "c"])
@@ -51,7 +50,7 @@ def test_a_small_model_leaves_out_the_share_that_it_tells(bits):
     """Within four standard errors of 150 held-out rows."""
     small = compress(fitted("two"), TABLE, bits=bits)
     unseen = pd.DataFrame(np.random.default_rng(5).normal(size=(4000, 3)), columns=["a", "b", "c"])
-    confidence = small.answers(unseen).sureness
+    confidence = small.answers(unseen).confidence
     for rate in (0.1, 0.3, 0.5):
         found = small.abstention(rate)
         left_out = float((confidence < found.threshold).double().mean())
@@ -66,7 +65,7 @@ def test_bits_are_kept_to_and_labels_measured():
     assert [point["bits"] for point in notes["curve"]] == sorted(
         point["bits"] for point in notes["curve"]
     )
-    assert {point["way"] for point in notes["curve"]} == {"units", "one net", "line"}
+    assert {point["way"] for point in notes["curve"]} == {"units", "one net", "linear model"}
     assert notes["chosen"]["agreement"] == max(point["agreement"] for point in notes["curve"])
     truth = (small.predict(TABLE) == THREE).mean()
     assert notes["chosen"]["accuracy"] == pytest.approx(truth, abs=0.06)  # learned from fewer rows
@@ -79,7 +78,7 @@ def test_bits_are_kept_to_and_labels_measured():
 
 
 def test_columns_that_bring_others_along_stay_within_the_bits():
-    """A missing number is told apart only beside a threshold, and a line counts both."""
+    """A missing number is known only beside a threshold, and a linear model counts both."""
     rows = TABLE.copy()
     rows.loc[::3, "a"] = np.nan
     rows["flag"] = np.where(rows["b"] > 0, 1.0, np.nan)
@@ -123,96 +122,96 @@ def test_rows_are_crossed_column_by_column():
     assert min(taken) > 1
 
 
-def test_units_pick_up_what_they_are_to_say():
-    """One vote after the other: the pool's own sum of three members is found again."""
-    said = torch.from_numpy(RNG.choice([-1, 1], size=(200, 30, 1))).to(torch.int16)
-    wanted = said[:, [3, 8, 21]].double().sum(1)
-    found = picking.Picker(said, wanted, torch.full((200,), 1 / 200)).picked(3)
+def test_greedy_selection_finds_the_members_of_a_sum():
+    """The target is the sum of three candidates: these are selected."""
+    margins = torch.from_numpy(RNG.choice([-1, 1], size=(200, 30, 1))).to(torch.int16)
+    target = margins[:, [3, 8, 21]].double().sum(1)
+    found = committee.GreedySelection(margins, target, torch.full((200,), 1 / 200)).select(3)
     assert found == {3: 4, 8: 4, 21: 4}
 
 
-def test_flips_bring_the_sum_nearer():
+def test_flips_bring_the_sum_closer_to_its_target():
     model = fitted("two")
     rows = model.inputs(TABLE).numpy()
     weight = np.full(len(rows), 1 / len(rows))
     units = RNG.random((5, rows.shape[1] + 1)) < 0.5
     votes = np.array([1, 2, 1, 3, 1])
-    wanted = np.where(TWO == "yes", 1.0, -1.0)
+    target = np.where(TWO == "yes", 1.0, -1.0)
 
-    def likeness(bits: np.ndarray) -> float:
-        program = picking.unit_net(rows.shape[1])
+    def correlation(bits: np.ndarray) -> float:
+        program = committee.unit_net(rows.shape[1])
         outputs = torch.cat(
             list(outputs_of(program, torch.from_numpy(bits[:, None]), torch.from_numpy(rows)))
         )
         score = scores(leads(outputs), torch.from_numpy(votes)[:, None], 1)[:, 0, 0].numpy()
-        assert set(np.unique(members(leads(outputs), 1))) <= {-1, 1}
-        return float(np.corrcoef(score, wanted)[0, 1])
+        assert set(np.unique(clipped_margins(leads(outputs), 1))) <= {-1, 1}
+        return float(np.corrcoef(score, target)[0, 1])
 
-    found = picking.polished(rows, units, votes, wanted, weight)
-    assert likeness(found) > likeness(units) + 0.1
+    found = committee.polish(rows, units, votes, target, weight)
+    assert correlation(found) > correlation(units) + 0.1
     assert (found[:, -1] == units[:, -1]).all()
 
 
-def whole_of(kind: str) -> Whole:
+def teacher_of(kind: str) -> Teacher:
     model = fitted(kind)
     rows = model.inputs(TABLE)
-    return Whole(model, rows, torch.ones(len(rows), dtype=torch.float64))
+    return Teacher(model, rows, torch.ones(len(rows), dtype=torch.float64))
 
 
-def test_units_read_through_a_coarse_view_what_is_left():
-    whole = whole_of("two")
-    full, coarse = View.all(whole.model, 4)
-    through = whole.through(coarse)
-    assert through.rows.shape[1] == len(coarse.left) < len(full.left)
+def test_units_in_a_coarse_view_read_the_inputs_kept():
+    teacher = teacher_of("two")
+    full, coarse = View.all(teacher.model, 4)
+    through = teacher.through(coarse)
+    assert through.rows.shape[1] == len(coarse.kept) < len(full.kept)
     encoded = torch.from_numpy(coarse.encoder.transform(TABLE))
     assert torch.equal(through.rows[:, : encoded.shape[1]], encoded)
-    units, fewer = whole.units(), through.units()
+    units, fewer = teacher.units(), through.units()
     assert units is not None
     assert fewer is not None
-    assert fewer.shape == (*units.shape[:2], len(coarse.left) + 1)
+    assert fewer.shape == (*units.shape[:2], len(coarse.kept) + 1)
     assert torch.equal(fewer[..., -1], units[..., -1])
-    heirs = (torch.arange(len(full.left))[:, None] - coarse.left).abs().argmin(1)
-    alone = torch.bincount(heirs) == 1  # whoever inherits nothing keeps its weight
-    assert torch.equal(fewer[..., :-1][..., alone], units[..., :-1][..., coarse.left[alone]])
+    nearest = (torch.arange(len(full.kept))[:, None] - coarse.kept).abs().argmin(1)
+    alone = torch.bincount(nearest) == 1  # inputs that no other is added to keep their weight
+    assert torch.equal(fewer[..., :-1][..., alone], units[..., :-1][..., coarse.kept[alone]])
 
 
-def test_a_line_has_weights_that_its_digits_make():
-    """The score of all planes is the sum of odd weights, and they are near those wished for."""
-    way = Planes.of(whole_of("two"))
-    assert way is not None
-    fits = way.fits(None)
+def test_the_weights_of_a_linear_model_are_sums_of_its_digits():
+    """The score of all digits is the sum of odd weights, which are near the real ones."""
+    linear = QuantisedLinear.of(teacher_of("two"))
+    assert linear is not None
+    fits = linear.fits(None)
     odd = 2 * digits_of(fits, 3)[0] - 7
     assert set(odd.tolist()) <= {-7, -5, -3, -1, 1, 3, 5, 7}
-    small = way.made(Size(None, 3)).model
+    small = linear.build(LinearSize(None, 3)).model
     assert small.votes[:, 0].tolist() == [1, 2, 4]
-    rows = way.whole.rows
+    rows = linear.teacher.rows
     outputs = torch.cat(list(outputs_of(small.program, small.networks, rows)))
     score = scores(leads(outputs), small.votes, small.clip)[:, 0, 0]
-    assert torch.equal(score, 2 * (rows.long() @ odd) - 7)  # a member's margin is twice less one
+    assert torch.equal(score, 2 * (rows.long() @ odd) - 7)  # a margin is 2·lead − 1
     assert np.corrcoef(score, rows.double() @ fits[0].weights)[0, 1] > 0.98
 
 
-def test_lines_of_several_classes_share_one_curve():
-    way = Planes.of(whole_of("three"))
-    assert way is not None
-    small = way.made(Size(None, 4)).model
+def test_linear_models_of_several_classes_share_one_calibration():
+    linear = QuantisedLinear.of(teacher_of("three"))
+    assert linear is not None
+    small = linear.build(LinearSize(None, 4)).model
     assert (small.calibration == small.calibration[:1]).all()
-    same = small.answers_of(way.whole.rows).numbers == fitted("three").answers(TABLE).numbers
+    same = small.answers_of(linear.teacher.rows).numbers == fitted("three").answers(TABLE).numbers
     assert float(same.double().mean()) > 0.9
 
 
 @pytest.mark.parametrize("kind", ["two", "three"])
-def test_lines_of_few_bits_read_only_these(kind):
-    way = Planes.of(whole_of(kind))
-    assert way is not None
+def test_linear_models_of_few_bits_read_only_these(kind):
+    linear = QuantisedLinear.of(teacher_of(kind))
+    assert linear is not None
     for count in (1, 4, 9):
-        small = way.made(way.size(count, 3))
+        small = linear.build(linear.size(count, 3))
         assert len(small.model.encoder.bit_names) == count
         rows = small.model.inputs(TABLE)
-        assert torch.equal(rows, way.whole.rows[:, small.view.left])
+        assert torch.equal(rows, linear.teacher.rows[:, small.view.kept])
         said = outputs_of(small.model.program, small.model.networks, rows)
-        margins = members(leads(torch.cat(list(said))), 10**6)
-        assert int(margins.abs().max()) <= small.model.clip  # no row is cut off
+        margins = clipped_margins(leads(torch.cat(list(said))), 10**6)
+        assert int(margins.abs().max()) <= small.model.clip  # no margin is clipped
         assert (small.model.calibration.diff() > 0).all()
     same = small.model.answers_of(rows).numbers == fitted(kind).answers(TABLE).numbers
     assert float(same.double().mean()) > 0.85
@@ -232,7 +231,7 @@ def test_the_largest_margin_is_that_of_some_row():
     encoder = TableEncoder.fit(table, thresholds=3)
     assert {"both=far", "hole missing", "few=1", "few>0.5"} <= {*encoder.bit_names}
     view = View(encoder, torch.arange(len(encoder.bit_names)))
-    networks = torch.from_numpy(RNG.random((3, 2, len(view.left))) < 0.5)
+    networks = torch.from_numpy(RNG.random((3, 2, len(view.kept))) < 0.5)
     values = [
         [0, 2, 3, 4, 9], [-1, 0, 1, 2, 3], [0, 1], [None, 0, 1, 2, 3],
         ["a", "b", "c", "d"], ["a", "b", None, "d"], ["far", "0", "1.5", "3", "9"],
@@ -240,50 +239,50 @@ def test_the_largest_margin_is_that_of_some_row():
     every = pd.DataFrame(list(product(*values)), columns=table.columns)
     bits, weights = torch.from_numpy(encoder.transform(every)).long(), 2 * networks.long() - 1
     margin = 2 * bits @ weights.flatten(0, 1).T - 1
-    assert most_margin(networks, view, False) == int(margin.abs().max())
+    assert max_margin(networks, view, False) == int(margin.abs().max())
 
 
-def test_inputs_that_say_nothing_go_first():
+def test_irrelevant_inputs_are_eliminated_first():
     rows = torch.from_numpy(RNG.integers(0, 2, (400, 8))).double()
     rows[:, 7] = 1
     wish = torch.tensor([0.0, 3.0, 0.0, -2.0, 0.0, 1.0, 0.0, -1.0]).double()
-    chance = torch.sigmoid(rows @ wish)[:, None]
-    said = Said(rows, chance, torch.full((400,), 1 / 400).double())
-    assert least_missed(said, range(7), [7])[-3:] == [5, 3, 1]
+    probability = torch.sigmoid(rows @ wish)[:, None]
+    outputs = TeacherOutputs(rows, probability, torch.full((400,), 1 / 400).double())
+    assert elimination_order(outputs, range(7), [7])[-3:] == [5, 3, 1]
 
 
-def test_what_goes_is_what_costs_least_by_trying_all():
-    """Of five inputs one after the other, against new fits without each."""
+def test_the_input_eliminated_is_the_cheapest_by_exhaustive_search():
+    """Five inputs are eliminated one by one, against new fits without each."""
     rng = np.random.default_rng(3)
     for _ in range(5):
         rows = torch.from_numpy(rng.integers(0, 2, (300, 5))).double()
-        chance = torch.sigmoid(rows @ torch.from_numpy(rng.normal(size=(5, 2))))
-        said = Said(rows, chance, torch.full((300,), 1 / 300).double())
+        probability = torch.sigmoid(rows @ torch.from_numpy(rng.normal(size=(5, 2))))
+        outputs = TeacherOutputs(rows, probability, torch.full((300,), 1 / 300).double())
 
-        def loss(places: list[int], said=said) -> float:
+        def loss(places: list[int], outputs=outputs) -> float:
             total = 0.0
-            for net, fit in enumerate(said.fits(places)):
-                z = said.inputs[:, places] @ fit.weights
-                wanted = said.chance[:, net]
-                each = torch.nn.functional.binary_cross_entropy_with_logits(z, wanted)
+            for net, fit in enumerate(outputs.fits(places)):
+                z = outputs.inputs[:, places] @ fit.weights
+                target = outputs.probability[:, net]
+                each = torch.nn.functional.binary_cross_entropy_with_logits(z, target)
                 total += float(each + RIDGE / 2 * fit.weights.square().sum())
             return total
 
         left = list(range(5))
-        for gone in least_missed(said, left, [])[:-1]:
+        for gone in elimination_order(outputs, left, [])[:-1]:
             without = {i: loss([j for j in left if j != i]) for i in left}
             rise = {i: cost - loss(left) for i, cost in without.items()}
             assert rise[gone] <= 1.3 * min(rise.values()) + 1e-6
             left.remove(gone)
 
 
-def test_rounding_is_no_worse_than_by_trying_all():
+def test_rounding_is_near_the_best_by_exhaustive_search():
     """Up to a tenth of what rounding costs at best, among all numbers and the scales tried."""
     rng = np.random.default_rng(0)
     for _ in range(5):
         inputs = torch.from_numpy(rng.integers(0, 2, (60, 5))).double()
-        chance = torch.sigmoid(inputs @ torch.from_numpy(rng.normal(size=5)))
-        fit = fitted_line(inputs, chance, torch.full((60,), 1 / 60).double())
+        probability = torch.sigmoid(inputs @ torch.from_numpy(rng.normal(size=5)))
+        fit = fit_logistic(inputs, probability, torch.full((60,), 1 / 60).double())
         weights, curve = fit.weights, fit.curve
 
         def loss(odd: torch.Tensor, weights=weights, curve=curve) -> float:
@@ -296,19 +295,22 @@ def test_rounding_is_no_worse_than_by_trying_all():
         assert found <= least + 0.1 * float(weights @ curve @ weights)
 
 
-def test_logistic_regression_ends_where_nothing_pulls():
+def test_logistic_regression_ends_where_the_gradient_is_zero():
     inputs = torch.from_numpy(RNG.integers(0, 2, (200, 6))).double()
-    chance = torch.from_numpy(RNG.random(200))
+    probability = torch.from_numpy(RNG.random(200))
     weight = torch.full((200,), 1 / 200, dtype=torch.float64)
-    weights = fitted_line(inputs, chance, weight).weights
-    pull = inputs.T @ (weight * (torch.sigmoid(inputs @ weights) - chance)) + RIDGE * weights
-    assert float(pull.abs().max()) < 1e-6
+    weights = fit_logistic(inputs, probability, weight).weights
+    gradient = (
+        inputs.T @ (weight * (torch.sigmoid(inputs @ weights) - probability)) + RIDGE * weights
+    )
+    assert float(gradient.abs().max()) < 1e-6
 
 
-def test_one_net_learns_the_rule_that_a_model_knows():
-    """Exactly two of six bits: no line, and no few units of others, say that."""
+def test_a_distilled_net_learns_the_rule_of_its_teacher():
+    """Exactly two of six bits: no linear model and no few units compute that."""
     rows = pd.DataFrame(np.array(list(product((0, 1), repeat=6))), columns=list("abcdef"))
-    model = BinaryNetClassifier(random_state=0).fit(rows, rows.sum(axis=1) == 2).model_
+    often = pd.concat([rows] * 4)
+    model = BinaryNetClassifier(random_state=0).fit(often, often.sum(axis=1) == 2).model_
     assert (model.predict(rows) == (rows.sum(axis=1) == 2)).all()
     small = compress(model, rows, bits=model.program.num_bits)
     assert (small.predict(rows) == (rows.sum(axis=1) == 2)).all()

@@ -1,4 +1,4 @@
-"""Stops come where things are whole, and are never mistaken for the end of the work."""
+"""Stops are raised where results are consistent, and are never taken for the end of the work."""
 
 import ctypes
 import os
@@ -23,11 +23,11 @@ def stop(number: int = signal.SIGINT) -> None:
     os.kill(os.getpid(), number)
 
 
-def test_a_stop_comes_after_the_block():
+def test_a_deferred_stop_is_raised_after_the_block():
     done = []
 
     def stopped():
-        with interrupts.held(), interrupts.held():
+        with interrupts.defer_stop(), interrupts.defer_stop():
             stop()
             done.append(True)
 
@@ -38,34 +38,34 @@ def test_a_stop_comes_after_the_block():
 
 
 def test_without_a_stop_nothing_happens():
-    with interrupts.sigterm_stops_too(), interrupts.whole(), interrupts.held():
+    with interrupts.stop_on_sigterm(), interrupts.all_or_nothing(), interrupts.defer_stop():
         interrupts.check()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_a_stop_comes_where_all_is_whole():
+def test_check_raises_a_deferred_stop_once():
     done = []
-    with interrupts.held():
+    with interrupts.defer_stop():
         stop()
         done.append("the step")
         with pytest.raises(KeyboardInterrupt):
             interrupts.check()
-        interrupts.check()  # it comes once
+        interrupts.check()
     assert done
 
 
-def test_a_stop_can_be_taken_without_an_exception():
-    with interrupts.held():
+def test_a_stop_can_be_consumed_without_an_exception():
+    with interrupts.defer_stop():
         stop()
-        assert interrupts.taken()
-        assert not interrupts.taken()
+        assert interrupts.consume_stop()
+        assert not interrupts.consume_stop()
 
 
-def keeps_its_best() -> str:
-    """As a loop does; the next Ctrl-C is a new one."""
+def returns_its_best() -> str:
+    """Like a loop that catches a stop; the next Ctrl-C is a new one."""
     try:
-        with interrupts.held():
+        with interrupts.defer_stop():
             stop()
             interrupts.check()
     except KeyboardInterrupt:
@@ -73,21 +73,21 @@ def keeps_its_best() -> str:
     return "all"
 
 
-def test_a_loop_may_keep_its_best():
-    assert keeps_its_best() == "best so far"
-    assert keeps_its_best() == "best so far"
+def test_a_loop_may_return_its_best():
+    assert returns_its_best() == "best so far"
+    assert returns_its_best() == "best so far"
 
 
-def test_where_a_part_is_none_no_loop_keeps_its_best():
+def test_all_or_nothing_lets_no_loop_return_its_best():
     kept = []
-    with pytest.raises(KeyboardInterrupt), interrupts.whole():
-        kept.append(keeps_its_best())
+    with pytest.raises(KeyboardInterrupt), interrupts.all_or_nothing():
+        kept.append(returns_its_best())
     assert not kept
 
 
-def test_a_stop_that_some_code_has_caught_still_ends_the_whole():
+def test_all_or_nothing_raises_a_stop_that_code_has_caught():
     def swallowed():
-        with interrupts.whole():
+        with interrupts.all_or_nothing():
             try:
                 stop()
             except BaseException:
@@ -97,12 +97,12 @@ def test_a_stop_that_some_code_has_caught_still_ends_the_whole():
         swallowed()
 
 
-def test_within_the_whole_the_best_may_count():
+def test_allow_partial_lets_loops_return_their_best():
     def program():
-        with interrupts.sigterm_stops_too(), interrupts.whole():
-            with interrupts.best_counts():
-                kept.append(keeps_its_best())
-            assert interrupts.heard()
+        with interrupts.stop_on_sigterm(), interrupts.all_or_nothing():
+            with interrupts.allow_partial():
+                kept.append(returns_its_best())
+            assert interrupts.stop_requested()
 
     kept = []
     with pytest.raises(KeyboardInterrupt):
@@ -113,7 +113,7 @@ def test_within_the_whole_the_best_may_count():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_programs_end_with_the_code_of_the_signal(number):
     def program():
-        with interrupts.sigterm_stops_too():
+        with interrupts.stop_on_sigterm():
             try:
                 stop(number)
             except KeyboardInterrupt:
@@ -124,12 +124,12 @@ def test_programs_end_with_the_code_of_the_signal(number):
     assert codes == [128 + number]
 
 
-def test_a_second_stop_waits_for_nothing(monkeypatch):
+def test_a_second_stop_is_raised_at_once(monkeypatch):
     monkeypatch.setattr(interrupts, "SAME_PRESS", 0.0)
     done = []
 
     def stopped():
-        with interrupts.held():
+        with interrupts.defer_stop():
             try:
                 stop()
                 done.append("first")
@@ -143,25 +143,25 @@ def test_a_second_stop_waits_for_nothing(monkeypatch):
     assert done == ["first"]
 
 
-def test_the_same_press_told_twice_is_one():
+def test_a_signal_forwarded_twice_counts_once():
     done = []
-    with interrupts.held():
+    with interrupts.defer_stop():
         stop()
         stop(signal.SIGINT)
-        done.append(interrupts.taken())
+        done.append(interrupts.consume_stop())
     assert done == [True]
 
 
-def test_handlers_of_the_users_own_stay_in_force():
-    heard = []
-    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
-    with interrupts.whole(), interrupts.held():
+def test_handlers_of_the_user_are_kept():
+    received = []
+    signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
+    with interrupts.all_or_nothing(), interrupts.defer_stop():
         stop()
-    assert heard == [signal.SIGINT]
+    assert received == [signal.SIGINT]
 
 
 def long_work(told: list[str]) -> None:
-    with interrupts.patient(0.05, lambda: told.append("long")):
+    with interrupts.interruptible_after(0.05, lambda: told.append("long")):
         told.append("begun")
         time.sleep(30)
 
@@ -170,52 +170,52 @@ def long_work(told: list[str]) -> None:
 def test_a_stop_does_not_wait_for_long_work(before):
     told: list[str] = []
     clock = threading.Timer(0.2, stop)
-    with interrupts.held():
+    with interrupts.defer_stop():
         if before:
             stop()
         else:
             clock.start()
         with pytest.raises(KeyboardInterrupt):
             long_work(told)
-        assert not interrupts.taken()
+        assert not interrupts.consume_stop()
     assert told == ["begun", "long"]
 
 
-def test_whoever_has_stopped_does_not_wait_for_the_next_long_work():
+def test_a_consumed_stop_interrupts_later_long_work():
     told: list[str] = []
-    with interrupts.held():
+    with interrupts.defer_stop():
         stop()
-        assert interrupts.taken()
+        assert interrupts.consume_stop()
         with pytest.raises(KeyboardInterrupt):
             long_work(told)
     assert told == ["begun", "long"]
 
 
-def test_long_work_that_loses_a_stop_is_cut_again():
+def test_long_work_that_loses_a_stop_is_interrupted_again():
     def work():
-        with interrupts.patient(0.1, lambda: None):
+        with interrupts.interruptible_after(0.1, lambda: None):
             ctypes.CFUNCTYPE(None)(lambda: time.sleep(0.4))()
             time.sleep(30)
 
     begun = time.monotonic()
-    with interrupts.held():
+    with interrupts.defer_stop():
         stop()
         with pytest.raises(KeyboardInterrupt):
             work()
     assert time.monotonic() - begun < 10
 
 
-def test_short_work_is_done_before_a_stop_comes():
-    with interrupts.held():
-        with interrupts.patient(5.0, pytest.fail):
+def test_short_work_ends_before_a_stop_is_raised():
+    with interrupts.defer_stop():
+        with interrupts.interruptible_after(5.0, pytest.fail):
             stop()
-        assert interrupts.taken()
+        assert interrupts.consume_stop()
 
 
-def test_a_stop_of_earlier_work_does_not_cut_later_work():
-    assert keeps_its_best() == "best so far"
+def test_a_stop_of_earlier_work_does_not_interrupt_later_work():
+    assert returns_its_best() == "best so far"
     told: list[str] = []
-    with interrupts.held(), interrupts.patient(0.01, lambda: told.append("long")):
+    with interrupts.defer_stop(), interrupts.interruptible_after(0.01, lambda: told.append("long")):
         time.sleep(0.05)
     assert told == ["long"]
 
@@ -229,7 +229,7 @@ def test_a_stop_that_c_has_lost_is_raised_when_the_work_ends(then, capfd):
         time.sleep(1)
 
     def work():
-        with interrupts.patient(5.0, pytest.fail):
+        with interrupts.interruptible_after(5.0, pytest.fail):
             ctypes.CFUNCTYPE(None)(called)()
             if then is not None:
                 raise then

@@ -376,7 +376,7 @@ FAULTS = {
     "whole number": lambda m, s, t: s.update(bias=1e30),
     "'clip' is not a whole number": lambda m, s, t: s.update(clip=0),
     "out of range": lambda m, s, t: t.update(votes=t["votes"] * 0),
-    "chances are out of range": lambda m, s, t: t["calibration"][0].numpy()[::-1].sort(),
+    "probabilities are out of range": lambda m, s, t: t["calibration"][0].numpy()[::-1].sort(),
     "another number of thresholds": lambda m, s, t: s.update(thresholds=[1, 2]),
     "are not those": lambda m, s, t: t.pop("best"),
     "marginals are torch.uint8": lambda m, s, t: t.update(marginals=t["marginals"].byte()),

@@ -143,7 +143,7 @@ def test_new_rows_are_left_out_at_the_rate_that_is_told(seed):
     """Within four standard errors of the held-out and the new rows: 6e-5 per rate by chance."""
     table, labels = noisy(1000, seed)
     model = small(networks=64, random_state=seed).fit(table, labels).model_
-    confidence = model.answers(noisy(8000, 99)[0]).sureness
+    confidence = model.answers(noisy(8000, 99)[0]).confidence
     for asked in (0.1, 0.3, 0.5):
         found = model.abstention(asked)
         assert asked / 2 < found.rate <= asked
@@ -160,7 +160,7 @@ def test_the_rate_left_out_is_of_rows_not_of_class_weights():
     unseen = noisy(4000, 4)[0]
     for model in (plain, heavy):
         found = model.abstention(0.3)
-        left_out = float((model.answers(unseen).sureness < found.threshold).double().mean())
+        left_out = float((model.answers(unseen).confidence < found.threshold).double().mean())
         assert left_out == pytest.approx(found.rate, abs=0.12)
 
 

@@ -49,9 +49,9 @@ def test_the_numbers_are_those_of_the_model(folder):
     assert found.coverage[-1] == (1.0, pytest.approx(found.accuracy))
     assert found.sizes[-1].networks == len(model.networks)
     assert found.sizes[-1].accuracy == pytest.approx(found.accuracy)
-    chances = model.probabilities(table)
-    own = chances[np.arange(len(table)), model.labels.encode(table["kind"])]
-    assert found.hardest[0].chance == pytest.approx(own.min())
+    probabilities = model.probabilities(table)
+    own = probabilities[np.arange(len(table)), model.labels.encode(table["kind"])]
+    assert found.hardest[0].probability == pytest.approx(own.min())
     assert found.disputed[0].against == pytest.approx(model.uncertainty(table).max())
 
 
@@ -60,7 +60,7 @@ def test_columns_that_matter_come_before_noise(folder):
     columns = measure(model, table, table["kind"]).columns
     assert {columns[0].name, columns[1].name} == {"size", "colour"}
     colour = next(column for column in columns if column.name == "colour")
-    assert "weiß" in {bit.speaks_for for bit in colour.bits}
+    assert "weiß" in {bit.favours for bit in colour.bits}
 
 
 def test_images_are_drawn(tmp_path):
@@ -83,7 +83,10 @@ def test_the_page_reads_anywhere_without_help(made_by, folder, browser):
     page = folder / f"{made_by}.html"
     if made_by == "report":
         assert call("report", folder / "m.safetensors", folder / "data.csv", "-o", page) == 0
-    assert "<script" not in page.read_text("utf-8")
+    text = page.read_text("utf-8")
+    assert "<script" not in text
+    assert "calibration error" in text
+    assert "Confusion matrix" in text
     asked, faults, shades = [], [], {}
     for scheme in ("light", "dark"):
         context = browser.new_context(java_script_enabled=True, color_scheme=scheme)

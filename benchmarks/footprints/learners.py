@@ -25,13 +25,13 @@ from vitrail.export.line import with_line
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
 from vitrail.fitting.compression import Compression, best_of
-from vitrail.fitting.planes import Planes
+from vitrail.fitting.quantised_linear import QuantisedLinear
 from vitrail.lab.rivals import Logistic, voted
 from vitrail.model import Model
 
 OURS = "vitrail"
 MEMBERS = (1, 2, 4, 8, 16, 32)  # of a net: each may have as many bits as a hidden unit
-COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)  # bits that a line reads
+COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)  # bits that a linear model reads
 PUBLISHED_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # and for published points
 DIGITS = (2, 4)  # of its weights
 CUTS = (  # share of the columns, and thresholds of each; None: as many as the rows afford
@@ -124,28 +124,30 @@ def compressed(
     held: Rows,
     encoder: TableEncoder | BitColumns,
     seed: int,
-    lines: Sequence[int | None],
+    counts: Sequence[int | None],
     most: Sequence[int] = MEMBERS,
 ) -> Iterator[tuple[str, Model, float]]:
-    """Small models of growing size from one posterior: what `compress` takes for so many bits, and
-    lines that read so many. What each is, the model, and its accuracy on rows held out."""
+    """Small models of growing size from one posterior: what `compress` chooses, and linear models
+    that read `counts` bits. The name of each, the model, and its accuracy on rows held out."""
     net = BinaryNetClassifier(predictor="posterior", random_state=seed, device="cpu")
     net.fit(encoder.transform(seen.table), seen.labels)
     model = replace(net.model_, encoder=encoder)
     each = (model.program.num_inputs + 1) * model.networks.shape[1]
-    ways = Compression(model, model.inputs(seen.table))
+    compression = Compression(model, model.inputs(seen.table))
     chosen = {}
     for members in most:
-        _, chosen[f"{members} members"] = best_of(ways.curve(members * each), 0.0)
-    if lines:
-        (line, way) = next(both for both in ways.some if both[1].name == Planes.name)
-        assert isinstance(way, Planes)
-        counts = [count for count in lines if (count or 0) < len(encoder.apart)]
-        for count, digits in product(counts, DIGITS):
-            size = f"line of {count or 'all'} bits, {digits} digits"
-            chosen[size] = replace(line, size=way.size(count, digits))
-    for name, tried in chosen.items():
-        small = ways.made(tried)
+        _, chosen[f"{members} members"] = best_of(compression.curve(members * each), 0.0)
+    if counts:
+        candidate, linear = next(
+            both for both in compression.some if both[1].name == QuantisedLinear.name
+        )
+        assert isinstance(linear, QuantisedLinear)
+        fewer = [count for count in counts if (count or 0) < len(encoder.apart)]
+        for count, digits in product(fewer, DIGITS):
+            size = f"linear model of {count or 'all'} bits, {digits} digits"
+            chosen[size] = replace(candidate, size=linear.size(count, digits))
+    for name, one in chosen.items():
+        small = compression.build(one)
         right = small.labels.decode(small.answers(held.table).numbers) == held.labels
         yield name, small, float(np.mean(right))
 

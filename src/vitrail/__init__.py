@@ -1,4 +1,4 @@
-"""vitrail trains networks whose weights are bits, by message passing instead of gradients."""
+"""vitrail learns networks whose weights are bits, by sampling and by message passing."""
 
 import os
 from importlib import import_module

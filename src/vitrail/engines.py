@@ -45,7 +45,7 @@ class Failure:
 def attempt(task: Callable[..., Any], *given: Any) -> Any:
     """`task(*given)`, at the second try if need be; a `Failure` where that fails, too."""
     try:
-        return _insisted(task, *given)
+        return _retry_once(task, *given)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in NO_SPACE:
             raise  # so will all others
@@ -64,10 +64,10 @@ def each(task: Callable[..., T], given: Sequence[tuple[Any, ...]]) -> Iterator[T
         yield from (task(*one) for one in given)
         return
     pool: Any = Parallel()
-    yield from pool(delayed(_insisted)(task, *one) for one in given)
+    yield from pool(delayed(_retry_once)(task, *one) for one in given)
 
 
-def _insisted(task: Callable[..., T], *given: Any) -> T:
+def _retry_once(task: Callable[..., T], *given: Any) -> T:
     try:
         return task(*given)
     except Exception:

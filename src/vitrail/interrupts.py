@@ -1,17 +1,17 @@
-"""Ctrl-C and SIGTERM: taken where they leave things whole. The policy is docs/reliability.md.
+"""Ctrl-C and SIGTERM, handled where results stay consistent. The policy is docs/reliability.md.
 
-A stop is raised as KeyboardInterrupt, which a loop may catch to give its best so far. Blocks say
-more:
+A stop is raised as KeyboardInterrupt, which a loop may catch to return its best result so far.
+Context managers change that:
 
-    held()               a stop waits until the block is done, or until `check` finds all whole
-    whole()              a part of a result is none: a stop waits for nothing, and passes by every
-                         loop that keeps its best
-    best_counts()        the other way round, within `whole`
-    patient()            within `held`: work that may be cut anywhere, after some seconds
-    sigterm_stops_too()  SIGTERM is a stop as Ctrl-C is; for programs, not for parts of them
+    defer_stop()           a stop is raised at the end of the block, or earlier by `check`
+    all_or_nothing()       partial results are worthless: a stop is raised at once, and no loop may
+                           catch it to return its best result so far
+    allow_partial()        within `all_or_nothing`: loops may return their best result again
+    interruptible_after()  within `defer_stop`: work that may be interrupted after some seconds
+    stop_on_sigterm()      SIGTERM is a stop like Ctrl-C; for programs, not for parts of them
 
-A second stop waits for nothing and passes by every loop. Signals reach the main thread only, and
-only where Python's own handlers are in force; elsewhere the blocks do nothing.
+A second stop is raised at once, and no loop may catch it. Signals reach the main thread only, and
+only where Python's own handlers are installed; elsewhere the blocks do nothing.
 """
 
 from __future__ import annotations
@@ -26,46 +26,46 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn
 
-AGAIN = 0.1  # seconds after which work is cut again that has lost a stop
-SAME_PRESS = 0.5  # seconds; launchers pass on what their whole group has got already
-_USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+RETRY = 0.1  # seconds between attempts to interrupt work that ignored a stop
+SAME_PRESS = 0.5  # seconds; launchers forward a signal that their process group got already
+_DEFAULT = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
-POOL = "vitrail"  # how the names of threads begin that rows are shared out to
+POOL = "vitrail"  # prefix of the names of worker threads
 
 
-class PassingBy(BaseException):
-    """A stop that no loop may keep its best at; KeyboardInterrupt again where its block ends."""
+class ForcedStop(BaseException):
+    """A stop that no loop may catch; becomes KeyboardInterrupt where its block ends."""
 
 
 @dataclass
 class _Stops:
-    """The one handler, and what it has heard since it was last put in force."""
+    """The signal handler, and the signals it received since it was installed."""
 
-    holding: int = 0  # blocks that hold back
-    only_whole: bool = False  # whether a part of a result is none
-    waiting: bool = False  # whether a stop is held back
+    deferring: int = 0  # number of open `defer_stop` blocks
+    all_or_nothing: bool = False  # whether partial results are worthless
+    pending: bool = False  # whether a stop is deferred
     number: int = 0  # of the last signal; 0 for none yet
-    first: float = 0.0  # when the first came, by the clock
-    over: threading.Event | None = None  # of work that has taken longer than a stop waits
-    nudged: bool = False  # whether the next signal is our own, to have it cut
-    raised: int = 0  # how often it has raised, ever
-    last: type[BaseException] = KeyboardInterrupt  # what it raised
+    first: float = 0.0  # time of the first signal
+    over: threading.Event | None = None  # end of work that has exceeded its time
+    nudged: bool = False  # whether the next signal is our own, sent to interrupt that work
+    raised: int = 0  # number of stops raised so far
+    last: type[BaseException] = KeyboardInterrupt  # the last one raised
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         nudged, self.nudged = self.nudged, False
-        in_vain = self.over is not None and not self.over.is_set()
-        if nudged and not in_vain:
-            return  # the work was done in the meantime
+        overdue = self.over is not None and not self.over.is_set()
+        if nudged and not overdue:
+            return  # the work has ended in the meantime
         again = self.number > 0 and not nudged
         if again and time.monotonic() - self.first < SAME_PRESS:
             return
         self.first = self.first or time.monotonic()
         self.number = number
-        if again or self.only_whole:
-            self.waiting = False
-            self._raise(PassingBy)
-        self.waiting = self.holding > 0 and not in_vain
-        if not self.waiting:
+        if again or self.all_or_nothing:
+            self.pending = False
+            self._raise(ForcedStop)
+        self.pending = self.deferring > 0 and not overdue
+        if not self.pending:
             self._raise(KeyboardInterrupt)
 
     def _raise(self, stop: type[BaseException]) -> NoReturn:
@@ -73,7 +73,7 @@ class _Stops:
         raise stop
 
     def forget(self) -> None:
-        self.waiting, self.number, self.first = False, 0, 0.0
+        self.pending, self.number, self.first = False, 0, 0.0
 
 
 _stops = _Stops()
@@ -83,164 +83,164 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _in_force() -> bool:
-    return any(signal.getsignal(number) is _stops for number in _USUAL)
+def _installed() -> bool:
+    return any(signal.getsignal(number) is _stops for number in _DEFAULT)
 
 
 @contextmanager
-def _listening(*numbers: signal.Signals) -> Iterator[None]:
-    """Our handler in force; what it has heard is known until the next outermost block begins."""
+def _handling(*numbers: signal.Signals) -> Iterator[None]:
+    """Install the handler; its record is kept until the next outermost block begins."""
     if not _in_main_thread():
         yield
         return
-    mine = [number for number in numbers if signal.getsignal(number) is _USUAL[number]]
-    outermost = not _in_force()
+    installed = [number for number in numbers if signal.getsignal(number) is _DEFAULT[number]]
+    outermost = not _installed()
     if outermost:
         _stops.forget()
     try:
-        for number in mine:
+        for number in installed:
             signal.signal(number, _stops)
         yield
-    except PassingBy as stop:
+    except ForcedStop as stop:
         if outermost:
             raise KeyboardInterrupt(*stop.args) from None
         raise
     finally:
-        for number in mine:
-            signal.signal(number, _USUAL[number])
+        for number in installed:
+            signal.signal(number, _DEFAULT[number])
         if outermost:
-            _stops.waiting = False
+            _stops.pending = False
 
 
 @contextmanager
-def sigterm_stops_too() -> Iterator[None]:
-    """SIGTERM is a stop as Ctrl-C is."""
-    with _listening(signal.SIGINT, signal.SIGTERM):
+def stop_on_sigterm() -> Iterator[None]:
+    """Treat SIGTERM as a stop, like Ctrl-C."""
+    with _handling(signal.SIGINT, signal.SIGTERM):
         yield
 
 
 @contextmanager
-def held() -> Iterator[None]:
-    """Hold back a stop until the outermost such block is done, or until `check` or `taken`."""
+def defer_stop() -> Iterator[None]:
+    """Defer a stop to the end of the outermost such block, or to `check` or `consume_stop`."""
     if not _in_main_thread():
         yield
         return
-    with _listening(signal.SIGINT):
-        _stops.holding += 1
+    with _handling(signal.SIGINT):
+        _stops.deferring += 1
         try:
             yield
         finally:
-            _stops.holding -= 1
-        if not _stops.holding:
+            _stops.deferring -= 1
+        if not _stops.deferring:
             check()
 
 
-def waiting() -> bool:
-    """Whether a stop is held back, for work that may be cut anywhere; any thread may ask."""
-    return _stops.waiting
+def stop_pending() -> bool:
+    """Whether a stop is deferred; safe to call from any thread."""
+    return _stops.pending
 
 
 def check() -> None:
-    """Raise a stop that is held back: a place where everything is whole."""
-    if taken():
+    """Raise a deferred stop: call it where results are consistent."""
+    if consume_stop():
         raise KeyboardInterrupt
 
 
-def taken() -> bool:
-    """Whether a stop was held back; by that it is taken, and raised no more."""
-    if not (_stops.waiting and _in_main_thread()):
+def consume_stop() -> bool:
+    """Whether a stop was deferred; it is consumed, and will not be raised."""
+    if not (_stops.pending and _in_main_thread()):
         return False
-    _stops.waiting = False
+    _stops.pending = False
     return True
 
 
-def heard() -> bool:
-    """Whether any stop has come since the outermost block began."""
-    return _stops.number > 0 and _in_force()
+def stop_requested() -> bool:
+    """Whether any stop was received since the outermost block began."""
+    return _stops.number > 0 and _installed()
 
 
 @contextmanager
-def patient(seconds: float, afterwards: Callable[[], object]) -> Iterator[None]:
-    """Work that leaves nothing behind where it is cut: a stop waits for it only so long.
+def interruptible_after(seconds: float, on_timeout: Callable[[], object]) -> Iterator[None]:
+    """Run work without side effects, which a stop may interrupt after `seconds`.
 
-    If it takes longer, `afterwards` is called, and stops are raised at once. So is one that was
-    heard before, even if it was taken: whoever has stopped does not wait for long work. The work
-    may call back from C, where no exception gets through: it is raised when the work ends.
+    Once they have passed, `on_timeout` is called and stops are raised at once; so is a stop that
+    was received before, even if it was consumed. The work may call back from C, where exceptions
+    are lost: the stop is then raised when the work ends.
     """
-    mine, before, over = _in_main_thread(), _stops.raised, threading.Event()
+    in_main, before, over = _in_main_thread(), _stops.raised, threading.Event()
 
     def watch() -> None:
         if over.wait(seconds):
             return
-        afterwards()
-        if mine:
+        on_timeout()
+        if in_main:
             _stops.over = over
-        while mine and not over.wait(AGAIN):
-            if heard():
+        while in_main and not over.wait(RETRY):
+            if stop_requested():
                 _stops.nudged = True
                 signal.pthread_kill(threading.main_thread().ident or 0, _stops.number)
 
-    with _listening(signal.SIGINT), _callbacks_silent() if mine else nullcontext():
+    with _handling(signal.SIGINT), _silent_callbacks() if in_main else nullcontext():
         threading.Thread(target=watch, daemon=True).start()
         try:
             yield
         except Exception:
-            if not mine or _stops.raised == before:
+            if not in_main or _stops.raised == before:
                 raise
         finally:
             try:
                 over.set()
             finally:
-                over.set()  # a stop may have come in the line before
-        if mine and _stops.raised > before:
+                over.set()  # a stop may have been raised by the line before
+        if in_main and _stops.raised > before:
             raise _stops.last
 
 
 @contextmanager
-def _callbacks_silent() -> Iterator[None]:
-    """Nothing is printed of a stop that is raised where C calls back."""
-    usual = sys.unraisablehook
+def _silent_callbacks() -> Iterator[None]:
+    """Print nothing about a stop that is raised in a callback from C."""
+    default = sys.unraisablehook
 
     def hook(lost: sys.UnraisableHookArgs) -> None:
-        if not issubclass(lost.exc_type, KeyboardInterrupt | PassingBy):
-            usual(lost)
+        if not issubclass(lost.exc_type, KeyboardInterrupt | ForcedStop):
+            default(lost)
 
     sys.unraisablehook = hook
     try:
         yield
     finally:
-        sys.unraisablehook = usual
+        sys.unraisablehook = default
 
 
 @contextmanager
-def whole() -> Iterator[None]:
-    """A part of a result is none: a stop ends the block with KeyboardInterrupt."""
-    with _listening(signal.SIGINT), _only_whole(True):
+def all_or_nothing() -> Iterator[None]:
+    """Partial results are worthless: a stop ends the block with KeyboardInterrupt."""
+    with _handling(signal.SIGINT), _set_all_or_nothing(True):
         before = _stops.number
         try:
             yield
-        except PassingBy as stop:
+        except ForcedStop as stop:
             raise KeyboardInterrupt(*stop.args) from None
         if _stops.number and not before and _in_main_thread():
-            raise KeyboardInterrupt  # some code in the block has caught it
+            raise KeyboardInterrupt  # code in the block has caught it
 
 
 @contextmanager
-def best_counts() -> Iterator[None]:
-    """Within `whole`: loops may keep their best so far again."""
-    with _only_whole(False):
+def allow_partial() -> Iterator[None]:
+    """Within `all_or_nothing`: loops may return their best result so far again."""
+    with _set_all_or_nothing(False):
         yield
 
 
 @contextmanager
-def _only_whole(value: bool) -> Iterator[None]:
-    before, _stops.only_whole = _stops.only_whole, value
+def _set_all_or_nothing(value: bool) -> Iterator[None]:
+    before, _stops.all_or_nothing = _stops.all_or_nothing, value
     try:
         yield
     finally:
-        _stops.only_whole = before
+        _stops.all_or_nothing = before
 
 
 def exit_code() -> int:
-    """Of a program that was stopped, as shells count: 128 and the signal's number."""
+    """The exit code of a stopped program, as in shells: 128 plus the signal number."""
     return 128 + (_stops.number or signal.SIGINT)

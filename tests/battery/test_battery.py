@@ -58,7 +58,6 @@ LEARNERS = {
             "titanic",
             "survey, 5000 rows",
             "1 number, 10% flipped, 1000 rows",
-            "number and integer, 20000 rows",
             "noise, balanced",
             "noise, 80 to 20",
             "100 rows × 5",

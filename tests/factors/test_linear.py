@@ -58,16 +58,17 @@ def test_other_factors_have_no_table():
     assert linear_problems(factor_graph(network(mlp(5, (2,)), signs(1, 3, 5), bits(2, 3)))) is None
 
 
-def test_counts_are_weights_in_units_of_the_smallest():
-    graph = factor_graph(
-        perceptron(signs(1, 3, 5), bits(2, 3), weight=torch.tensor([0.5, 1.5, 0.0]))
-    )
+@pytest.mark.parametrize(
+    ("weight", "counts"), [([0.5, 1.5, 0.0], [1, 3, 0]), ([48.0, 53.0, 0.0], [48, 53, 0])]
+)
+def test_counts_are_whole_weights_or_in_units_of_the_smallest(weight, counts):
+    graph = factor_graph(perceptron(signs(1, 3, 5), bits(2, 3), weight=torch.tensor(weight)))
     (problem,) = linear_problems(graph) or []
-    assert problem.counts().tolist() == [1, 3, 0]
+    assert problem.counts().tolist() == counts
 
 
 def test_weights_that_cannot_be_counted_are_refused():
     graph = factor_graph(perceptron(signs(1, 2, 5), bits(2, 2), weight=torch.tensor([1.0, 1.3])))
     (problem,) = linear_problems(graph) or []
-    with pytest.raises(ValueError, match="whole multiples of the smallest"):
+    with pytest.raises(ValueError, match="multiples of the smallest"):
         problem.counts()

@@ -29,10 +29,10 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            with interrupts.whole():
+            with interrupts.all_or_nothing():
                 return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            raise interrupts.PassingBy(*stop.args) from None
+            raise interrupts.ForcedStop(*stop.args) from None
 
 
 @contextmanager
@@ -40,14 +40,14 @@ def when_stopped(sentence: str) -> Iterator[None]:
     """What to say if the block is stopped, at the first stop or the second."""
     try:
         yield
-    except (KeyboardInterrupt, interrupts.PassingBy) as stop:
+    except (KeyboardInterrupt, interrupts.ForcedStop) as stop:
         raise KeyboardInterrupt(stop.args[0] if stop.args else sentence) from None
 
 
 app = typer.Typer(
     name="vitrail",
     cls=_Commands,
-    help="Train networks whose weights are bits, by message passing instead of gradients.",
+    help="Learn networks whose weights are bits: a posterior by sampling or by message passing.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -69,7 +69,7 @@ def vitrail(
         ),
     ] = False,
 ) -> None:
-    """Train networks whose weights are bits, by message passing instead of gradients."""
+    """Learn networks whose weights are bits: a posterior by sampling or by message passing."""
 
 
 def _open_streams() -> None:
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments is None:
         gc.set_threshold(GARBAGE)
     try:
-        with warnings.catch_warnings(), interrupts.sigterm_stops_too(), interrupts.whole():
+        with warnings.catch_warnings(), interrupts.stop_on_sigterm(), interrupts.all_or_nothing():
             from vitrail.cli import commands  # registers every command
 
             assert commands

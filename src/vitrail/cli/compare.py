@@ -69,7 +69,7 @@ def compare(
     results, curves = [], {}
     stopped: BaseException | None = None
     try:
-        with interrupts.whole():
+        with interrupts.all_or_nothing():
             for result, curve in _compared(task, names, jobs, checked_backend(backend)):
                 results.append(result)
                 curves[result["solver"]] = curve
@@ -144,7 +144,7 @@ def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iter
     if jobs == 1 and backend == "processes":
         for name in names:
             try:  # what a solver has found when it is stopped compares to nothing
-                with interrupts.whole():
+                with interrupts.all_or_nothing():
                     done = task.done(name)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(f"stopped in {name}, which is not shown") from None

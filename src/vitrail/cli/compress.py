@@ -1,4 +1,4 @@
-"""`vitrail compress`: a model of many networks made small."""
+"""`vitrail compress`: a small model that answers as many networks do."""
 
 from __future__ import annotations
 
@@ -25,28 +25,27 @@ from vitrail.cli.options import (
 def compress(
     model: ModelFile,
     data: DataFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the small model goes.")
-    ] = Path("small.safetensors"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the small model.")] = Path(
+        "small.safetensors"
+    ),
     bits: Annotated[
         int | None,
-        typer.Option(min=1, help="The most weights it may have; chosen if left out."),
+        typer.Option(min=1, help="Maximum number of weights; chosen if left out."),
     ] = None,
     target: Target = None,
 ) -> None:
     """Make a small model that answers as the many networks of a model do.
 
-    DATA is a table like that of training, and training rows will do; labels are not needed. The
-    printed curve says how often small models of several kinds agree with the model, and how often
-    they are right where the table has labels. By default the smallest is taken that agrees as
-    often as the best, but for one row in a hundred. Those that agree less often than a smaller one
-    are not shown.
+    DATA is a table like the training table, or the training table itself; labels are not needed.
+    The table printed shows small models of several kinds: their agreement with the model, and their
+    accuracy where DATA has labels. The default is the smallest model whose agreement is within 0.01
+    of the best. Models that agree less often than a smaller one are not shown.
 
     Example: `vitrail compress mushroom.safetensors mushroom.csv -o small.safetensors`
     """
     from vitrail.data.output import check_writable
     from vitrail.data.tables import read_table
-    from vitrail.fitting import compress as made_small
+    from vitrail.fitting import compress as compress_model
     from vitrail.model import load_model
 
     check_apart(output, data, model)
@@ -56,12 +55,12 @@ def compress(
     if target is not None or column in table.columns:
         labels = table[target_column(table, target or column)]
         net.labels.encode(labels, table.place)
-    small = made_small(net, table, labels, bits=bits)
+    small = compress_model(net, table, labels, bits=bits)
     small.save(output)
     with when_stopped(f"stopped; the small model is in {shown(output)}"):
         notes = small.record["compressed"]
-        curve = RichTable("", "members a net", "bits read", "bits", "agrees", "accuracy", "")
-        for point in front(notes["curve"], notes["chosen"]):
+        curve = RichTable("", "members per net", "bits read", "bits", "agreement", "accuracy", "")
+        for point in pareto_front(notes["curve"], notes["chosen"]):
             curve.add_row(
                 point["way"],
                 str(point["members"]),
@@ -69,7 +68,7 @@ def compress(
                 f"{point['bits']:,}",
                 f"{point['agreement']:.4f}",
                 "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}",
-                "taken" if point == notes["chosen"] else "",
+                "chosen" if point == notes["chosen"] else "",
             )
         console = plain_console()
         console.print(curve)
@@ -80,8 +79,8 @@ def compress(
         console.print(f"model: {shown(output)}")
 
 
-def front(curve: list[dict[str, Any]], chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The points that agree more often than all smaller ones, and the one taken."""
+def pareto_front(curve: list[dict[str, Any]], chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The points that agree more often than all smaller ones, and the one chosen."""
     best = 0.0
     for point in curve:
         if point["agreement"] > best or point == chosen:

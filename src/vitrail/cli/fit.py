@@ -20,9 +20,10 @@ from vitrail.cli.options import (
     byte_count,
     check_apart,
     hidden_units,
+    mixing_text,
     number_or_auto,
     plain_console,
-    rows_a_second,
+    rows_per_second,
     shown,
 )
 from vitrail.cli.options import target_column as find_target
@@ -74,7 +75,7 @@ def fit(
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(help="Write a page about the model too: how good, how sure, by what."),
+        typer.Option(help="Also write a page about the model: accuracy, calibration, importance."),
     ] = None,
     seed: Seed = 0,
     jobs: Annotated[
@@ -142,7 +143,7 @@ def fit(
         with when_stopped("stopped; nothing is saved"):
             _stream(data, target, output, units, epochs or 1, byte_count(memory), seed)
         return
-    with when_stopped("stopped; nothing is saved"), interrupts.best_counts():
+    with when_stopped("stopped; nothing is saved"), interrupts.allow_partial():
         table = read_table(data)
         column = find_target(table, target)
         labels = table.labels(column)
@@ -167,7 +168,7 @@ def fit(
                 raise
     if not ranks.here().first:
         return  # rank 0 tests, writes and prints
-    with when_stopped("stopped; nothing is saved"), interrupts.held():
+    with when_stopped("stopped; nothing is saved"), interrupts.defer_stop():
         model = classifier.model_
         model.record.update(target=column, data=shown(data.name))
         if table.image_shape is not None:
@@ -185,7 +186,7 @@ def fit(
             () if checkpoint is None else checkpoint_files(checkpoint, classifier.plan_.stages)
         ):
             file.unlink(missing_ok=True)
-        interrupts.taken()  # a stop that came too late is told all the same, below
+        interrupts.consume_stop()  # a stop that came too late is still reported, below
     place = f"the best network so far is in {shown(output)}"
     with when_stopped(f"stopped; {place}"):
         console = plain_console()
@@ -195,12 +196,10 @@ def fit(
         mixed = model.record.get("mixing", {})
         if "effective_networks" in mixed:
             console.print(
-                f"{len(model.networks)} networks of {mixed['chains']} chains; of "
-                f"{mixed['chains'] * mixed['draws']} draws {mixed['effective_networks']:.0f} count "
-                f"as independent (spread {mixed['spread']:.2f}, 1 is well mixed)"
+                f"{len(model.networks)} networks of {mixed['chains']} chains: {mixing_text(mixed)}"
             )
         console.print(f"model: {shown(output)}")
-        if interrupts.heard() or Status.INTERRUPTED in classifier.status_:
+        if interrupts.stop_requested() or Status.INTERRUPTED in classifier.status_:
             raise KeyboardInterrupt(f"stopped after {classifier.n_iter_} steps; {place}")
         if report is not None:
             seen = rows if not len(held_out) else held_out
@@ -224,7 +223,7 @@ def _stream(
 
     units = () if isinstance(hidden, str) else hidden
     console = plain_console()
-    with rows_a_second("training") as progress:
+    with rows_per_second("training") as progress:
         model = fit_stream(
             data, target, hidden=units, epochs=epochs, memory=memory, seed=seed, progress=progress
         )
@@ -238,7 +237,7 @@ def _stream(
     console.print(
         f"{note['rows']} rows, {model.bits} bits, encoder fitted to {note['encoder_rows']} rows, "
         f"test {note['test_accuracy']:.4f} on {note['test_rows']} rows held out, "
-        f"{note['rows_per_second']:,} rows a second, {note['seconds']:.1f} s"
+        f"{note['rows_per_second']:,} rows per second, {note['seconds']:.1f} s"
     )
     console.print(f"model: {shown(output)}")
 
@@ -272,11 +271,11 @@ def is_gray(table: Table) -> bool:
 
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:
-    """The model with its accuracy on rows held out, and where they suffice thresholds from them."""
+    """The model with its accuracy on held-out rows, and thresholds from them where they suffice."""
     from vitrail.model import thresholds_of
 
     answers = model.answers(table)
     right = answers.numbers.numpy() == model.labels.encode(labels)
     model.record["test_accuracy"] = round(float(np.mean(right)), 6)
     model.record["test_rows"] = len(labels)
-    return replace(model, thresholds=thresholds_of(answers.sureness) or model.thresholds)
+    return replace(model, thresholds=thresholds_of(answers.confidence) or model.thresholds)

@@ -1,4 +1,4 @@
-"""`vitrail info`: what a model file holds."""
+"""`vitrail info`: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.table import Table
 
 from vitrail import __version__
 from vitrail.cli.app import app
-from vitrail.cli.options import Json, plain_console
+from vitrail.cli.options import Json, mixing_text, plain_console
 
 MOST_PICTURES = 4
 
@@ -62,6 +62,8 @@ def info(
         return
     known = ("train_accuracy", "test_accuracy", "rows", "seconds", "settings", "mixing", "data")
     facts |= {name: net.record[name] for name in known if name in net.record}
+    if "spread" in facts.get("mixing", {}):
+        facts["mixing"] = mixing_text(facts["mixing"])
     _print(facts, as_json)
     console = plain_console()
     for line in column_lines(accounts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -45,6 +45,12 @@ def plain_console(*, stderr: bool = False) -> Console:
 def shown(path: Path | str) -> str:
     """A path as text that any terminal and file takes, also where its name is not UTF-8."""
     return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def mixing_text(mixing: Mapping[str, Any]) -> str:
+    """How well the chains of a fit mixed, by the record's "mixing"."""
+    size, count = mixing["effective_networks"], mixing["chains"] * mixing["draws"]
+    return f"R-hat {mixing['spread']:.2f}, effective sample size {size:.0f} of {count}"
 
 
 def check_apart(output: Path, *inputs: Path) -> None:
@@ -120,11 +126,11 @@ def target_column(table: Any, target: str | None) -> str:
 
 
 @contextmanager
-def rows_a_second(what: str) -> Iterator[Callable[[int, int, float], None]]:
-    """A bar on standard error, while a terminal is watching: rows so far, in all, a second."""
+def rows_per_second(what: str) -> Iterator[Callable[[int, int, float], None]]:
+    """A bar on standard error, if it is a terminal: rows so far, in all, per second."""
     console = Console(stderr=True)
     words = TextColumn("{task.description} {task.completed:,} of {task.total:,} rows")
-    speed = TextColumn("{task.fields[speed]:,.0f} a second")
+    speed = TextColumn("{task.fields[speed]:,.0f} per second")
     with Progress(
         SpinnerColumn(),
         words,

@@ -35,21 +35,21 @@ def predict(
     ] = Path("-"),
     proba: Annotated[
         bool,
-        typer.Option("--proba", help="A column of chances per class, and how far networks differ."),
+        typer.Option("--proba", help="Add the probability of each class, and `uncertainty`."),
     ] = False,
     abstain: Annotated[
         float | None,
         typer.Option(
-            metavar="RATE", help="Leave at most this share of rows, the least confident, empty."
+            metavar="RATE", help="Leave at most this share of rows, of lowest confidence, empty."
         ),
     ] = None,
 ) -> None:
     """Write the input's rows with a last column `prediction`.
 
     Columns are matched by name; others, the labels among them, pass through. Files of any length
-    are read and written in pieces. Chances are calibrated; `uncertainty` is the share of votes
-    against the answer. How confident an answer must be was learned on rows held out when fitting;
-    rows of equal confidence are left empty together, and the share that this allows is printed.
+    are read and written in pieces. Probabilities are calibrated; `uncertainty` is the share of
+    votes against the answer. The confidence thresholds of --abstain come from held-out rows; rows
+    of equal confidence are left empty together, and the share that this allows is printed.
 
     Example: `vitrail predict mushroom.safetensors new.csv -o answers.csv --proba`
     """
@@ -75,7 +75,7 @@ def predict(
                 columns["uncertainty"] = answers.against.numpy() / ONE
             labels = net.labels.decode(answers.numbers.numpy())
             if limit is not None:
-                kept = (answers.sureness >= limit.threshold).numpy()
+                kept = (answers.confidence >= limit.threshold).numpy()
                 labels = [label if keep else None for label, keep in zip(labels, kept, strict=True)]
                 rows, left_out = rows + len(kept), left_out + int((~kept).sum())
             columns[PREDICTION] = labels
@@ -105,23 +105,23 @@ def evaluate(
     net = load_model(model)
     target = target if target is not None else net.record.get("target")
     counts = np.zeros((net.num_classes, net.num_classes), np.int64)
-    chances, labels = [], []
+    found, labels = [], []
     for batch in counted_rows(iter_table(data), "evaluating"):
         column = batch[target_column(batch, target)]
         truth = net.labels.encode(column, place=batch.place) if len(batch) else []
-        found = net.probabilities(batch)
-        np.add.at(counts, (np.asarray(truth, np.int64), found.argmax(1)), 1)
-        chances.append(found)
+        batch_probabilities = net.probabilities(batch)
+        np.add.at(counts, (np.asarray(truth, np.int64), batch_probabilities.argmax(1)), 1)
+        found.append(batch_probabilities)
         labels.append(np.asarray(truth, np.int64))
     if not counts.sum():
         raise ValueError(f"{data} has no rows to evaluate on; give a table with labels")
-    said, truth = np.concatenate(chances), np.concatenate(labels)
+    probabilities, truth = np.concatenate(found), np.concatenate(labels)
     scores = {
         "rows": int(counts.sum()),
         "accuracy": round(float(counts.trace() / counts.sum()), 6),
-        **quality(said, truth),
+        **quality(probabilities, truth),
     }
-    covered = coverage(said, truth)
+    covered = coverage(probabilities, truth)
     names = [str(label) for label in net.labels.classes]
     if as_json:
         more = {"classes": names, "confusion": counts.tolist(), "coverage": covered}
@@ -133,16 +133,16 @@ def evaluate(
     for name, row in zip(names, counts, strict=True):
         table.add_row(name, *map(str, row))
     console.print(table)
-    table = RichTable("answered", "accuracy there", "rows")
+    table = RichTable("answered", "accuracy", "rows")
     for part in covered:
         table.add_row(f"{part['answered']:.0%}", f"{part['accuracy']:.4f}", str(part["rows"]))
     console.print(table)
 
 
-def coverage(chances: np.ndarray, labels: np.ndarray) -> list[dict[str, float]]:
-    """Accuracy on the surest rows, from all of them down to a tenth."""
-    order = np.argsort(-chances.max(1), kind="stable")
-    right = (chances.argmax(1) == labels)[order]
+def coverage(probabilities: np.ndarray, labels: np.ndarray) -> list[dict[str, float]]:
+    """Accuracy on the rows of highest confidence, from all of them down to a tenth."""
+    order = np.argsort(-probabilities.max(1), kind="stable")
+    right = (probabilities.argmax(1) == labels)[order]
     found = []
     for tenths in range(10, 0, -1):
         rows = max(1, round(len(labels) * tenths / 10))
@@ -151,16 +151,16 @@ def coverage(chances: np.ndarray, labels: np.ndarray) -> list[dict[str, float]]:
     return found
 
 
-def quality(chances: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, float]:
-    """Log loss, and the expected calibration error of the chance given to the answer.
+def quality(probabilities: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, float]:
+    """Log loss, and the expected calibration error.
 
-    ECE = Σ_b (rows in b / rows)·|accuracy in b − mean chance in b| over equal bins of the chance.
+    ECE = Σ_b (rows in b / rows)·|accuracy in b − mean confidence in b| over bins of confidence.
     """
-    right = chances.argmax(1) == labels
-    sure = chances.max(1)
-    which = np.minimum((sure * bins).astype(int), bins - 1)
-    gap = np.bincount(which, right - sure, bins)
-    own = chances[np.arange(len(labels)), labels]
+    right = probabilities.argmax(1) == labels
+    confidence = probabilities.max(1)
+    which = np.minimum((confidence * bins).astype(int), bins - 1)
+    gap = np.bincount(which, right - confidence, bins)
+    own = probabilities[np.arange(len(labels)), labels]
     return {
         "log_loss": round(float(-np.log(np.clip(own, 1e-9, 1)).mean()), 6),
         "calibration_error": round(float(np.abs(gap).sum() / len(labels)), 6),

@@ -29,14 +29,14 @@ def report(
     model: ModelFile,
     data: DataFile,
     target: Target = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the page.")] = Path(
         "report.html"
     ),
 ) -> None:
-    """Write one page: how good, how sure, by which columns, how large.
+    """Write one page about a model: accuracy, calibration, important columns, size.
 
-    Accuracy with its error, calibration, confusion, what matters, the hardest rows, and sizes on
-    devices. The page needs no script and nothing beside it.
+    It shows accuracy with its standard error, calibration, the confusion matrix, important columns,
+    the hardest rows, and sizes on devices. The page is one file without scripts.
 
     Example: `vitrail report mushroom.safetensors mushroom.csv -o report.html`
     """

@@ -1,4 +1,4 @@
-"""What became of each column of a table: kept as what, in how many bits, or dropped and why."""
+"""How each column of a table is encoded: as numbers, words or bits, or dropped and why."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, Literal, get_args
 from vitrail.data.errors import counted
 from vitrail.data.plain import PlainReader
 
-MOST_LINES = 20  # about what a reader looks at
+MOST_LINES = 20  # that a reader can take in
 MOST_NAMES = 3
 Kept = Literal["numbers", "words", "bits", "dropped"]
 
 
 @dataclass(frozen=True)
 class ColumnAccount:
-    """One column's lot.
+    """How one column is encoded.
 
     kept_as  numbers, words or bits; or dropped
-    bits     how many it became
-    missing  how many training rows had no value
-    note     why it was dropped, or what was out of the ordinary; "" for nothing
+    bits     number of bits
+    missing  number of training rows without a value
+    note     why it was dropped, or what was unusual; "" for nothing
     """
 
     name: str
@@ -32,11 +32,11 @@ class ColumnAccount:
 
     def __str__(self) -> str:
         """`age: numbers, 7 bits, 3 missing; decimal commas`."""
-        return f"{self.name}: {self.lot}"
+        return f"{self.name}: {self.encoding}"
 
     @property
-    def lot(self) -> str:
-        """What became of it, without its name."""
+    def encoding(self) -> str:
+        """Its encoding, without its name."""
         parts = [self.kept_as]
         parts += [counted(self.bits, "bit")] * bool(self.bits)
         parts += [f"{self.missing:,} missing"] * bool(self.missing)
@@ -58,7 +58,7 @@ class ColumnAccount:
         read = PlainReader(state, "account of a column")
         kept_as = read.text("kept_as")
         known: dict[str, Kept] = {choice: choice for choice in get_args(Kept)}
-        read.require(kept_as in known, f"knows nothing of {kept_as!r}")
+        read.require(kept_as in known, f"has the unknown kind {kept_as!r}")
         account = ColumnAccount(
             read.text("name"),
             known[kept_as],
@@ -71,16 +71,16 @@ class ColumnAccount:
 
 
 def column_lines(accounts: Sequence[ColumnAccount]) -> Iterator[str]:
-    """A line for each column; of many columns a line for all with the same lot, at most 20."""
+    """A line per column; with many columns, a line per encoding, at most 20."""
     if len(accounts) <= MOST_LINES:
         yield from map(str, accounts)
         return
     alike: dict[str, list[str]] = {}
     for account in accounts:
-        alike.setdefault(account.lot, []).append(account.name)
+        alike.setdefault(account.encoding, []).append(account.name)
     groups = sorted(alike.items(), key=lambda group: group[0].startswith("dropped"), reverse=True)
-    for lot, names in groups[:MOST_LINES]:
-        yield f"{_some(names)}: {lot}" + " each" * (len(names) > 1)
+    for encoding, names in groups[:MOST_LINES]:
+        yield f"{_some(names)}: {encoding}" + " each" * (len(names) > 1)
     left = sum(len(names) for _, names in groups[MOST_LINES:])
     if left:
         yield f"and {counted(left, 'column')} more; `vitrail info --json` has them all"

@@ -62,7 +62,7 @@ FIXED = {"hidden", "module", "multiclass", "inputs", "bias", "restarts"}  # by t
 
 
 class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier whose weights are bits, trained by message passing.
+    """A classifier whose weights are bits: a posterior over networks, sampled or by messages.
 
     Rows may be bits (0/1, ±1, booleans: used as they are), numbers, words or both; a table is
     encoded to bits by what its training rows hold. Every "auto" is chosen from the data; the

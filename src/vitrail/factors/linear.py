@@ -24,13 +24,14 @@ class LinearProblem:
     variables: Tensor  # (N,) int64, their numbers in the graph
 
     def counts(self) -> Tensor:
-        """How often each example counts, (M,) int64: its weight in units of the smallest one."""
-        unit = self.weight[self.weight > 0].min()
+        """How often each example counts, (M,) int64: its weight, or that over the smallest one."""
+        whole = bool((self.weight == self.weight.round()).all())
+        unit = 1.0 if whole else self.weight[self.weight > 0].min()
         counts = torch.round(self.weight / unit)
         if not torch.allclose(counts * unit, self.weight, rtol=1e-9, atol=0.0):
             raise ValueError(
-                "an exact optimum counts examples, so weights must be whole multiples of the "
-                "smallest; leave the weights out or use annealing"
+                "an exact optimum counts examples, so weights must be whole numbers or whole "
+                "multiples of the smallest; leave the weights out or use annealing"
             )
         return counts.to(torch.int64)
 

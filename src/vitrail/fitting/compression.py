@@ -1,10 +1,11 @@
 """A small model that answers as many networks do: what goes onto a device.
 
-Several ways are tried: committees of the model's own hidden units or networks (`picking`), and one
-net that learns what the model says (`distilling`), reading all bits of rows or fewer cuts of its
-numbers. They learn from some of the rows given, and from rows made of these: two rows are crossed,
-every column being taken from the second with a chance of 3 in 10. The way is taken that agrees
-with the model on other rows, and then learns from all of them. No labels are needed.
+Several compressors are tried: committees of the teacher's own hidden units or networks
+(`committee`), one net that learns the teacher's outputs (`distillation`), and linear models
+(`quantised_linear`), reading all bits of rows or fewer thresholds of its numbers. They learn from
+some of the rows given, and from rows made of these: two rows are crossed, every column being taken
+from the second with probability 0.3. The compressor is chosen whose student agrees with the teacher
+on other rows, and then learns from all of them. No labels are needed.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ import torch
 from torch import Tensor
 
 from vitrail.data.checks import check_made, checked_count
+from vitrail.fitting.committee import CommitteeCompressor
 from vitrail.fitting.crossing import crossed
-from vitrail.fitting.distilling import Distilled
-from vitrail.fitting.picking import Picked
-from vitrail.fitting.planes import Planes
-from vitrail.fitting.whole import Small, View, Way, Whole
+from vitrail.fitting.distillation import Distillation
+from vitrail.fitting.quantised_linear import QuantisedLinear
+from vitrail.fitting.teacher import Compressor, Student, Teacher, View
 from vitrail.model import Model, transferred
 
-ROWS = 4000  # of those given that are looked at
-MADE = 4000  # rows made to learn from, and as many to judge by
-REAL = 3.0  # weight of all rows given, for one of all that are made
-HELD = 4  # one row of so many judges; none of fewer than
-FEW = 20
-CUTS = 8  # of a column of numbers, where fewer are read
-MEMBERS = 32  # of the largest committee that is tried, where no bits are given
-ANY = 2**62  # bits: no model has more
-NEAR = 0.01  # of agreement that the default gives away against the best
-WAYS: tuple[Callable[[Whole], Way | None], ...] = (
-    Picked.units,
-    Picked.networks,
-    Distilled.of,
-    Planes.of,
+MAX_ROWS = 4000  # of those given, at most, that are used
+SYNTHETIC_ROWS = 4000  # crossed rows to learn from, and as many to measure agreement on
+REAL_WEIGHT = 3.0  # weight of all rows given, relative to all crossed rows
+HELD_OUT_STEP = 4  # every fourth row is held out to measure agreement
+MIN_ROWS = 20  # with fewer rows none is held out
+COARSE_CUTS = 8  # thresholds per column of numbers in the coarser view
+MAX_MEMBERS = 32  # of the largest committee tried where `bits` is None
+NO_LIMIT = 2**62  # bits, more than any model has
+TOLERANCE = 0.01  # agreement that the default gives up for a smaller model
+COMPRESSORS: tuple[Callable[[Teacher], Compressor | None], ...] = (
+    CommitteeCompressor.units,
+    CommitteeCompressor.networks,
+    Distillation.of,
+    QuantisedLinear.of,
 )
-OF_THE_WHOLE = {  # notes that are not true of the small model
+TEACHER_RECORD = {  # entries of the record that do not hold for the student
     "train_accuracy", "best_accuracy", "test_accuracy", "test_rows", "seconds", "steps",
     "evaluations", "status",
     "found_by", "mixing",
@@ -49,29 +50,29 @@ OF_THE_WHOLE = {  # notes that are not true of the small model
 
 
 @dataclass(frozen=True)
-class Size:
-    """A small model on the curve of agreement against bits."""
+class CurvePoint:
+    """A student on the curve of agreement against bits; the fields are keys of the record."""
 
-    way: str
-    members: int  # of a net, which answer together
-    inputs: int  # bits of a row that it reads
+    way: str  # name of the compressor
+    members: int  # networks per net, which vote together
+    inputs: int  # number of bits it reads per row
     bits: int  # of all nets
-    agreement: float  # share of rows answered as by the whole model
-    accuracy: float | None  # on rows with labels, where some were given
+    agreement: float  # share of rows with the same answer as the teacher
+    accuracy: float | None  # None without labels
 
 
 def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = None) -> Model:
-    """A small model that says nearly what the model says, in at most `bits` bits.
+    """A small model that answers nearly as the model does, in at most `bits` bits.
 
     Args:
-        model: A model of many networks, as the default predictor makes it.
-        rows: A table like that of training, with or without labels; training rows will do.
-        labels: Of these rows, to measure accuracy with; the choice does not look at them.
-        bits: The most weights in all; None is the smallest model that agrees with the given one as
-            often as the best that is tried, but for one row in a hundred.
+        model: A model of many networks, as the default predictor returns it.
+        rows: A table like the training table, or the training table itself.
+        labels: Labels of these rows, to measure accuracy; they do not affect the choice.
+        bits: The maximum number of weights; None is the smallest model whose agreement with the
+            given one is within 0.01 of the best.
 
     Returns:
-        The small model. Its record says under "compressed" how agreement grows with bits.
+        The small model. Its record lists agreement against bits under "compressed".
 
     Examples:
         >>> from vitrail import BinaryNetClassifier
@@ -88,140 +89,149 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
         )
     given = model.inputs(rows)
     if not len(given):
-        raise ValueError("got no rows to compress by; give some that are like those of training")
+        raise ValueError("expected rows like those of training, got none; give some")
     truth = None if labels is None else torch.from_numpy(model.labels.encode(np.asarray(labels)))
     if truth is not None and len(truth) != len(given):
         raise ValueError(f"expected one label for each of {len(given)} rows, got {len(truth)}")
     if bits is not None:
         checked_count("bits", bits, 1)
-    tried = Compression(model, given, truth)
-    curve = tried.curve(bits)
+    compression = Compression(model, given, truth)
+    curve = compression.curve(bits)
     if not curve:
         raise ValueError(
-            f"{bits} bits are too few: the smallest model that is tried has {tried.least}; "
-            "give as many"
+            f"{bits} bits are too few: the smallest model has {compression.least}; "
+            "give at least as many"
         )
-    chosen, one = best_of(curve, 0.0 if bits is not None else NEAR)
+    chosen, candidate = best_of(curve, 0.0 if bits is not None else TOLERANCE)
     notes = {
         "networks": len(model.networks),
         "bits_of_all": model.networks.numel(),
         "chosen": vars(chosen),
         "curve": [vars(point) for point, _ in curve],
     }
-    record = {name: value for name, value in model.record.items() if name not in OF_THE_WHOLE}
-    return replace(tried.made(one), record={**record, "compressed": notes})
+    record = {name: value for name, value in model.record.items() if name not in TEACHER_RECORD}
+    return replace(compression.build(candidate), record={**record, "compressed": notes})
 
 
-def best_of(curve: Sequence[tuple[Size, Tried]], near: float) -> tuple[Size, Tried]:
-    """The smallest that agrees as often as the best, but for a share of the rows."""
-    enough = max(point.agreement for point, _ in curve) - near
+def best_of(
+    curve: Sequence[tuple[CurvePoint, Candidate]], tolerance: float
+) -> tuple[CurvePoint, Candidate]:
+    """The smallest student whose agreement is within `tolerance` of the best."""
+    enough = max(point.agreement for point, _ in curve) - tolerance
     return next(one for one in curve if one[0].agreement >= enough)
 
 
 @dataclass(frozen=True)
-class Tried:
-    """How a small model was made, so that it can be made again of more rows."""
+class Candidate:
+    """How a student was built, so that it can be built again from more rows."""
 
     view: int
-    way: int
+    compressor: int
     size: Any
 
 
 class Compression:
-    """All small models of a model, tried on some of the rows given and judged on others."""
+    """All students of a model, trained on some of the rows given and compared with it on others."""
 
     def __init__(self, model: Model, given: Tensor, truth: Tensor | None = None) -> None:
         self.model, self.given, self.truth = model, given, truth
-        self.known = given[:: -(-len(given) // ROWS)]
+        self.known = given[:: -(-len(given) // MAX_ROWS)]
         held = torch.zeros(len(self.known), dtype=torch.bool)
-        held[HELD - 1 :: HELD] = len(self.known) >= FEW
-        self.judge = _Judge(model, *_with_made(model, self.known[held], self.known, seed=1))
+        held[HELD_OUT_STEP - 1 :: HELD_OUT_STEP] = len(self.known) >= MIN_ROWS
+        self.judge = _Judge(model, *_with_synthetic(model, self.known[held], self.known, seed=1))
         learned = self.known[~held]
-        self.some = _Ways(Whole(model, *_with_made(model, learned, learned, seed=0)))
+        self.some = _Compressors(Teacher(model, *_with_synthetic(model, learned, learned, seed=0)))
 
     @cached_property
-    def all(self) -> _Ways:
-        """Ways that learn from all rows."""
-        return _Ways(Whole(self.model, *_with_made(self.model, self.known, self.known, seed=0)))
+    def all(self) -> _Compressors:
+        """Compressors that learn from all rows."""
+        return _Compressors(
+            Teacher(self.model, *_with_synthetic(self.model, self.known, self.known, seed=0))
+        )
 
-    def curve(self, bits: int | None = None) -> list[tuple[Size, Tried]]:
-        """What was tried, by bits: many sizes, or the largest of every way within so many bits."""
+    def curve(self, bits: int | None = None) -> list[tuple[CurvePoint, Candidate]]:
+        """Students by bits: many sizes, or the largest of every compressor within `bits`."""
         nets = self.model.networks.shape[1]
-        most = MEMBERS * (self.model.program.num_inputs + 1) * nets
+        most = MAX_MEMBERS * (self.model.program.num_inputs + 1) * nets
         found = [
             (self.measured(one), one)
-            for one, way in self.some
-            for size in (way.sizes(most) if bits is None else way.largest(bits))
+            for one, compressor in self.some
+            for size in (compressor.sizes(most) if bits is None else compressor.largest(bits))
             for one in [replace(one, size=size)]
         ]
         return sorted(found, key=lambda point: point[0].bits)
 
     @property
     def least(self) -> int:
-        """Bits of the smallest model."""
-        return min(way.cost(size) for _, way in self.some for size in way.sizes(ANY)[:1])
-
-    def measured(self, tried: Tried) -> Size:
-        """A model that learned from some rows, judged by the others."""
-        way = self.some[tried]
-        small, right = way.made(tried.size), None
-        if self.truth is not None:
-            said = small.model.answers_of(self.given[:, small.view.left]).numbers
-            right = float((said == self.truth).double().mean())
-        agreement = self.judge.heard(small)
-        networks = small.model.networks
-        reads = len(small.view.left)
-        return Size(way.name, len(networks), reads, networks.numel(), agreement, right)
-
-    def made(self, tried: Tried) -> Model:
-        """The same model, but of all rows."""
-        small, rows = self.all[tried].made(tried.size), self.judge.rows
-        before, after = (
-            self.model.answers_of(rows).sureness,
-            small.model.answers_of(rows[:, small.view.left]).sureness,
+        """Bits of the smallest student."""
+        return min(
+            compressor.cost(size)
+            for _, compressor in self.some
+            for size in compressor.sizes(NO_LIMIT)[:1]
         )
-        return replace(small.model, thresholds=transferred(self.model.thresholds, before, after))
+
+    def measured(self, candidate: Candidate) -> CurvePoint:
+        """A student of some rows, measured on the others."""
+        compressor = self.some[candidate]
+        student, accuracy = compressor.build(candidate.size), None
+        if self.truth is not None:
+            numbers = student.model.answers_of(self.given[:, student.view.kept]).numbers
+            accuracy = float((numbers == self.truth).double().mean())
+        agreement = self.judge.agreement(student)
+        networks = student.model.networks
+        inputs = len(student.view.kept)
+        name, members, bits = compressor.name, len(networks), networks.numel()
+        return CurvePoint(name, members, inputs, bits, agreement, accuracy)
+
+    def build(self, candidate: Candidate) -> Model:
+        """The same student, built from all rows, with thresholds that leave out as many rows."""
+        student, rows = self.all[candidate].build(candidate.size), self.judge.rows
+        before = self.model.answers_of(rows).confidence
+        after = student.model.answers_of(rows[:, student.view.kept]).confidence
+        return replace(student.model, thresholds=transferred(self.model.thresholds, before, after))
 
 
-class _Ways:
-    """All ways to make small models of what a whole one says on rows, each begun once."""
+class _Compressors:
+    """All compressors of a teacher in every view, each started once."""
 
-    def __init__(self, whole: Whole) -> None:
-        self.whole, self.views = whole, View.all(whole.model, CUTS)
-        self.found: dict[tuple[int, int], Way | None] = {}
+    def __init__(self, teacher: Teacher) -> None:
+        self.teacher, self.views = teacher, View.all(teacher.model, COARSE_CUTS)
+        self.started: dict[tuple[int, int], Compressor | None] = {}
 
-    def __iter__(self) -> Iterator[tuple[Tried, Way]]:
+    def __iter__(self) -> Iterator[tuple[Candidate, Compressor]]:
         for view in range(len(self.views)):
-            for number in range(len(WAYS)):
-                way = self._begun(view, number)
-                if way is not None:
-                    yield Tried(view, number, None), way
+            for number in range(len(COMPRESSORS)):
+                compressor = self._started(view, number)
+                if compressor is not None:
+                    yield Candidate(view, number, None), compressor
 
-    def __getitem__(self, tried: Tried) -> Way:
-        way = self._begun(tried.view, tried.way)
-        assert way is not None
-        return way
+    def __getitem__(self, candidate: Candidate) -> Compressor:
+        compressor = self._started(candidate.view, candidate.compressor)
+        assert compressor is not None
+        return compressor
 
-    def _begun(self, view: int, number: int) -> Way | None:
-        if (view, number) not in self.found:
-            self.found[view, number] = WAYS[number](self.whole.through(self.views[view]))
-        return self.found[view, number]
+    def _started(self, view: int, number: int) -> Compressor | None:
+        if (view, number) not in self.started:
+            self.started[view, number] = COMPRESSORS[number](self.teacher.through(self.views[view]))
+        return self.started[view, number]
 
 
 class _Judge:
-    """How often small models agree with a model, on rows that they did not learn from."""
+    """Agreement of students with a model, on rows that they did not learn from."""
 
     def __init__(self, model: Model, rows: Tensor, weight: Tensor) -> None:
         self.rows, self.weight = rows, weight / weight.sum()
         self.numbers = model.answers_of(rows).numbers
 
-    def heard(self, small: Small) -> float:
-        said = small.model.answers_of(self.rows[:, small.view.left]).numbers
-        return float(self.weight @ (said == self.numbers).double())
+    def agreement(self, student: Student) -> float:
+        numbers = student.model.answers_of(self.rows[:, student.view.kept]).numbers
+        return float(self.weight @ (numbers == self.numbers).double())
 
 
-def _with_made(model: Model, rows: Tensor, parents: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """Rows and others made of their parents, with their weights."""
-    weight = torch.ones(len(rows) + MADE, dtype=torch.float64)
-    weight[: len(rows)] = REAL * MADE / max(1, len(rows))
-    return torch.cat([rows, crossed(parents, model.encoder.spans, MADE, seed)]), weight
+def _with_synthetic(
+    model: Model, rows: Tensor, parents: Tensor, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Rows and crossed rows of the parents, with their weights."""
+    weight = torch.ones(len(rows) + SYNTHETIC_ROWS, dtype=torch.float64)
+    weight[: len(rows)] = REAL_WEIGHT * SYNTHETIC_ROWS / max(1, len(rows))
+    return torch.cat([rows, crossed(parents, model.encoder.spans, SYNTHETIC_ROWS, seed)]), weight

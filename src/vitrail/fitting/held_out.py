@@ -93,7 +93,8 @@ class Parts:
             drawn.append(self._chains.bits)
         networks = torch.stack(drawn).unflatten(2, (len(self._held), -1))  # (D, B, parts, N, A)
         said = [self._asked(networks[:, :, at], held) for at, held in enumerate(self._held)]
-        evidence = Evidence(*(torch.cat(parts) for parts in zip(*said, strict=True)))
+        lead, labels, weight = (torch.cat(parts) for parts in zip(*said, strict=True))
+        evidence = Evidence(lead, labels, weight)
         found = [self._of(evidence, networks, betas) for betas in self._sets]
         best, gained = found[0], 0.0
         for one in found[1:]:

@@ -121,7 +121,7 @@ def learn(
     of_class = front.class_weights(examples, wanted.class_weight)
     examples = examples.weighted(of_class).with_columns(front.columns)
     added = batch.weighted(of_class) if more else None
-    with interrupts.held():  # a stop is taken between steps, where what was found can be kept
+    with interrupts.defer_stop():  # a stop is taken between steps, where what was found can be kept
         return _learned(front, examples, rows, wanted, earlier, added, begun)
 
 
@@ -173,10 +173,11 @@ def _learned(
     record["train_accuracy"] = round(_accuracy(model, examples), 6)
     if calibration.source != "held-out rows":
         record["calibrated_by"] = calibration.source
+    if calibration.source == "base rate":
         warnings.warn(UNRELATED, UserWarning, stacklevel=2)
     memory = examples.capped(REMEMBERED, (wanted.seed + calls) % MAX_SEED)
     stopped = found.stopped or voting.interrupted or Status.INTERRUPTED in trained.status
-    stopped = interrupts.taken() or stopped
+    stopped = interrupts.consume_stop() or stopped
     kept = earlier is not None and calibration is earlier.calibration
     calibrated = earlier.calibrated if kept and earlier else rows
     return Learned(

@@ -132,13 +132,13 @@ def _evidence(question: Question, networks: Tensor, alone: bool) -> Evidence:
     said = outputs_of(question.program, networks, examples.inputs)
     lead = torch.cat([leads(outputs) for outputs in said])
     if alone:
-        return Evidence(lead, examples.labels, examples.weight)
+        return Evidence(lead, examples.labels, examples.weight, held_out=False)
     wrong = judged(lead, examples.labels, question.num_classes, question.scheme)
     beta = min(question.beta, LEAVING_OUT) * examples.weight.clamp(max=1.0)
     counts = torch.exp(beta[:, None, None] * wrong)
     # the heaviest are cut, as usual where few networks would count for all
     counts = torch.minimum(counts, num**0.5 * counts.mean(1, keepdim=True))
-    return Evidence(lead, examples.labels, examples.weight, counts)
+    return Evidence(lead, examples.labels, examples.weight, counts, held_out=False)
 
 
 def spread(question: Question, networks: int) -> Tensor:

@@ -35,7 +35,7 @@ from vitrail.fitting.problem import AUTO
 from vitrail.fitting.training import Trained
 from vitrail.model import outputs_of, thresholds_of, transferred
 from vitrail.model.calibration import Calibration, Evidence, calibrate
-from vitrail.model.voting import leads, members
+from vitrail.model.voting import clipped_margins, leads
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
 from vitrail.solvers import Solution, Status
@@ -142,7 +142,7 @@ class _Watch:
     def look(self, networks: Tensor) -> None:
         """Remember what networks (C, N, A) say."""
         for outputs in outputs_of(self._program, networks, self._rows):  # the rows are one chunk
-            self.said.append(members(leads(outputs)[..., 0], 1).to(torch.int8))
+            self.said.append(clipped_margins(leads(outputs)[..., 0], 1).to(torch.int8))
 
     def mixing(self, betas: Sequence[float]) -> dict[str, Any]:
         """How far they agree; nothing is known of them where no sweep was watched."""

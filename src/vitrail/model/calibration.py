@@ -24,7 +24,7 @@ from vitrail.model.voting import (
     chances,
     class_chances,
     class_scores,
-    members,
+    clipped_margins,
 )
 
 CLIPS = tuple(2**k - 1 for k in range(1, 11))
@@ -39,7 +39,8 @@ STEEPER = 3.0  # at most, where a curve is made for more networks than it was fi
 SEARCH = ((2.0, 1.0), (1.25, 0.25), (1.06, 0.06))  # steps of slopes (factors) and of shifts
 LARGEST_SHIFT, BISECTIONS = 50.0, 60
 
-Source = Literal["held-out rows", "base rate"]  # what a calibration curve comes from
+SLOPES = tuple(2.0 ** (k / 4) for k in range(-12, 25))  # of curves without a shift
+Source = Literal["held-out rows", "training rows", "base rate"]  # what a curve comes from
 Part = tuple[Tensor, Tensor, Tensor]  # logits of scores, targets, weights: (rows,) float64 each
 
 
@@ -55,17 +56,18 @@ class Evidence:
     labels: Tensor  # (rows,) int64, class numbers
     weight: Tensor  # (rows,) float64
     counts: Tensor | None = None  # (rows, K, N) float64
+    held_out: bool = True  # whether the networks have not seen the rows
 
     def scores(self, clip: int) -> Tensor:
         """Scores as shares of the largest, (rows, N, O) float64 in [−1, 1]."""
-        margin = members(self.leads, clip).to(torch.float64) / clip
+        margin = clipped_margins(self.leads, clip).to(torch.float64) / clip
         if self.counts is None:
             return margin.mean(1)
         share = self.counts / self.counts.sum(1, keepdim=True)
         return (margin * share[..., None]).sum(1)
 
     def chances(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
-        """The chance of every class on each row, in parts of 65535, (rows, C) int64."""
+        """The probability of every class on each row, in parts of 65535, (rows, C) int64."""
         level = ((self.scores(clip) + 1) * (LEVELS // 2)).floor().to(torch.int64)
         score = class_scores(chances(level.clamp(0, LEVELS), table), num_classes, scheme)
         return class_chances(score)
@@ -97,6 +99,7 @@ def calibrate(
 
     Where the curve would fall or be flat, the rows show no relation between scores and labels:
     every net's mean probability is then the share of its class, and scores move it very little.
+    Rows that the networks have seen settle the slope alone, so that votes keep deciding.
 
     clip: how far margins count; None chooses among CLIPS by the same likelihood. networks: how many
     will answer, where those of the evidence are fewer. A mean of few networks is noisy, which makes
@@ -140,7 +143,7 @@ class _Fit:
 
     def __init__(self, evidence: Evidence, clip: int, num_classes: int, scheme: Scheme) -> None:
         scores = evidence.scores(clip)
-        self._nets = scores.shape[1]
+        self._nets, self._held_out = scores.shape[1], evidence.held_out
         one_net_of_many = scheme == "argmax" and scores.shape[-1] > 1
         self._joint = one_net_of_many or scheme == "one-vs-rest"
         per_class = scores[:, 0] if one_net_of_many else scores[..., 0]
@@ -154,6 +157,9 @@ class _Fit:
 
     def curve(self, slope: float | None = None) -> _Curve:
         """The likeliest curve; with a slope, the one that has it."""
+        if slope is None and not self._held_out:
+            losses = [self.loss(self._symmetric(one)) for one in SLOPES]
+            return self._symmetric(SLOPES[losses.index(min(losses))])
         if slope is None:
             slope, shift = _platt(*self._all)
             if slope < LEAST_SLOPE:
@@ -170,7 +176,7 @@ class _Fit:
 
     def loss(self, curve: _Curve) -> float:
         """−log-likelihood of the labels."""
-        if self._joint and curve.source == "held-out rows":
+        if self._joint and curve.source != "base rate":
             return self._joint_loss(curve.slope, curve.shifts[0])
         shifts = curve.shifts if len(self._parts) == self._nets else curve.shifts * len(self._parts)
         return sum(
@@ -178,14 +184,17 @@ class _Fit:
             for (z, target, weight), shift in zip(self._parts, shifts, strict=True)
         )
 
+    def _symmetric(self, slope: float) -> _Curve:
+        return _Curve(slope, (0.0,) * self._nets, "training rows")
+
     def _base_rate(self) -> _Curve:
         parts = self._parts if len(self._parts) == self._nets else [self._all]
         shifts = tuple(_shift(LEAST_SLOPE, *part) for part in parts)
         return _Curve(LEAST_SLOPE, shifts, "base rate")
 
     def _joint_loss(self, slope: float, shift: float) -> float:
-        chance = torch.sigmoid(slope * self._z + shift)
-        log = (chance / chance.sum(1, keepdim=True)).clamp(min=LEAST).log()
+        probability = torch.sigmoid(slope * self._z + shift)
+        log = (probability / probability.sum(1, keepdim=True)).clamp(min=LEAST).log()
         own = log.gather(1, self._labels)[:, 0]
         others = (log.sum(1) - own) / max(1, log.shape[1] - 1)
         smoothed = (1 - self._smoothing) * own + self._smoothing * others
@@ -214,27 +223,27 @@ def _targets(positive: Tensor, weight: Tensor) -> Tensor:
 
 
 def logistic_table(slope: float) -> Tensor:
-    """The chances of σ(slope·x) at the middle of each level, x from −1 to 1: (LEVELS + 1,) int64.
+    """Probabilities σ(slope·x) at the middle of each level, x from −1 to 1: (LEVELS + 1,) int64.
 
-    They stay off 0 and ONE: no score is proof.
+    They are never 0 or ONE: no score is certain.
     """
     half = LEVELS // 2
     x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
     return torch.round(ONE * torch.sigmoid(slope * x)).to(torch.int64).clamp(1, ONE - 1)
 
 
-def soft_table(score: Tensor, chance: Tensor, weight: Tensor) -> Tensor:
-    """The table (LEVELS + 1,) under which scores give nearly these chances.
+def soft_table(score: Tensor, probability: Tensor, weight: Tensor) -> Tensor:
+    """The table (LEVELS + 1,) under which scores give nearly these probabilities.
 
-    score (rows, O) in [−1, 1], chance (rows, O) in parts of ONE, weight (rows,) adding up to one.
+    score (rows, O) in [−1, 1], probability (rows, O) in parts of ONE, weight (rows,) of sum one.
     """
     each = weight[:, None].expand(score.shape).reshape(-1) * len(score)
-    slope, shift = _platt(_logit(score.reshape(-1)), chance.reshape(-1).double() / ONE, each)
+    slope, shift = _platt(_logit(score.reshape(-1)), probability.reshape(-1).double() / ONE, each)
     return _table(max(0.0, slope), shift)
 
 
 def rising(table: Tensor) -> Tensor:
-    """The same table (LEVELS + 1,), but no two levels have one chance: neighbours move by a few."""
+    """The same table (LEVELS + 1,), but strictly increasing: neighbours move by a few."""
     place = torch.arange(LEVELS + 1)
     up = (table - place).cummax(0).values + place
     return torch.minimum(up, ONE - 1 - LEVELS + place)
@@ -244,8 +253,8 @@ def _table(slope: float, shift: float) -> Tensor:
     """σ(slope·z + shift) at the middle of each level, off 0 and ONE: (LEVELS + 1,) int64."""
     half = LEVELS // 2
     x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
-    chance = torch.sigmoid(slope * _logit(x.clamp(max=1.0)) + shift)
-    return torch.round(ONE * chance).to(torch.int64).clamp(1, ONE - 1)
+    probability = torch.sigmoid(slope * _logit(x.clamp(max=1.0)) + shift)
+    return torch.round(ONE * probability).to(torch.int64).clamp(1, ONE - 1)
 
 
 def _logit(score: Tensor) -> Tensor:
@@ -286,9 +295,10 @@ def _platt(z: Tensor, target: Tensor, weight: Tensor) -> tuple[float, float]:
     found = torch.tensor([1.0, 0.0], dtype=torch.float64)
     now = loss(found)
     for _ in range(NEWTON_STEPS):
-        chance = torch.sigmoid(columns @ found)
-        gradient = columns.T @ (weight * (chance - target)) + RIDGE * found
-        hessian = (columns * (weight * chance * (1 - chance))[:, None]).T @ columns + ridge
+        probability = torch.sigmoid(columns @ found)
+        gradient = columns.T @ (weight * (probability - target)) + RIDGE * found
+        curvature = weight * probability * (1 - probability)
+        hessian = (columns * curvature[:, None]).T @ columns + ridge
         step = torch.linalg.solve(hessian, gradient)
         for _ in range(HALVINGS):
             after = loss(found - step)

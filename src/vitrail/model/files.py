@@ -282,7 +282,7 @@ def _tensors(tensors: Mapping[str, Tensor], nets: int, weights: int) -> dict[str
             )
     votes, table = tensors["votes"].to(torch.int64), tensors["calibration"].to(torch.int64)
     if not count or bool((votes < 1).any()) or bool((table.diff(dim=1) < 0).any()):
-        raise DataError("the model's votes or chances are out of range; train anew")
+        raise DataError("the model's votes or probabilities are out of range; train again")
     return {
         "best": _unpacked(tensors["best"], weights),
         "marginals": tensors["marginals"].to(torch.int64),

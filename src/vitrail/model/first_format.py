@@ -1,9 +1,9 @@
 """Models of format 1, as format 2 describes them.
 
 They said `hidden` instead of a program, shares instead of votes, and one scale of margins: a
-network's chance was σ(scale·(h − ½)), and networks were averaged by their shares. One network
-keeps its answers and its chances to the fourth digit. The mean of many becomes a sum of margins
-clipped where σ levels off, with chances in proportion.
+network's probability was σ(scale·(h − ½)), and networks were averaged by their shares. One network
+keeps its answers and its probabilities to the fourth digit. The mean of many becomes a sum of
+margins clipped where σ levels off, with probabilities in proportion.
 """
 
 from __future__ import annotations

@@ -32,15 +32,15 @@ class ModelError(ValueError):
 
 
 class Answers(NamedTuple):
-    """What a model says of rows: class numbers, chances in parts of 65535, votes against."""
+    """Answers of a model on rows: class numbers, probabilities in parts of 65535, votes against."""
 
     numbers: Tensor  # (rows,) int64
     chances: Tensor  # (rows, C) int64, adding up to 65535
     against: Tensor  # (rows,) int64, share of votes against the answer, in parts of 65535
 
     @property
-    def sureness(self) -> Tensor:
-        """The chance of the answer, in parts of 65535, (rows,)."""
+    def confidence(self) -> Tensor:
+        """The probability of the answer, in parts of 65535, (rows,)."""
         return self.chances.gather(1, self.numbers[:, None])[:, 0]
 
 
@@ -56,12 +56,12 @@ class Model:
     """Bits with all that is needed to use them.
 
     A model has N nets by its scheme: one; with "pairs" one for each pair of classes (i, j), i < j,
-    in lexicographic order, whose output is positive for class j; with "one-vs-rest" one a class.
+    in lexicographic order, whose output is positive for class j; with "one-vs-rest" one per class.
     K networks, each a configuration of all nets, answer together by the rule of
     `vitrail.model.voting`; one for the predictor "best".
 
-    Thresholds are the largest probabilities below which at most 0, 1, …, 100 % of the answers to
-    held-out rows lie, in parts of 65535; empty where too few rows were held out.
+    Thresholds are the largest confidences below which at most 0, 1, …, 100 % of held-out rows lie,
+    in parts of 65535; empty where too few rows were held out.
 
     Examples:
         >>> from vitrail import BinaryNetClassifier
@@ -83,8 +83,8 @@ class Model:
     networks: Tensor  # (K, N, A) bool, those that answer
     votes: Tensor  # (K, N) int64 > 0, how much each counts
     clip: int  # how far a margin counts
-    calibration: Tensor  # (N, 257) int64, from 0 to 65535, never falling
-    thresholds: tuple[int, ...] = ()  # () or RATES + 1 of them, never falling
+    calibration: Tensor  # (N, 257) int64, from 0 to 65535, non-decreasing
+    thresholds: tuple[int, ...] = ()  # () or RATES + 1 of them, non-decreasing
     record: dict[str, Any] = field(default_factory=dict)  # settings, timings, versions, scores
 
     @property
@@ -114,7 +114,7 @@ class Model:
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
     def answers(self, table: Any) -> Answers:
-        """Answers, chances and disagreement on a table's rows, as whole numbers."""
+        """Answers, probabilities and disagreement on a table's rows, as integers."""
         return self.answers_of(self.inputs(table))
 
     def answers_of(self, inputs: Tensor) -> Answers:
@@ -154,10 +154,10 @@ class Model:
         return self.answers(table).chances.numpy() / voting.ONE
 
     def uncertainty(self, table: Any) -> np.ndarray:
-        """How far the networks disagree on each row, (rows,) float64 in [0, 1].
+        """Disagreement of the networks on each row, (rows,) float64 in [0, 1].
 
-        It is the share of votes against the answer. Noisy labels bring the probability of an
-        answer near one half though all networks agree; rows unlike those of training divide them.
+        It is the share of votes against the answer, and follows 1 − confidence closely. A number
+        beyond the training rows is encoded as their largest is: it does not raise the share.
         """
         return self.answers(table).against.numpy() / voting.ONE
 

@@ -1,19 +1,19 @@
-"""How networks answer together: integers from the first sum to the last digit of a chance.
+"""How networks answer together: integers from the first sum to the last digit of a probability.
 
 One rule for one network, committees and posteriors, so that every language computes the same:
 
-    h      output of network k, a whole number; > 0 means class 1 (of a pair (i, j): class j)
-    m      clamp(2·h − 1, −clip, clip): odd, never 0; clip 1 is a vote, a large one keeps margins
+    h      output of network k, an integer; > 0 means class 1 (of a pair (i, j): class j)
+    m      clamp(2·h − 1, −clip, clip): odd, never 0; clip 1 makes it a vote
     s      Σ_k votes[k]·m_k, from −clip·V to clip·V, V = Σ_k votes[k]
     level  ((s + clip·V)·256) // (2·clip·V), from 0 to 256
-    q      table[level], from 0 to 65535, never falling: the chance of class 1 is q/65535
+    q      table[level], from 0 to 65535, non-decreasing: the probability of class 1 is q/65535
 
-Two classes: the answer is class 1 where q > 32767. Of more classes the highest score answers, the
-first of equals. Pairs: a class scores q or 65535 − q in each of its pairs. One against the rest: a
-class has a net of its own, whose q is its score. One net with an output a class, argmax: class c
-leads rival r by h_c − h_r, and by one more where c < r, so that of equals the first wins; its
-smallest lead takes the place of h, and its q is its score. Scores become chances by integer
-division, the rest going to the answer, so that they add up to 65535.
+Two classes: the answer is class 1 where q > 32767. With more classes the highest score is the
+answer, the first of equals. Pairs: a class scores q or 65535 − q in each of its pairs. One against
+the rest: a class has a net of its own, whose q is its score. One net with an output per class,
+argmax: class c leads rival r by h_c − h_r, and by one more where c < r, so that of equals the first
+wins; its smallest lead takes the place of h, and its q is its score. Scores become probabilities by
+integer division, the remainder going to the answer, so that they add up to 65535.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Scheme = Literal["argmax", "pairs", "one-vs-rest"]  # of two classes the first: one net, one output
+Scheme = Literal["argmax", "pairs", "one-vs-rest"]  # "argmax" for two classes: one net, one output
 LEVELS = 256  # of scores; a table has one more entry
-ONE = 65535  # a chance of one
+ONE = 65535  # probability 1
 HALF = 32767  # the largest q that is no majority
 
 
 def leads(outputs: Tensor) -> Tensor:
-    """What each net says for class 1, or for each class: (…, O) → (…, 1) or (…, O) int64.
+    """The lead of class 1, or of each class: (…, O) → (…, 1) or (…, O) int64.
 
-    Outputs that are no whole numbers (of own modules) are rounded up, which keeps what they say.
+    Outputs that are not integers (of own modules) are rounded up, which keeps their sign.
     """
     num = outputs.shape[-1]
     if num == 1:
@@ -49,18 +49,18 @@ def leads(outputs: Tensor) -> Tensor:
     return least
 
 
-def members(lead: Tensor, clip: int) -> Tensor:
+def clipped_margins(lead: Tensor, clip: int) -> Tensor:
     """The clipped margin of each network, odd: clamp(2·lead − 1, −clip, clip)."""
     return (2 * lead - 1).clamp(-clip, clip)
 
 
 def scores(lead: Tensor, votes: Tensor, clip: int) -> Tensor:
     """Σ_k votes·m: leads (rows, K, N, O) and votes (K, N) → (rows, N, O) int64."""
-    return (members(lead, clip) * votes.to(torch.int64)[None, :, :, None]).sum(1)
+    return (clipped_margins(lead, clip) * votes.to(torch.int64)[None, :, :, None]).sum(1)
 
 
 def tally(lead: Tensor, votes: Tensor, clip: int) -> tuple[Tensor, Tensor]:
-    """Scores, and the votes of the networks that say yes, (rows, N, O) int64 each."""
+    """Scores, and the votes for class 1, or for each class, (rows, N, O) int64 each."""
     agreeing = ((lead > 0) * votes.to(torch.int64)[None, :, :, None]).sum(1)
     return scores(lead, votes, clip), agreeing
 
@@ -78,7 +78,7 @@ def chances(level: Tensor, table: Tensor) -> Tensor:
 
 
 def num_nets(num_classes: int, scheme: Scheme) -> tuple[int, int]:
-    """How many nets a model has, and outputs each."""
+    """The number of nets of a model, and of outputs per net."""
     if scheme == "pairs":
         return num_classes * (num_classes - 1) // 2, 1
     if scheme == "one-vs-rest":
@@ -101,7 +101,7 @@ def class_scores(chance: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
 
 
 def class_chances(score: Tensor) -> Tensor:
-    """Scores (rows, C) as chances that add up to ONE, (rows, C) int64."""
+    """Scores (rows, C) as probabilities that add up to ONE, (rows, C) int64."""
     part = score * ONE // score.sum(1, keepdim=True).clamp(min=1)
     answer = score.argmax(1, keepdim=True)
     return part.scatter_add(1, answer, ONE - part.sum(1, keepdim=True))
@@ -110,23 +110,23 @@ def class_chances(score: Tensor) -> Tensor:
 def opposition(
     agreeing: Tensor, votes: Tensor, answer: Tensor, num_classes: int, scheme: Scheme
 ) -> Tensor:
-    """The share of votes against the answer (rows,), in parts of ONE: how far networks disagree.
+    """The share of votes against the answer (rows,), in parts of ONE: disagreement of networks.
 
     agreeing (rows, N, O): of `tally`. With pairs it is the mean over the pairs of the answer;
     against the rest, of the answer's net.
     """
-    whole = votes.to(torch.int64).sum(0)
+    total = votes.to(torch.int64).sum(0)
     if scheme == "argmax" and agreeing.shape[-1] > 1:
         mine = agreeing[:, 0].gather(1, answer[:, None])[:, 0]
-        return (whole[0] - mine) * ONE // whole[0]
+        return (total[0] - mine) * ONE // total[0]
     for_high = agreeing[..., 0]  # (rows, N)
     if scheme == "one-vs-rest":
         own = answer[:, None]
-        return ONE - for_high.gather(1, own)[:, 0] * ONE // whole[answer]
+        return ONE - for_high.gather(1, own)[:, 0] * ONE // total[answer]
     against = answer.new_zeros(len(answer))
     kinds = list(combinations(range(num_classes), 2))
     for net, (low, high) in enumerate(kinds):
-        share = for_high[:, net] * ONE // whole[net]
+        share = for_high[:, net] * ONE // total[net]
         against += torch.where(answer == low, share, 0)
         against += torch.where(answer == high, ONE - share, 0)
     return against // (num_classes - 1)

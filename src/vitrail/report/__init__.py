@@ -1,4 +1,4 @@
-"""One page about a model: how good, how sure, by which columns, how large."""
+"""One page about a model: accuracy, calibration, important columns, size."""
 
 from vitrail.report.measures import Measures, measure
 from vitrail.report.page import write_page

@@ -1,4 +1,4 @@
-"""What a report says of a model, as numbers: measured on rows with labels."""
+"""The numbers of a report on a model, measured on rows with labels."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vitrail.model.voting import ONE, leads
 
 BINS = 10  # of confidence
 SHOWN_ROWS = 8  # hardest rows, and rows that networks disagree on
-SHOWN_CELLS = 6  # of each
+SHOWN_CELLS = 6  # per row
 SHOWN_COLUMNS = 12
-SHOWN_BITS = 3  # of a column
-WORK = 3e7  # nets evaluated on a row, for one part of the report: a second or two
+SHOWN_BITS = 3  # per column
+WORK = 3e7  # evaluations of a net on a row per part of the report: a second or two
 LEAST_ROWS = 50
-ASKED = 32  # networks asked how sure they are of a bit
+ASKED = 32  # networks whose response to a bit is measured
 
 
 @dataclass(frozen=True)
@@ -31,23 +31,23 @@ class Row:
     place: str  # in its file
     label: str
     answer: str
-    chance: float  # of the label
+    probability: float  # of the label
     against: float  # share of votes against the answer
     cells: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Bit:
-    """What one bit of a column says."""
+    """The class that one bit of a column favours."""
 
     name: str
-    speaks_for: str  # a class
-    agreement: float  # share of networks that take it so, from ½
+    favours: str  # a class
+    agreement: float  # share of networks that agree, from ½
 
 
 @dataclass(frozen=True)
 class Column:
-    """How much a column matters: the accuracy that is lost when its values are shuffled."""
+    """Permutation importance of a column: the accuracy lost when its values are shuffled."""
 
     name: str
     loss: float
@@ -55,8 +55,8 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Size:
-    """Accuracy of the first so many networks."""
+class NetworkCount:
+    """Accuracy of the first `networks` networks."""
 
     networks: int
     bits: int
@@ -80,25 +80,25 @@ class Measures:
     cell_names: tuple[str, ...]
     hardest: tuple[Row, ...]
     disputed: tuple[Row, ...]
-    sizes: tuple[Size, ...]
+    sizes: tuple[NetworkCount, ...]
 
 
 def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Measures:
-    """Measure a model on a table's rows, best ones that it was not trained on."""
+    """Measure a model on a table's rows, preferably rows that it was not trained on."""
     if not len(labels):
-        raise ValueError("a report needs rows with labels, got none; give a table that has some")
+        raise ValueError("expected rows with labels, got none; give a table that has some")
     truth = model.labels.encode(labels, table.place)
     inputs = model.inputs(table)
     answers = model.answers_of(inputs)
-    numbers, chances = answers.numbers.numpy(), answers.chances.numpy() / ONE
+    numbers, probabilities = answers.numbers.numpy(), answers.chances.numpy() / ONE
     right = numbers == truth
     confusion = np.zeros((model.num_classes, model.num_classes), np.int64)
     np.add.at(confusion, (truth, numbers), 1)
-    sure = chances[np.arange(len(truth)), numbers]
-    reliability = _reliability(sure, right)
-    order = np.argsort(-sure, kind="stable")
+    confidence = probabilities[np.arange(len(truth)), numbers]
+    reliability = _reliability(confidence, right)
+    order = np.argsort(-confidence, kind="stable")
     shares = [max(1, round(len(truth) * part / 20)) for part in range(1, 21)]
-    own = chances[np.arange(len(truth)), truth]
+    own = probabilities[np.arange(len(truth)), truth]
     against = answers.against.numpy() / ONE
     names = tuple(_cell_names(model))
 
@@ -140,15 +140,15 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
 
 
 def _error(right: int, rows: int) -> float:
-    """Standard error of an accuracy, of two more rows of each kind: none wrong is no proof."""
+    """Standard error of an accuracy, with two more rows right and two more wrong: never 0."""
     share = (right + 2) / (rows + 4)
     return math.sqrt(share * (1 - share) / (rows + 4))
 
 
-def _reliability(sure: np.ndarray, right: np.ndarray) -> tuple[tuple[float, float, int], ...]:
-    place = np.minimum((sure * BINS).astype(int), BINS - 1)
+def _reliability(confidence: np.ndarray, right: np.ndarray) -> tuple[tuple[float, float, int], ...]:
+    place = np.minimum((confidence * BINS).astype(int), BINS - 1)
     return tuple(
-        (float(sure[place == one].mean()), float(right[place == one].mean()), int(count))
+        (float(confidence[place == one].mean()), float(right[place == one].mean()), int(count))
         for one, count in enumerate(np.bincount(place, minlength=BINS))
         if count
     )
@@ -179,7 +179,9 @@ def _some(inputs: torch.Tensor, cost: float, seed: int) -> np.ndarray:
     return np.sort(random_order(seed, len(inputs))[:most])
 
 
-def _sizes(model: Model, inputs: torch.Tensor, truth: np.ndarray, seed: int) -> tuple[Size, ...]:
+def _sizes(
+    model: Model, inputs: torch.Tensor, truth: np.ndarray, seed: int
+) -> tuple[NetworkCount, ...]:
     """Accuracy of 1, 2, 4, … networks, on the same rows."""
     total = len(model.networks)
     counts = [2**power for power in range(total.bit_length()) if 2**power < total] + [total]
@@ -189,15 +191,15 @@ def _sizes(model: Model, inputs: torch.Tensor, truth: np.ndarray, seed: int) -> 
         fewer = replace(model, networks=model.networks[:count], votes=model.votes[:count])
         numbers = fewer.answers_of(inputs[rows]).numbers.numpy()
         right = float((numbers == truth[rows]).mean())
-        found.append(Size(count, fewer.networks.numel(), right))
+        found.append(NetworkCount(count, fewer.networks.numel(), right))
     return tuple(found)
 
 
 def _agreement(model: Model, inputs: torch.Tensor, seed: int) -> np.ndarray:
-    """How networks take each bit, (bits, C) from −1 to 1: all against the class … all for it.
+    """Classes that networks associate with each bit, (bits, C): −1 all against, 1 all for.
 
-    A network takes a bit for a class where setting it, on rows as they are, raises what the
-    network says for the class, on average.
+    A network associates a bit with a class where setting it, on the rows given, raises the lead of
+    the class, on average.
     """
     asked = model.networks[:ASKED]
     bits = len(model.encoder.bit_names)
@@ -208,34 +210,34 @@ def _agreement(model: Model, inputs: torch.Tensor, seed: int) -> np.ndarray:
     for bit in range(bits):
         both = torch.cat([rows, rows])
         both[: len(rows), bit], both[len(rows) :, bit] = 1, low
-        said = torch.cat([_for_classes(model, part) for part in outputs_of(
+        for_class = torch.cat([_for_classes(model, part) for part in outputs_of(
             model.program, asked, both
         )])  # fmt: skip
-        effect = (said[: len(rows)] - said[len(rows) :]).mean(0)  # (K, C)
+        effect = (for_class[: len(rows)] - for_class[len(rows) :]).mean(0)  # (K, C)
         found[bit] = effect.sign().mean(0).numpy()
     return found
 
 
 def _for_classes(model: Model, outputs: torch.Tensor) -> torch.Tensor:
-    """What networks say for each class: outputs (rows, K, N, O) → (rows, K, C)."""
+    """Leads of each class: outputs (rows, K, N, O) → (rows, K, C)."""
     lead = leads(outputs).double()
     if model.num_classes == 2:
-        said = lead[:, :, 0, 0]
-        return torch.stack([-said, said], -1)
+        for_class = lead[:, :, 0, 0]
+        return torch.stack([-for_class, for_class], -1)
     if model.scheme == "one-vs-rest":
         return lead[..., 0]
     if model.scheme == "argmax":
         return lead[:, :, 0]
     first, second = torch.triu_indices(model.num_classes, model.num_classes, 1)
-    said = lead.new_zeros(*lead.shape[:2], model.num_classes)
-    said.index_add_(2, second, lead[..., 0])
-    return said.index_add_(2, first, -lead[..., 0])
+    for_class = lead.new_zeros(*lead.shape[:2], model.num_classes)
+    for_class.index_add_(2, second, lead[..., 0])
+    return for_class.index_add_(2, first, -lead[..., 0])
 
 
 def _columns(
     model: Model, inputs: torch.Tensor, truth: np.ndarray, agreement: np.ndarray, seed: int
 ) -> tuple[Column, ...]:
-    """The columns that matter most, with their surest bits."""
+    """The columns of highest importance, with the bits that networks agree on most."""
     spans = _spans(model)
     rows = _some(inputs, 1.0 * len(spans) * model.networks.shape[0] * model.networks.shape[1], seed)
     kept, right = inputs[rows], truth[rows]
@@ -243,12 +245,12 @@ def _columns(
     def accuracy(changed: torch.Tensor) -> float:
         return float((model.answers_of(changed).numbers.numpy() == right).mean())
 
-    whole, order = accuracy(kept), torch.from_numpy(random_order(seed + 1, len(rows)))
+    baseline, order = accuracy(kept), torch.from_numpy(random_order(seed + 1, len(rows)))
     found = []
     for name, span in spans:
         changed = kept.clone()
         changed[:, span] = kept[order][:, span]
-        loss = whole - accuracy(changed)
+        loss = baseline - accuracy(changed)
         found.append(Column(name, loss, _bits(model, agreement, span)))
     return tuple(sorted(found, key=lambda one: -one.loss)[:SHOWN_COLUMNS])
 
@@ -264,13 +266,13 @@ def _spans(model: Model) -> list[tuple[str, slice]]:
 def _bits(model: Model, agreement: np.ndarray, span: slice) -> tuple[Bit, ...]:
     """The bits of a column that networks agree on most."""
     mine, names = agreement[span], model.encoder.bit_names[span]
-    surest = np.argsort(-mine.max(1), kind="stable")[:SHOWN_BITS]
+    strongest = np.argsort(-mine.max(1), kind="stable")[:SHOWN_BITS]
     return tuple(
         Bit(
             names[bit],
             str(model.labels.classes[int(mine[bit].argmax())]),
             float(1 + mine[bit].max()) / 2,
         )
-        for bit in surest
+        for bit in strongest
         if mine[bit].max() > 0
     )

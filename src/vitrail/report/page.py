@@ -23,7 +23,7 @@ from vitrail.report.measures import Column, Measures, Row
 FORM = Path(__file__).with_name("page.html")
 MOST_BITS = 2**21  # of networks that are compiled for devices; more would take minutes
 ENTRY = "predict"  # the function whose bytes are told: rows in, an answer out
-MOST_CLASSES = 30  # of a confusion that a page can hold
+MOST_CLASSES = 30  # of a confusion matrix that fits a page
 
 
 def write_page(model: Model, found: Measures, path: Path, table: Any, rows_are: str) -> Path:
@@ -49,8 +49,8 @@ def page(model: Model, found: Measures, table: Any, rows_are: str) -> str:
         sizes=_sizes(found),
         confusion=_confusion(found),
         columns=_pictures(found) if found.picture is not None else _columns(found.columns),
-        hardest=_rows(found, found.hardest, "The label's chance is lowest here."),
-        disputed=_rows(found, found.disputed, "Most votes went against the answer here."),
+        hardest=_rows(found, found.hardest, "Rows whose label has the lowest probability."),
+        disputed=_rows(found, found.disputed, "Rows with most votes against the answer."),
         device=_device(model, table),
         foot=escape(
             f"Made by vitrail {__version__}. "
@@ -62,8 +62,8 @@ def page(model: Model, found: Measures, table: Any, rows_are: str) -> str:
 def _facts(model: Model, found: Measures) -> str:
     bits = model.networks.numel()
     facts = {
-        "right": f"{found.accuracy:.1%} ± {found.error:.1%}",
-        "off by, when it says how sure it is": f"{found.calibration_error:.1%}",
+        "accuracy": f"{found.accuracy:.1%} ± {found.error:.1%}",
+        "calibration error": f"{found.calibration_error:.1%}",
         "networks that vote": f"{len(model.networks):,}",
         "bytes of weights": f"{-(-bits // 8):,}",
     }
@@ -75,9 +75,9 @@ def _figure(chart: str, words: str) -> str:
 
 
 def _reliability(found: Measures) -> str:
-    points = [(sure, right) for sure, right, _ in found.reliability]
-    chart = line_chart(points, "how sure it says it is", "how often it is right", diagonal=True)
-    words = "On the dashed line answers are right as often as they claim; above it, more often."
+    points = [(confidence, right) for confidence, right, _ in found.reliability]
+    chart = line_chart(points, "confidence", "accuracy", diagonal=True)
+    words = "On the dashed line confidence equals accuracy; above it, answers are underconfident."
     return _figure(chart, words)
 
 
@@ -85,10 +85,10 @@ def _coverage(found: Measures) -> str:
     low = min(accuracy for _, accuracy in found.coverage)
     floor = math.floor(low * 10) / 10 if low < 1 else 0.9
     chart = line_chart(
-        found.coverage, "share of rows answered", "accuracy there", y_range=(floor, 1.0)
+        found.coverage, "coverage: share of rows answered", "accuracy", y_range=(floor, 1.0)
     )
     half = next(accuracy for share, accuracy in found.coverage if share >= 0.5)
-    words = f"Answering only the surest half, it is right on {half:.1%}."
+    words = f"On the half with the highest confidence, accuracy is {half:.1%}."
     return _figure(chart, f"{words} vitrail predict --abstain RATE leaves the others empty.")
 
 
@@ -154,10 +154,10 @@ def _most_confused(found: Measures) -> str:
         if i != j and count
     ]
     lines = [
-        f"<li>{escape(label)} taken for {escape(answer)}: {count:,}</li>"
+        f"<li>{escape(label)} predicted as {escape(answer)}: {count:,}</li>"
         for count, label, answer in sorted(wrong, reverse=True)[:20]
     ]
-    return f"<ol>{''.join(lines)}</ol>" if lines else "<p>Nothing is confused.</p>"
+    return f"<ol>{''.join(lines)}</ol>" if lines else "<p>There are no errors.</p>"
 
 
 def _each(array: Any) -> Any:
@@ -170,18 +170,17 @@ def _columns(columns: Sequence[Column]) -> str:
     for column in columns:
         width = 100 * max(0.0, column.loss) / most if most > 0 else 0.0
         bits = "; ".join(
-            f"{escape(bit.name)} → {escape(bit.speaks_for)} ({bit.agreement:.0%})"
+            f"{escape(bit.name)} → {escape(bit.favours)} ({bit.agreement:.0%})"
             for bit in column.bits
         )
         lines.append(
             f'<tr><td>{escape(column.name)}<span class="bar" style="width:{width:.0f}%"></span>'
             f'</td><td class="number">{100 * column.loss:.1f}</td><td class="bits">{bits}</td></tr>'
         )
-    head = '<tr><th>column</th><th class="number">points lost</th><th>its surest bits</th></tr>'
+    head = '<tr><th>column</th><th class="number">points lost</th><th>strongest bits</th></tr>'
     words = (
-        "Points of accuracy lost when a column's values are shuffled. Beside it the bits that "
-        "networks are surest of: the class each speaks for, and the share of networks that take "
-        "it so."
+        "Points of accuracy lost when a column's values are shuffled, and the bits that networks "
+        "agree on most: the class that each favours, and the share of networks that agree."
     )
     table = f'<div class="scroll" tabindex="0"><table>{head}{"".join(lines)}</table></div>'
     return f'<p class="soft">{words}</p>{table}'
@@ -194,14 +193,21 @@ def _pictures(found: Measures) -> str:
         f"<figcaption>{escape(name)}</figcaption></figure>"
         for name, picture in zip(found.classes, found.picture, strict=True)
     )
-    words = "Pixels that speak for a class (blue) or against it (red), pale where networks differ."
+    words = "Pixels that favour a class (blue) or oppose it (red), pale where networks disagree."
     return f'<p class="soft">{words}</p><div class="panes">{shown}</div>'
 
 
 def _rows(found: Measures, rows: Sequence[Row], words: str) -> str:
     if not rows:
         return "<p>There are none.</p>"
-    names = ("row", "label", "answer", "chance of the label", "votes against", *found.cell_names)
+    names = (
+        "row",
+        "label",
+        "answer",
+        "label probability",
+        "votes against",
+        *found.cell_names,
+    )
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(
         "<tr>"
@@ -211,7 +217,7 @@ def _rows(found: Measures, rows: Sequence[Row], words: str) -> str:
                 row.place,
                 row.label,
                 row.answer,
-                f"{row.chance:.1%}",
+                f"{row.probability:.1%}",
                 f"{row.against:.0%}",
                 *row.cells,
             )

@@ -190,11 +190,11 @@ class Chains:
 
         def run(begin: int, end: int) -> None:
             for place in range(begin, end):
-                if interrupts.waiting():
+                if interrupts.stop_pending():
                     return  # a chain is whole wherever it is, and whoever asked is waiting
                 number = self._places[place][0]
                 self._chains[place].run(proposals, (warm[number], cold[number]))
 
         interrupts.check()
-        with interrupts.held():
+        with interrupts.defer_stop():
             over_rows(run, len(self._places), proposals * (PROPOSAL + 2 * self._words))

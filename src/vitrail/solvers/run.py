@@ -165,7 +165,7 @@ def run(
     bar = progress_bar(max_steps) if shown is True else nullcontext(shown or _silent)
     finish, whole = Status.MAX_STEPS, True
     # a step may write into its state: it is taken with all that follows, or not at all
-    with bar as show, interrupts.held():
+    with bar as show, interrupts.defer_stop():
         try:
             while True:
                 running = [code == Status.RUNNING for code in track.status.tolist()]

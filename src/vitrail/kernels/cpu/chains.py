@@ -151,8 +151,8 @@ def _add(counts, word, rows, borrow):
 
 
 @njit(forceinline=True)
-def _toll(rows, but, edge, side, right):
-    """What it costs that the output falls in the rows that are at the edge."""
+def _energy_delta(rows, but, edge, side, right):
+    """The change in energy when the output falls in the rows at the edge."""
     total = int64(0)
     for digit in range(right.shape[1]):
         cost, gain = uint64(0), uint64(0)
@@ -305,8 +305,8 @@ def _advance(
         for _ in range(moves):
             rises = up == positive
             edge, side = edges[1 if up else 0, unit], sides[1 if rises else 0]
-            toll = _toll(columns[this], columns[but], edge, side, right)
-            delta += -toll if rises else toll
+            change = _energy_delta(columns[this], columns[but], edge, side, right)
+            delta += -change if rises else change
             this, but, up = but, this, not up
         if prior.shape[0] > 0:
             gain = prior[q] if other == none else prior[q] - prior[q - i + other]

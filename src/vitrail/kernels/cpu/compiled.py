@@ -66,7 +66,7 @@ class _Store:
             self.seconds += time.perf_counter() - begun
 
     def _compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
-        with interrupts.patient(LONG, self._tell):
+        with interrupts.interruptible_after(LONG, self._tell):
             if self._kept:
                 try:
                     return njit(signature, cache=True, **options)(function)

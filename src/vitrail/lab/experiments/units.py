@@ -142,7 +142,7 @@ def _work(unit: Unit, cache: Path) -> Done:
     torch.set_num_threads(1)  # one process a core; two threads each would be slower by far
     begun = time.process_time()  # of this process alone, whatever else the machine does
     try:
-        with interrupts.whole():  # what a run has found when it is stopped is no result
+        with interrupts.all_or_nothing():  # what a run has found when it is stopped is no result
             rows = unit.function(**unit.settings)
     finally:
         torch.set_num_threads(threads)

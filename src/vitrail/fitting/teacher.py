@@ -1,4 +1,4 @@
-"""What a whole model says of rows, and small models that are to say the same."""
+"""The outputs of a teacher, a model of many networks, and students that reproduce them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from vitrail.data.bits import BitColumns
 from vitrail.data.encoders import TableEncoder
 from vitrail.model import Model, outputs_of
 from vitrail.model.calibration import rising, soft_table
-from vitrail.model.voting import ONE, chances, leads, levels, members, scores
+from vitrail.model.voting import ONE, chances, clipped_margins, leads, levels, scores
 from vitrail.nn import Program
 
 
 @dataclass(frozen=True)
 class View:
-    """Which of its inputs a model's small brother reads, and what makes them of a row."""
+    """Which of the teacher's inputs a student reads, and the encoder that makes them of a row."""
 
     encoder: TableEncoder | BitColumns
-    left: Tensor  # (I',) int64, rising
+    kept: Tensor  # (I',) int64, ascending
 
     @staticmethod
     def full(model: Model) -> View:
@@ -32,57 +32,57 @@ class View:
 
     @staticmethod
     def of(model: Model, encoder: TableEncoder | BitColumns, bits: Sequence[int]) -> View:
-        """What an encoder of these bits and the constant inputs say."""
+        """The bits of an encoder and the constant inputs."""
         constant = range(len(model.encoder.bit_names), model.program.num_inputs)
         return View(encoder, torch.tensor([*bits, *constant]))
 
     @staticmethod
     def all(model: Model, cuts: int) -> list[View]:
-        """All inputs; and where columns of numbers have more than so many cuts, so many of them."""
+        """All inputs; and at most `cuts` thresholds per column of numbers, where some have more."""
         views = [View.full(model)]
         if isinstance(model.encoder, TableEncoder) and model.program.packable:
-            encoder, left = model.encoder.coarser(cuts)
-            if len(left) < len(model.encoder.bit_names):
-                views.append(View.of(model, encoder, left))
+            encoder, kept = model.encoder.coarser(cuts)
+            if len(kept) < len(model.encoder.bit_names):
+                views.append(View.of(model, encoder, kept))
         return views
 
     @property
     def constant(self) -> int:
-        """How many of the inputs are constant, the last ones."""
-        return len(self.left) - len(self.encoder.bit_names)
+        """The number of constant inputs, which come last."""
+        return len(self.kept) - len(self.encoder.bit_names)
 
 
 @dataclass(frozen=True)
-class Small:
-    """A small model and what it reads."""
+class Student:
+    """A small model and the inputs it reads."""
 
     model: Model
     view: View
 
 
-class Way(Protocol):
-    """A way to make small models, of any of several sizes."""
+class Compressor(Protocol):
+    """A method that builds students of several sizes."""
 
     @property
     def name(self) -> str: ...
 
     def sizes(self, most: int) -> list[Any]:
-        """Those worth trying, rising, of at most so many bits."""
+        """The sizes worth trying, ascending, of at most `most` bits."""
         ...
 
     def largest(self, most: int) -> list[Any]:
-        """Those worth trying where so many bits may be used."""
+        """The sizes worth trying where `most` bits may be used."""
         ...
 
     def cost(self, size: Any) -> int:
-        """Bits of all its networks."""
+        """Bits of all networks of a student."""
         ...
 
-    def made(self, size: Any) -> Small: ...
+    def build(self, size: Any) -> Student: ...
 
 
-class Whole:
-    """What the whole model says on rows (R, I), which weigh (R,), as seen by a small one."""
+class Teacher:
+    """The outputs of a model on rows (R, I) of weight (R,), restricted to a view of the inputs."""
 
     def __init__(self, model: Model, rows: Tensor, weight: Tensor) -> None:
         self.model, self._rows, self.weight = model, rows, weight / weight.sum()
@@ -90,21 +90,21 @@ class Whole:
         for outputs in outputs_of(model.program, model.networks, rows):
             score = scores(leads(outputs), model.votes, model.clip)
             found.append(chances(levels(score, model.votes, model.clip), model.calibration))
-        self.chance = torch.cat(found)  # (R, N, O)
-        self.wanted = 2 * self.chance.double() / ONE - 1  # from −1, surely not, to 1
+        self.probability = torch.cat(found)  # (R, N, O)
+        self.target = 2 * self.probability.double() / ONE - 1  # from −1, certainly not, to 1
         self.view = View.full(model)
 
-    def through(self, view: View) -> Whole:
-        """The same, for small models that read this much of rows."""
+    def through(self, view: View) -> Teacher:
+        """The same outputs, for students that read these inputs."""
         other = copy(self)
-        other.__dict__.pop("rows", None)  # those of the view before
+        other.__dict__.pop("rows", None)  # cached for the other view
         other.view = view
         return other
 
     @cached_property
     def rows(self) -> Tensor:
-        """What small models read, (R, I')."""
-        return self._rows[:, self.view.left].contiguous()
+        """The inputs of students, (R, I')."""
+        return self._rows[:, self.view.kept].contiguous()
 
     @property
     def plain(self) -> bool:
@@ -114,36 +114,36 @@ class Whole:
 
     @property
     def num_inputs(self) -> int:
-        """Of a small model."""
-        return len(self.view.left)
+        """The number of inputs of a student."""
+        return len(self.view.kept)
 
-    def said(self, program: Program, networks: Tensor, clip: int) -> Tensor:
+    def margins(self, program: Program, networks: Tensor, clip: int) -> Tensor:
         """Clipped margins of networks (K, N, A), (R, K, N, O) int16."""
-        said = outputs_of(program, networks, self.rows)
-        return torch.cat([members(leads(one), clip).to(torch.int16) for one in said])
+        outputs = outputs_of(program, networks, self.rows)
+        return torch.cat([clipped_margins(leads(one), clip).to(torch.int16) for one in outputs])
 
-    def small(
+    def student(
         self,
         program: Program,
         networks: Tensor,
         votes: Tensor,
         clip: int,
         one_curve: bool = False,
-    ) -> Small:
-        """The model of networks (K, N, A) with votes (K, N), as sure of rows as the whole one is.
+    ) -> Student:
+        """The student of networks (K, N, A) with votes (K, N), as confident as the teacher.
 
-        No labels are needed: calibration is fitted to the chances that all networks together gave,
-        of each net, or where scores of all nets mean the same, of all: the higher score then has
-        the higher chance, whatever the nets.
+        No labels are needed: calibration is fitted to the teacher's probabilities, per net, or with
+        `one_curve` over all nets, where their scores have one scale: a higher score then means a
+        higher probability, whatever the net.
         """
-        score = (self.said(program, networks, clip).double() * votes[None, :, :, None]).sum(1)
+        score = (self.margins(program, networks, clip).double() * votes[None, :, :, None]).sum(1)
         share = score / (clip * votes.sum(0)[:, None])
         nets = range(networks.shape[1])
         if one_curve:
-            table = soft_table(share.flatten(1), self.chance.flatten(1), self.weight)
+            table = soft_table(share.flatten(1), self.probability.flatten(1), self.weight)
             tables = [rising(table)] * len(nets)
         else:
-            tables = [soft_table(share[:, n], self.chance[:, n], self.weight) for n in nets]
+            tables = [soft_table(share[:, n], self.probability[:, n], self.weight) for n in nets]
         model = replace(
             self.model,
             encoder=self.view.encoder,
@@ -155,13 +155,13 @@ class Whole:
             clip=clip,
             calibration=torch.stack(tables),
         )
-        return Small(model, self.view)
+        return Student(model, self.view)
 
     def units(self) -> Tensor | None:
-        """The hidden units of all networks, as nets of their own that read what small ones do.
+        """The hidden units of all networks, as nets of their own on the inputs of students.
 
-        (K·H, N, I' + 1); None where units cannot be taken apart. An input that is not read hands
-        its weight to the nearest one that is: of several weights the sign of their sum counts.
+        (K·H, N, I' + 1); None where units cannot be separated. The weight of an input that is not
+        read is added to that of the nearest input that is: the sign of the sum is kept.
         """
         program = self.model.program
         if not program.packable:
@@ -171,10 +171,10 @@ class Whole:
         inner, outer = self.model.networks.split([hidden * size, hidden], -1)
         weights = inner.reshape(count, nets, hidden, size)
         if self.num_inputs < size:
-            left = self.view.left
-            heirs = (torch.arange(size)[:, None] - left).abs().argmin(1)
-            sums = torch.zeros(*weights.shape[:-1], len(left), dtype=torch.int32)
-            sums.index_add_(-1, heirs, 2 * weights.to(torch.int32) - 1)
-            weights = torch.where(sums == 0, weights[..., left], sums > 0)
+            kept = self.view.kept
+            nearest = (torch.arange(size)[:, None] - kept).abs().argmin(1)
+            sums = torch.zeros(*weights.shape[:-1], len(kept), dtype=torch.int32)
+            sums.index_add_(-1, nearest, 2 * weights.to(torch.int32) - 1)
+            weights = torch.where(sums == 0, weights[..., kept], sums > 0)
         units = torch.cat([weights, outer[..., None]], -1)
         return units.transpose(1, 2).reshape(count * hidden, nets, -1)

@@ -1,10 +1,10 @@
-"""Committees of what a model has: single hidden units, or whole networks, with small votes.
+"""Committees of a model's hidden units or networks, with small integer votes.
 
-A unit is a small net of its own. Greedy search picks those whose votes, whole numbers, add up to
-nearly what all networks say together; then bits of the units are flipped wherever that brings the
-sum nearer. Where labels follow a rule, one network knows it and units of many do not: so whole
-networks can be picked by the same search. Nets whose units cannot be taken apart (no hidden layer,
-several, own modules) are kept whole.
+A unit is a small net of its own. Greedy search selects those whose weighted votes are closest to
+the output of all networks together; then bits of the units are flipped wherever that brings the sum
+closer. Where labels follow a rule, one network knows it and units of several do not: so complete
+networks can be selected by the same search. Nets whose units cannot be separated (no hidden layer,
+several, own modules) are kept complete.
 """
 
 from __future__ import annotations
@@ -13,52 +13,54 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.fitting.whole import Small, Whole
+from vitrail.fitting.teacher import Student, Teacher
 from vitrail.nn import Program, mlp, program_of
 
 UNITS = "units"
-POOL = 1024  # candidates of a net
-VOTES = 4  # all of a committee, for each member
-PASSES = 3  # of search, each member being put to the test once
-SIZES = (2, 4, 8, 16)  # members of a net that are tried
-ROUNDS = 6  # of flips, over all units
-FLIPS = 40  # of a unit in a round
-WORTH = 1e-5  # part by which a flip must bring the sum nearer
-SAFE = 1e-9
+POOL = 1024  # candidates per net, at most
+VOTES = 4  # per member, on average
+PASSES = 3  # of search; each reassigns every vote once
+SIZES = (2, 4, 8, 16)  # members per net that are tried
+ROUNDS = 6  # of flips over all units
+FLIPS = 40  # per unit and round, at most
+WORTH = 1e-5  # relative improvement that a flip must bring
+SAFE = 1e-9  # avoids division by 0
 
 
-class Picked:
-    """Committees of members picked from candidates (P, N, A), which all compute `program`."""
+class CommitteeCompressor:
+    """Committees of members selected from candidates (P, N, A), which all compute `program`."""
 
-    def __init__(self, whole: Whole, name: str, program: Program, candidates: Tensor, clip: int):
-        self.whole, self.name, self.program, self.clip = whole, name, program, clip
+    def __init__(
+        self, teacher: Teacher, name: str, program: Program, candidates: Tensor, clip: int
+    ):
+        self.teacher, self.name, self.program, self.clip = teacher, name, program, clip
         places = torch.linspace(0, len(candidates) - 1, min(POOL, len(candidates))).long()
-        self.candidates = candidates[places]  # evenly from first to last
+        self.candidates = candidates[places]  # evenly spaced
         self.each = program.num_bits * candidates.shape[1]
-        said = whole.said(program, self.candidates, clip)
+        margins = teacher.margins(program, self.candidates, clip)
         self.nets = [
-            Picker(said[:, :, net], whole.wanted[:, net], whole.weight)
-            for net in range(said.shape[2])
+            GreedySelection(margins[:, :, net], teacher.target[:, net], teacher.weight)
+            for net in range(margins.shape[2])
         ]
 
     @staticmethod
-    def units(whole: Whole) -> Picked | None:
-        """Of single hidden units, where nets have several of them."""
-        units = whole.units()
-        if units is None or whole.model.program.hidden == (1,):
+    def units(teacher: Teacher) -> CommitteeCompressor | None:
+        """Committees of single hidden units, where nets have several of them."""
+        units = teacher.units()
+        if units is None or teacher.model.program.hidden == (1,):
             return None
-        return Picked(whole, UNITS, unit_net(whole.num_inputs), units, 1)
+        return CommitteeCompressor(teacher, UNITS, unit_net(teacher.num_inputs), units, 1)
 
     @staticmethod
-    def networks(whole: Whole) -> Picked | None:
-        """Of whole networks, where all inputs are read."""
-        model = whole.model
-        if whole.num_inputs < model.program.num_inputs:
+    def networks(teacher: Teacher) -> CommitteeCompressor | None:
+        """Committees of complete networks, where all inputs are read."""
+        model = teacher.model
+        if teacher.num_inputs < model.program.num_inputs:
             return None
-        return Picked(whole, "networks", model.program, model.networks, model.clip)
+        return CommitteeCompressor(teacher, "networks", model.program, model.networks, model.clip)
 
     def sizes(self, most: int) -> list[int]:
-        """Numbers of members."""
+        """Numbers of members per net."""
         largest = min(most // self.each, len(self.candidates))
         return [*(size for size in SIZES if size < largest), largest] if largest else []
 
@@ -67,49 +69,49 @@ class Picked:
         return size * self.each
 
     def largest(self, most: int) -> list[int]:
-        """The most members."""
+        """The largest committee."""
         return self.sizes(most)[-1:]
 
-    def made(self, size: int) -> Small:
-        """So many members a net, with their votes and tables."""
-        found = [net.picked(size) for net in self.nets]
+    def build(self, size: int) -> Student:
+        """`size` members per net, with their votes and calibration."""
+        found = [net.select(size) for net in self.nets]
         votes = torch.tensor([list(one.values()) for one in found]).T
         chosen = [self.candidates[list(one), net] for net, one in enumerate(found)]
         if self.name == UNITS:
-            chosen = [self._polished(net, bits, votes[:, net]) for net, bits in enumerate(chosen)]
-        return self.whole.small(self.program, torch.stack(chosen, 1), votes, self.clip)
+            chosen = [self._polish(net, bits, votes[:, net]) for net, bits in enumerate(chosen)]
+        return self.teacher.student(self.program, torch.stack(chosen, 1), votes, self.clip)
 
-    def _polished(self, net: int, units: Tensor, votes: Tensor) -> Tensor:
-        whole = self.whole
-        given = (whole.rows, units, votes, whole.wanted[:, net, 0], whole.weight)
-        return torch.from_numpy(polished(*(one.numpy() for one in given)))
+    def _polish(self, net: int, units: Tensor, votes: Tensor) -> Tensor:
+        teacher = self.teacher
+        given = (teacher.rows, units, votes, teacher.target[:, net, 0], teacher.weight)
+        return torch.from_numpy(polish(*(one.numpy() for one in given)))
 
 
 def unit_net(num_inputs: int) -> Program:
-    """A hidden unit as a net of its own: its weights, and its sign in the layer behind."""
+    """A hidden unit as a net of its own: its weights, and its sign in the next layer."""
     return program_of(mlp(num_inputs, (1,), 1), (num_inputs,))
 
 
-class Picker:
-    """Greedy choice of members of one net whose sum correlates best with what is wanted.
+class GreedySelection:
+    """Greedy selection of members of one net whose sum correlates best with a target.
 
-    With everything centred, u candidates, s the sum so far and t what is wanted, the next member
-    makes (s + u)·t / |s + u| largest; all products are made once.
+    With everything centred, u the candidates, s the sum so far and t the target, the next member
+    maximises (s + u)·t / |s + u|; all products are computed once.
     """
 
-    def __init__(self, said: Tensor, wanted: Tensor, weight: Tensor) -> None:
-        """said (rows, P, O) and wanted (rows, O); entries of a row weigh alike."""
-        rows, pool, outputs = said.shape
-        u = said.transpose(1, 2).reshape(rows * outputs, pool).to(torch.float32)
+    def __init__(self, margins: Tensor, target: Tensor, weight: Tensor) -> None:
+        """margins (rows, P, O) and target (rows, O); entries of a row have equal weight."""
+        rows, pool, outputs = margins.shape
+        u = margins.transpose(1, 2).reshape(rows * outputs, pool).to(torch.float32)
         w = (weight[:, None].expand(rows, outputs).reshape(-1) / outputs).to(torch.float32)
-        t = wanted.reshape(-1).to(torch.float32)
+        t = target.reshape(-1).to(torch.float32)
         u = (u - w @ u) * w.sqrt()[:, None]
         t = (t - w @ t) * w.sqrt()
         self.products = (u.T @ u).double().numpy()  # (P, P)
         self.towards = (u.T @ t).double().numpy()  # (P,)
 
-    def picked(self, count: int) -> dict[int, int]:
-        """`count` members with their votes: one vote after the other, then each given anew."""
+    def select(self, count: int) -> dict[int, int]:
+        """`count` members with their votes: votes are given one by one, then each is reassigned."""
         votes = np.zeros(len(self.towards), np.int64)
         order: list[int] = []
         for left in reversed(range(count * VOTES)):
@@ -123,7 +125,7 @@ class Picker:
         return {int(place): int(votes[place]) for place in np.flatnonzero(votes)}
 
     def _next(self, votes: np.ndarray, count: int, left: int) -> int:
-        """Who gets a vote beside these, where `left` more will be given: `count` must have one."""
+        """The next member to get a vote, `left` more to come, so that `count` members have some."""
         chosen = np.flatnonzero(votes)
         total = votes[chosen] @ self.products[chosen]  # products of the sum with every candidate
         towards = float(votes @ self.towards) + self.towards
@@ -137,24 +139,24 @@ class Picker:
         return int(quality.argmax())
 
 
-def polished(
-    rows: np.ndarray, units: np.ndarray, votes: np.ndarray, wanted: np.ndarray, weight: np.ndarray
+def polish(
+    rows: np.ndarray, units: np.ndarray, votes: np.ndarray, target: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Units (K, I + 1) with weights flipped, one by one, while the sum of votes comes nearer.
+    """Units (K, I + 1) with weights flipped, one by one, while the sum of votes comes closer.
 
-    wanted (R,), weight (R,) adding up to one. Cost: ROUNDS·K·FLIPS times, three products of the
-    rows at the edge, a few of (R, I), with a vector.
+    target (R,), weight (R,) adding up to one. Cost: ROUNDS·K·FLIPS times, three products of the
+    rows at the threshold, a few of (R, I), with a vector.
     """
     bits, sign = units.copy(), np.where(units[:, -1], 1, -1)
     edge = rows.astype(np.int64) @ units[:, :-1].T.astype(np.int64)
     edge -= rows.sum(1, dtype=np.int64)[:, None] // 2  # active where above 0
     total = (np.where(edge > 0, 1, -1) * sign) @ votes.astype(np.float64)
-    target = wanted - weight @ wanted
+    centred = target - weight @ target
     x = rows.astype(np.float32)
     for _ in range(ROUNDS):
         for unit, each in enumerate(sign * votes):
             for _ in range(FLIPS):
-                best = _best_flip(x, bits[unit, :-1], edge[:, unit], each, total, target, weight)
+                best = _best_flip(x, bits[unit, :-1], edge[:, unit], each, total, centred, weight)
                 if best is None:
                     break
                 total -= each * np.where(edge[:, unit] > 0, 1, -1)
@@ -173,10 +175,10 @@ def _best_flip(
     target: np.ndarray,
     weight: np.ndarray,
 ) -> int | None:
-    """The weight of a unit whose flip brings the sum nearest to its target; None where none does.
+    """The weight of a unit whose flip brings the sum closest to its target; None if none does.
 
     Flipping the weight of input i switches the unit in rows that have the input (x, (R, I)) and
-    whose count stands at the edge: from below if the weight is off, from above if it is on. Where
+    whose count is at the threshold: from below if the weight is off, from above if it is on. Where
     it does, the sum s changes by d = ±2·each, so all products that correlation needs are sums of
     t, s and 1 over those rows.
     """

@@ -1,8 +1,8 @@
-"""Logistic regression on what a whole model says, and which of its inputs it can do without.
+"""Logistic regression on a teacher's outputs, with backward elimination of its inputs.
 
-Inputs go one by one, the one first whose loss raises the mean loss least. How much that is, and
-how the weights of others make good for it, the curvature says, as long as few have gone: after
-every fifth of the inputs all weights are fitted again.
+Inputs are eliminated one by one, each time the one that raises the mean loss least. The curvature
+of the loss gives that rise and the change of the other weights, as long as few inputs are gone:
+all weights are fitted again after every fifth of the inputs.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-RIDGE = 1e-3  # for each weight, beside a mean loss of the rows
-NEWTON, AGAIN = 30, 4  # steps, and where weights are nearly right
-CLOSE = 1e-8  # of a step, where they end
-LEFT = 0.8  # of the inputs, when weights are fitted again
-WORK = 6e9  # products that a step may take: of more, some rows are left out
+RIDGE = 1e-3  # penalty per weight, added to the mean loss of the rows
+NEWTON, AGAIN = 30, 4  # Newton steps, and those of a refit
+CLOSE = 1e-8  # squared length of a step that ends them
+LEFT = 0.8  # share of the inputs left when weights are fitted again
+WORK = 6e9  # products per step, at most: with more, some rows are left out
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A line's weights (I,), and the curvature (I, I) of its loss there."""
+    """The weights (I,) of a linear model, and the curvature (I, I) of its loss there."""
 
     weights: Tensor
     curve: Tensor
 
 
-def fitted(
+def fit_logistic(
     inputs: Tensor,
-    chance: Tensor,
+    probability: Tensor,
     weight: Tensor,
     start: Tensor | None = None,
     steps: int = NEWTON,
 ) -> Fit:
-    """Logistic regression on chances (R,) of rows (R, I) that weigh (R,)."""
+    """Logistic regression on probabilities (R,) of rows (R, I) of weight (R,)."""
     ridge = RIDGE * torch.eye(inputs.shape[1], dtype=torch.float64)
     found = torch.zeros(inputs.shape[1], dtype=torch.float64) if start is None else start
     curve = ridge
     for _ in range(steps):
-        said = torch.sigmoid(inputs @ found)
-        slope = inputs.T @ (weight * (said - chance)) + ridge @ found
-        curve = (inputs * (weight * said * (1 - said))[:, None]).T @ inputs + ridge
+        predicted = torch.sigmoid(inputs @ found)
+        slope = inputs.T @ (weight * (predicted - probability)) + ridge @ found
+        curve = (inputs * (weight * predicted * (1 - predicted))[:, None]).T @ inputs + ridge
         step = torch.linalg.solve(curve, slope)
         found = found - step
         if float(step.square().sum()) < CLOSE:
@@ -51,48 +51,50 @@ def fitted(
 
 
 @dataclass(frozen=True)
-class Said:
-    """Rows (R, I) float64 that weigh (R,), and the chances (R, N) that nets gave them."""
+class TeacherOutputs:
+    """Rows (R, I) float64 of weight (R,), and the probabilities (R, N) that nets give them."""
 
     inputs: Tensor
-    chance: Tensor
+    probability: Tensor
     weight: Tensor
 
     def fits(
         self, places: Sequence[int] | Tensor, start: Sequence[Tensor | None] | None = None
     ) -> list[Fit]:
-        """Lines that read these inputs, one of each net."""
-        inputs, nets = self.inputs[:, places], self.chance.shape[1]
-        apart = -(-len(inputs) * inputs.shape[1] ** 2 * nets // int(WORK))
-        rows = slice(None, None, max(1, apart))
+        """Linear models of these inputs, one per net."""
+        inputs, nets = self.inputs[:, places], self.probability.shape[1]
+        step = -(-len(inputs) * inputs.shape[1] ** 2 * nets // int(WORK))
+        rows = slice(None, None, max(1, step))
         weight = self.weight[rows] / self.weight[rows].sum()
         steps = NEWTON if start is None else AGAIN
         return [
-            fitted(inputs[rows], self.chance[rows, net], weight, begin, steps)
+            fit_logistic(inputs[rows], self.probability[rows, net], weight, begin, steps)
             for net, begin in enumerate(start or [None] * nets)
         ]
 
 
-def least_missed(said: Said, places: Sequence[int], free: Sequence[int]) -> list[int]:
-    """These inputs in the order in which lines of all nets go without them.
+def elimination_order(
+    outputs: TeacherOutputs, places: Sequence[int], free: Sequence[int]
+) -> list[int]:
+    """These inputs in the order of their elimination from the linear models of all nets.
 
-    free: inputs that cost nothing and stay.
+    free: inputs that cost nothing and are kept.
     """
     kept, gone = [*places, *free], []
-    fits = said.fits(kept)
+    fits = outputs.fits(kept)
     while len(kept) > len(free):
         count = len(kept) - len(free)
-        first = _first_to_go(fits, count, max(1, int(count * (1 - LEFT))))
+        first = _next_eliminated(fits, count, max(1, int(count * (1 - LEFT))))
         gone += [kept[i] for i in first]
         left = [i for i in range(len(kept)) if i not in set(first)]
         kept = [kept[i] for i in left]
         if len(kept) > len(free):
-            fits = said.fits(kept, [fit.weights[left] for fit in fits])
+            fits = outputs.fits(kept, [fit.weights[left] for fit in fits])
     return gone
 
 
-def _first_to_go(fits: Sequence[Fit], count: int, going: int) -> list[int]:
-    """The first `going` of the first `count` inputs.
+def _next_eliminated(fits: Sequence[Fit], count: int, going: int) -> list[int]:
+    """The next `going` inputs to eliminate, of the first `count`.
 
     Without input i, at best, the loss of a net is higher by w_i² / (2·(H⁻¹)_ii), and w loses
     w_i / (H⁻¹)_ii times column i of H⁻¹.
@@ -108,6 +110,6 @@ def _first_to_go(fits: Sequence[Fit], count: int, going: int) -> list[int]:
         column, each = inverse[:, :, i].clone(), inverse[:, i, i].clone()
         weights = weights - (weights[:, i] / each)[:, None] * column
         inverse.baddbmm_(column[:, :, None], (column / each[:, None])[:, None, :], alpha=-1)
-        inverse[:, i, i] = 1.0  # so that nothing is divided by 0
+        inverse[:, i, i] = 1.0  # avoids division by 0
         gone.append(i)
     return gone

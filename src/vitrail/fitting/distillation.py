@@ -1,9 +1,8 @@
-"""One net that learns what a whole model says: its answers are labels, the sure ones count more.
+"""One net that learns a teacher's answers, each row weighted by the teacher's confidence.
 
 Chains of the small net (`vitrail.solvers.chains`) minimise the weight of the rows it answers unlike
-the model; a row that the model is unsure of weighs little. Half of the chains begin anywhere and
-cool down, the other half begin with hidden units of the model's own networks and stay cold. The
-best of them is the net.
+the teacher. Half of the chains start at random and cool down, the other half start with hidden
+units of the teacher's own networks and stay cold. The best of them is the net.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from torch import Tensor
 from vitrail.fitting.front import input_columns
 from vitrail.fitting.held_out import SWAPS
 from vitrail.fitting.recipe import neighbours
-from vitrail.fitting.whole import Small, Whole
+from vitrail.fitting.teacher import Student, Teacher
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming
@@ -22,31 +21,31 @@ from vitrail.solvers.chains import Chains, Sample, random_starts, warming
 WIDTHS = (1, 3, 7, 15, 31)  # hidden units that are tried, odd so that they do not tie
 WIDEST = 63
 CHAINS = 8
-SWEEPS, LEAST = 200, 40  # of each chain, and where that is too much work
-WORK = 150_000_000  # words of 64 rows that chains look at
-BETA = 3.0  # for a row of mean weight that the model is sure of
+SWEEPS, LEAST = 200, 40  # per chain, and at least, where that is too much work
+WORK = 150_000_000  # words of 64 rows that chains process
+BETA = 3.0  # for a row of mean weight that the teacher is certain of
 
 
-class Distilled:
-    """One net of growing width."""
+class Distillation:
+    """One net per student, of growing width."""
 
     name = "one net"
 
-    def __init__(self, whole: Whole) -> None:
-        model = whole.model
-        self.whole, self.nets = whole, model.networks.shape[1]
-        self.partner = neighbours(input_columns(whole.view.encoder, model.bias))
-        sure = whole.wanted[..., 0]  # (R, N)
-        weight = whole.weight * len(whole.rows)
+    def __init__(self, teacher: Teacher) -> None:
+        model = teacher.model
+        self.teacher, self.nets = teacher, model.networks.shape[1]
+        self.partner = neighbours(input_columns(teacher.view.encoder, model.bias))
+        target = teacher.target[..., 0]  # (R, N)
+        weight = teacher.weight * len(teacher.rows)
         self.samples = [
-            Sample(whole.rows, (sure[:, net] > 0).long(), weight * sure[:, net].abs())
+            Sample(teacher.rows, (target[:, net] > 0).long(), weight * target[:, net].abs())
             for net in range(self.nets)
         ]
 
     @staticmethod
-    def of(whole: Whole) -> Distilled | None:
-        """Where nets have one output and read rows of 0/1: such are the nets that chains know."""
-        return Distilled(whole) if whole.plain and whole.model.coding == "binary" else None
+    def of(teacher: Teacher) -> Distillation | None:
+        """Where nets have one output and read rows of 0/1, as chains require."""
+        return Distillation(teacher) if teacher.plain and teacher.model.coding == "binary" else None
 
     def sizes(self, most: int) -> list[int]:
         """Numbers of hidden units."""
@@ -56,15 +55,15 @@ class Distilled:
 
     def cost(self, size: int) -> int:
         """Bits of all nets."""
-        return size * (self.whole.num_inputs + 1) * self.nets
+        return size * (self.teacher.num_inputs + 1) * self.nets
 
     def largest(self, most: int) -> list[int]:
-        """The widest."""
+        """The largest width."""
         return self.sizes(most)[-1:]
 
-    def made(self, size: int) -> Small:
-        """The best of several nets of so many hidden units."""
-        inputs = self.whole.num_inputs
+    def build(self, size: int) -> Student:
+        """The best of several nets of `size` hidden units."""
+        inputs = self.teacher.num_inputs
         program = program_of(mlp(inputs, (size,), 1), (inputs,))
         key, cold = Key(0), CHAINS // 2
         starts = torch.cat([
@@ -77,19 +76,19 @@ class Distilled:
         best = running.wrong.argmin(0)  # (N,)
         found = running.bits[best, torch.arange(self.nets)]
         votes = torch.ones(1, self.nets, dtype=torch.int64)
-        return self.whole.small(program, found[None], votes, clip=2 * size)
+        return self.teacher.student(program, found[None], votes, clip=2 * size)
 
     def _sweeps(self, program: Program) -> int:
-        words = -(-len(self.whole.rows) // 64)
+        words = -(-len(self.teacher.rows) // 64)
         work = CHAINS * self.nets * program.num_bits * words
         return max(LEAST, min(SWEEPS, WORK // work))
 
     def _own(self, program: Program, count: int) -> Tensor:
-        """Starts (count, N, A) of hidden units of the model's networks; any, if it has none."""
-        units, (width,) = self.whole.units(), program.hidden or (0,)
+        """Starts (count, N, A) of hidden units of the teacher's networks, or random ones."""
+        units, (width,) = self.teacher.units(), program.hidden or (0,)
         if units is None:
             return random_starts(Key(1), count, self.nets, program.num_bits)
         first = torch.linspace(0, len(units), count + 1).long()[:-1]
         places = (first[:, None] + torch.arange(width)) % len(units)
-        mine = units[places].transpose(1, 2)  # (count, N, width, I + 1)
-        return torch.cat([mine[..., :-1].flatten(2), mine[..., -1]], -1)
+        chosen = units[places].transpose(1, 2)  # (count, N, width, I + 1)
+        return torch.cat([chosen[..., :-1].flatten(2), chosen[..., -1]], -1)

@@ -1,0 +1,164 @@
+"""Linear models of a row's bits with small integer weights, fitted to a teacher's outputs.
+
+Logistic regression finds real weights first. They are then rounded to the odd numbers from
+−(2^K − 1) to 2^K − 1, which are sums of K binary nets without hidden units whose votes are 1, 2, 4
+and so on: the digits of the weights. The other weights compensate for rounding one, by the
+curvature of the loss. A linear model reads all bits of a row, or only those it needs most
+(`input_selection`): a device then makes few comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from vitrail.fitting.input_selection import Fit, TeacherOutputs, elimination_order
+from vitrail.fitting.teacher import Student, Teacher, View
+from vitrail.model.voting import LEVELS
+from vitrail.nn import mlp, program_of
+
+DIGITS = range(1, 6)
+COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # candidate input counts
+LARGEST = (1.0, 0.99, 0.95, 0.9, 0.8, 0.6)  # quantiles of |weight| mapped to the largest number
+STEPS = 20  # of rounding, per weight
+WIDE = 4  # times the levels: with several nets, larger scores are clipped
+SMALLEST = 1e-12  # |weight| mapped to the largest number, at least
+
+
+@dataclass(frozen=True)
+class LinearSize:
+    """The bits that a linear model reads, None for all, and the number of digits of its weights."""
+
+    bits: tuple[int, ...] | None
+    digits: int
+
+
+class QuantisedLinear:
+    """Linear models of growing precision and number of inputs."""
+
+    name = "linear model"
+
+    def __init__(self, teacher: Teacher) -> None:
+        self.teacher, self.nets = teacher, teacher.model.networks.shape[1]
+        self.outputs = TeacherOutputs(
+            teacher.rows.double(), (teacher.target[..., 0] + 1) / 2, teacher.weight
+        )
+        self.full = teacher.num_inputs == teacher.model.program.num_inputs
+        self._fits: dict[tuple[int, ...] | None, list[Fit]] = {}
+
+    @staticmethod
+    def of(teacher: Teacher) -> QuantisedLinear | None:
+        """Where nets have one output and rows are flat."""
+        return QuantisedLinear(teacher) if teacher.plain else None
+
+    def sizes(self, most: int) -> list[LinearSize]:
+        """Models that read few bits, then those that read all."""
+        counts = [*(count for count in COUNTS if count < len(self.order)), None]
+        sizes = [self.size(count, digits) for digits in DIGITS for count in counts]
+        return sorted((size for size in sizes if self.cost(size) <= most), key=self.cost)
+
+    def largest(self, most: int) -> list[LinearSize]:
+        """The model with most inputs, for each precision."""
+        found: list[LinearSize] = []
+        for digits in DIGITS:
+            size: LinearSize | None = LinearSize(None, digits)
+            if self.cost(size) > most:
+                counts = range(min(len(self.order), most // (digits * self.nets)), 0, -1)
+                fewer = (self.size(count, digits) for count in counts)
+                size = next((one for one in fewer if self.cost(one) <= most), None)
+            found += [size] if size else []
+        return found
+
+    def size(self, count: int | None, digits: int) -> LinearSize:
+        """The size that reads the `count` bits needed most, or all."""
+        return LinearSize(None if count is None else tuple(sorted(self.order[-count:])), digits)
+
+    def cost(self, size: LinearSize) -> int:
+        """Bits of all nets and digits."""
+        return len(self.view(size.bits).kept) * size.digits * self.nets
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Bits of a row in the order of their elimination."""
+        encoder, inputs = self.teacher.model.encoder, self.teacher.num_inputs
+        if not self.full:
+            return []  # the full view has more bits to select from
+        free = [inputs - 1] if self.teacher.view.constant else []
+        return elimination_order(self.outputs, encoder.apart, free)
+
+    def view(self, bits: tuple[int, ...] | None) -> View:
+        """The inputs of a model: these bits and those that must be read with them."""
+        if bits is None:
+            return self.teacher.view
+        model = self.teacher.model
+        return View.of(model, *model.encoder.only(set(bits)))
+
+    def fits(self, bits: tuple[int, ...] | None) -> list[Fit]:
+        """Real-valued models of these bits, one per net."""
+        if bits not in self._fits:
+            every = torch.arange(self.teacher.num_inputs)
+            self._fits[bits] = self.outputs.fits(every if bits is None else self.view(bits).kept)
+        return self._fits[bits]
+
+    def build(self, size: LinearSize) -> Student:
+        """Weights of `size.digits` digits, on one scale and with one calibration for all nets."""
+        view, fits, digits = self.view(size.bits), self.fits(size.bits), size.digits
+        teacher, votes = self.teacher.through(view), 2 ** torch.arange(digits)
+        inputs = len(view.kept)
+        numbers = digits_of(fits, digits)
+        networks = (numbers[None] & votes[:, None, None]) > 0  # (K, N, I)
+        program = program_of(mlp(inputs, (), 1), (inputs,))
+        every = votes[:, None].expand(-1, self.nets).contiguous()
+        clip = max_margin(networks, view, teacher.model.coding == "bipolar")
+        if self.nets > 1 and clip * int(votes.sum()) > WIDE * LEVELS:
+            # as tight as the rows allow: scores within one level are equal
+            clip = int(teacher.margins(program, networks, 2 * inputs).abs().max())
+        return teacher.student(program, networks, every, clip, one_curve=True)
+
+
+def max_margin(networks: Tensor, view: View, bipolar: bool) -> int:
+    """The largest |2h − 1| of any of the networks (K, N, I) on any row."""
+    weights, bits = 2 * networks.long() - 1, len(view.encoder.bit_names)
+    low = high = weights[..., bits:].sum(-1)
+    for place, states in view.encoder.states():
+        values = torch.from_numpy(2 * states - 1 if bipolar else states)
+        sums = weights[..., place] @ values.T  # (K, N, states)
+        low, high = low + sums.amin(-1), high + sums.amax(-1)
+    return int(torch.maximum((2 * low - 1).abs(), (2 * high - 1).abs()).max())
+
+
+def digits_of(fits: Sequence[Fit], digits: int) -> Tensor:
+    """Integers n (N, I) from 0 to 2^K − 1, of weights 2·n − (2^K − 1).
+
+    Of several scales, the one on which rounding raises the loss of all nets least.
+    """
+    top, sizes = 2**digits - 1, torch.cat([fit.weights for fit in fits]).abs()
+    candidates = []
+    for share in LARGEST:
+        scale = top / float(sizes.quantile(share).clamp(min=SMALLEST))
+        found = [_rounded(fit.weights * scale, fit.curve, top) for fit in fits]
+        loss = sum(loss for _, loss in found) / scale**2
+        candidates.append((loss, torch.stack([number for number, _ in found])))
+    return min(candidates, key=lambda one: one[0])[1]
+
+
+def _rounded(exact: Tensor, curve: Tensor, top: int) -> tuple[Tensor, float]:
+    """Integers by steps of one at a time, and how much they raise the loss."""
+    number = ((exact + top) / 2).round().clamp(0, top)
+    slope = curve @ (2 * number - top - exact)
+    for _ in range(STEPS * len(exact)):
+        change = torch.stack([4 * slope, -4 * slope]) + 4 * curve.diagonal()
+        change[0][number == top] = torch.inf
+        change[1][number == 0] = torch.inf
+        place = int(change.argmin())
+        if change.flatten()[place] >= 0:
+            break
+        step, at = (1, place) if place < len(exact) else (-1, place - len(exact))
+        number[at] += step
+        slope += 2 * step * curve[at]
+    off = 2 * number - top - exact
+    return number.long(), float(off @ curve @ off)
