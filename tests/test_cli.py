@@ -243,17 +243,29 @@ def test_the_table_is_not_replaced_by_the_model(data, model):
     assert data.read_bytes() == before
 
 
-def test_the_least_sure_rows_can_be_left_unanswered(data, tmp_path):
-    model = tmp_path / "many.safetensors"
+def test_the_least_confident_rows_can_be_left_unanswered(tmp_path):
+    many, model = write(tmp_path / "many.csv", HEADER, rows(500)), tmp_path / "many.safetensors"
     settings = ("--target", "class", "--hidden", 0, "--predictor", "posterior", "--beta", 1)
-    assert call("fit", data, *settings, "-o", model)[0] == 0
-    rows = table(call("predict", model, data, "--abstain", 0.4, "--proba")[1])
-    names = [name for name in rows[0] if name.startswith("probability")]
-    sure = np.array([max(float(row[name]) for name in names) for row in rows])
-    empty = np.array([row["prediction"] == "" for row in rows])
-    assert 0.1 < empty.mean() < 0.8
-    assert sure[empty].max() < sure[~empty].min()
-    assert "from 0 to below 1" in one_line(call("predict", model, data, "--abstain", 2))
+    assert call("fit", many, *settings, "-o", model)[0] == 0
+    code, out, err = call("predict", model, many, "--abstain", 0.4, "--proba")
+    assert code == 0
+    answered = table(out)
+    names = [name for name in answered[0] if name.startswith("probability")]
+    confidence = np.array([max(float(row[name]) for name in names) for row in answered])
+    empty = np.array([row["prediction"] == "" for row in answered])
+    assert 0.1 < empty.mean() < 0.6
+    assert confidence[empty].max() < confidence[~empty].min()
+    found = load_model(model).abstention(0.4)
+    assert f"left {empty.sum()} of 500 rows empty" in err
+    assert f"at most {found.rate:.0%}, the most that ties allow within 40%" in err
+    assert "from 0 to below 1" in one_line(call("predict", model, many, "--abstain", 2))
+
+
+def test_no_rate_is_promised_from_ten_rows_held_out(tmp_path):
+    few, model = write(tmp_path / "few.csv", HEADER, rows(50)), tmp_path / "few.safetensors"
+    assert call("fit", few, "--target", "class", "--hidden", 3, "-o", model)[0] == 0
+    sentence = one_line(call("predict", model, few, "--abstain", 0.05))
+    assert "fewer than 100 rows held out" in sentence
 
 
 def test_evaluate_tells_accuracy_against_coverage(model, data):

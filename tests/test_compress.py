@@ -10,7 +10,8 @@ import torch
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.data.encoders import TableEncoder
-from vitrail.fitting import committee, compression
+from vitrail.fitting import committee
+from vitrail.fitting.crossing import crossed
 from vitrail.fitting.input_selection import RIDGE, TeacherOutputs, elimination_order, fit_logistic
 from vitrail.fitting.quantised_linear import LinearSize, QuantisedLinear, digits_of, max_margin
 from vitrail.fitting.teacher import Teacher, View
@@ -42,6 +43,18 @@ def test_small_committees_agree_with_the_model(kind):
     assert len(small.networks) == small.record["compressed"]["chosen"]["members"]
     again = model_from_bytes(small.to_bytes(), "small")
     assert torch.equal(again.answers(TABLE).chances, small.answers(TABLE).chances)
+
+
+@pytest.mark.parametrize("bits", [40, 200])
+def test_a_small_model_leaves_out_the_share_that_it_tells(bits):
+    """Within four standard errors of 150 held-out rows."""
+    small = compress(fitted("two"), TABLE, bits=bits)
+    unseen = pd.DataFrame(np.random.default_rng(5).normal(size=(4000, 3)), columns=["a", "b", "c"])
+    confidence = small.answers(unseen).confidence
+    for rate in (0.1, 0.3, 0.5):
+        found = small.abstention(rate)
+        left_out = float((confidence < found.threshold).double().mean())
+        assert abs(left_out - found.rate) <= 4 * (rate * (1 - rate) / 150) ** 0.5
 
 
 def test_bits_are_kept_to_and_labels_measured():
@@ -98,7 +111,7 @@ def test_one_network_is_not_compressed():
 def test_rows_are_crossed_column_by_column():
     model = fitted("two")
     rows = model.inputs(TABLE)
-    made = compression.crossed(rows, model.encoder.spans, 400, seed=3)
+    made = crossed(rows, model.encoder.spans, 400, seed=3)
     taken = []
     for column in model.encoder.spans:
         known = {row.tobytes() for row in rows[:, column].numpy()}

@@ -19,7 +19,14 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from vitrail import BinaryNetClassifier
-from vitrail.model import Model, ModelError, load_model, model_from_bytes
+from vitrail.model import (
+    Model,
+    ModelError,
+    load_model,
+    model_from_bytes,
+    thresholds_of,
+    transferred,
+)
 from vitrail.model.files import checksum, spelled
 from vitrail.model.voting import ONE
 from vitrail.nn import BinaryLinear, Sign
@@ -241,17 +248,55 @@ def test_one_network_is_certain_and_many_may_disagree():
     assert divided.min() < 0.1
 
 
-def test_thresholds_leave_out_about_the_share_asked_for():
-    many = trained(predictor="posterior", networks=30)
-    assert len(many.thresholds) == 101
-    confidence = many.answers(TABLE).confidence
-    for rate in (0.0, 0.2, 0.5):
-        assert float((confidence < many.threshold(rate)).double().mean()) <= rate + 0.25
-    assert many.threshold(0.0) <= int(confidence.min()) + ONE // 4
-    with pytest.raises(ValueError, match="knows no thresholds"):
-        trained().threshold(0.1)
+def with_thresholds(thresholds: tuple[int, ...]) -> Model:
+    return replace(made("table"), thresholds=thresholds)
+
+
+def test_ties_are_left_out_together_and_never_above_the_rate_asked_for():
+    confidence = torch.tensor([400] * 17 + [500] * 18 + [600] * 65)
+    model = with_thresholds(thresholds_of(confidence))
+    for rate, share in ((0.0, 0.0), (0.16, 0.0), (0.17, 0.17), (0.3, 0.17), (0.345, 0.17),
+                        (0.35, 0.35), (0.99, 0.35)):  # fmt: skip
+        found = model.abstention(rate)
+        assert found.rate == share
+        assert float((confidence < found.threshold).double().mean()) == pytest.approx(share)
+
+
+@given(st.lists(st.integers(1, ONE), min_size=100, max_size=130), st.integers(0, 99))
+def test_thresholds_are_the_largest_within_the_rate(values, percent):
+    confidence = torch.tensor(values)
+    found = with_thresholds(thresholds_of(confidence)).abstention(percent / 100)
+    left_out = sum(value < found.threshold for value in values)
+    assert 100 * left_out <= percent * len(values)
+    assert left_out / len(values) <= found.rate <= left_out / len(values) + 0.01
+    further = sorted(value for value in values if value > found.threshold)
+    if further:
+        assert 100 * sum(value < further[0] for value in values) > percent * len(values)
+
+
+def test_rows_that_repeat_count_as_often():
+    confidence, rows = torch.tensor([9, 7, 8]), torch.tensor([30.0, 50.0, 40.0])
+    repeated = confidence.repeat_interleave(rows.long())
+    assert thresholds_of(confidence, rows) == thresholds_of(repeated)
+
+
+def test_too_few_rows_held_out_promise_nothing():
+    assert thresholds_of(torch.arange(99)) == ()
+    assert len(thresholds_of(torch.arange(100))) == 101
+    for model in (trained(), trained(predictor="posterior", networks=10)):
+        with pytest.raises(ValueError, match="fewer than 100 rows held out"):
+            model.abstention(0.1)
     with pytest.raises(ValueError, match="from 0 to below 1"):
-        many.threshold(1.0)
+        with_thresholds(thresholds_of(torch.arange(100))).abstention(1.0)
+
+
+def test_thresholds_of_another_model_leave_out_as_many_rows():
+    before = torch.arange(1000, 2000)
+    after = 3 * before.flip(0) + 7
+    moved = transferred(thresholds_of(before), before, after)
+    for percent, threshold in enumerate(moved[:100]):
+        assert int((after < threshold).sum()) == 10 * percent
+    assert transferred((), before, after) == ()
 
 
 def test_a_hundred_networks_of_three_thousand_bits_fit_into_fifty_kilobytes():

@@ -25,6 +25,12 @@ def rows(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return table, (table[:, 0] + table[:, 1] > 0).astype(int)
 
 
+def noisy(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same rule with a fifth of the labels wrong."""
+    table, labels = rows(count, seed)
+    return table, labels ^ (np.random.default_rng(seed + 1).random(count) < 0.2)
+
+
 def small(**settings) -> BinaryNetClassifier:
     return BinaryNetClassifier(
         **{"hidden": (3,), "networks": 32, "predictor": "auto", "random_state": 1, **settings}
@@ -130,6 +136,32 @@ def test_boosting_hands_weights_that_add_up_to_one():
     floor = alone.score(table[120:], labels[120:]) - 0.05
     for fitted in (boosted.estimators_[0], boosted):
         assert fitted.score(table[120:], labels[120:]) >= floor
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_new_rows_are_left_out_at_the_rate_that_is_told(seed):
+    """Within four standard errors of the held-out and the new rows: 6e-5 per rate by chance."""
+    table, labels = noisy(1000, seed)
+    model = small(networks=64, random_state=seed).fit(table, labels).model_
+    confidence = model.answers(noisy(8000, 99)[0]).confidence
+    for asked in (0.1, 0.3, 0.5):
+        found = model.abstention(asked)
+        assert asked / 2 < found.rate <= asked
+        left_out = float((confidence < found.threshold).double().mean())
+        variance = found.rate * (1 - found.rate) * (1 / 1000 + 1 / 8000)
+        assert abs(left_out - found.rate) < 4 * variance**0.5
+
+
+def test_the_rate_left_out_is_of_rows_not_of_class_weights():
+    table, labels = noisy(400, 3)
+    labels = np.where(np.arange(400) % 3 == 0, labels, 0)
+    plain = small().fit(table, labels).model_
+    heavy = small(class_weight={0: 1.0, 1: 50.0}).fit(table, labels).model_
+    unseen = noisy(4000, 4)[0]
+    for model in (plain, heavy):
+        found = model.abstention(0.3)
+        left_out = float((model.answers(unseen).confidence < found.threshold).double().mean())
+        assert left_out == pytest.approx(found.rate, abs=0.12)
 
 
 def test_interrupts_keep_what_the_chains_have(monkeypatch):

@@ -271,11 +271,11 @@ def is_gray(table: Table) -> bool:
 
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:
-    """The model with its accuracy on rows held out, and confidence thresholds from them."""
+    """The model with its accuracy on held-out rows, and thresholds from them where they suffice."""
     from vitrail.model import thresholds_of
 
     answers = model.answers(table)
     right = answers.numbers.numpy() == model.labels.encode(labels)
     model.record["test_accuracy"] = round(float(np.mean(right)), 6)
     model.record["test_rows"] = len(labels)
-    return replace(model, thresholds=thresholds_of(answers.confidence))
+    return replace(model, thresholds=thresholds_of(answers.confidence) or model.thresholds)

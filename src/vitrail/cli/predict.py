@@ -39,14 +39,17 @@ def predict(
     ] = False,
     abstain: Annotated[
         float | None,
-        typer.Option(metavar="RATE", help="Leave this share of rows, of lowest confidence, empty."),
+        typer.Option(
+            metavar="RATE", help="Leave at most this share of rows, of lowest confidence, empty."
+        ),
     ] = None,
 ) -> None:
     """Write the input's rows with a last column `prediction`.
 
     Columns are matched by name; others, the labels among them, pass through. Files of any length
     are read and written in pieces. Probabilities are calibrated; `uncertainty` is the share of
-    votes against the answer. The confidence thresholds of --abstain come from held-out rows.
+    votes against the answer. The confidence thresholds of --abstain come from held-out rows; rows
+    of equal confidence are left empty together, and the share that this allows is printed.
 
     Example: `vitrail predict mushroom.safetensors new.csv -o answers.csv --proba`
     """
@@ -58,9 +61,11 @@ def predict(
     net = load_model(model)
     check_table_output(output)
     check_apart(output, data, model)
-    least = 0 if abstain is None else net.threshold(abstain)
+    limit = None if abstain is None else net.abstention(abstain)
+    rows = left_out = 0
 
     def answered() -> Iterator[Table]:
+        nonlocal rows, left_out
         for batch in counted_rows(iter_table(data), "predicting"):
             answers = net.answers(batch)
             columns: dict[str, Any] = {}
@@ -69,13 +74,21 @@ def predict(
                 columns |= dict(zip(names, answers.chances.numpy().T / ONE, strict=True))
                 columns["uncertainty"] = answers.against.numpy() / ONE
             labels = net.labels.decode(answers.numbers.numpy())
-            if abstain is not None:
-                kept = (answers.confidence >= least).numpy()
+            if limit is not None:
+                kept = (answers.confidence >= limit.threshold).numpy()
                 labels = [label if keep else None for label, keep in zip(labels, kept, strict=True)]
+                rows, left_out = rows + len(kept), left_out + int((~kept).sum())
             columns[PREDICTION] = labels
             yield batch.with_columns(columns)
 
     write_table(output, answered())
+    if limit is not None and abstain is not None:
+        typer.echo(
+            f"left {left_out:,} of {rows:,} rows empty, whose answers have a probability below "
+            f"{limit.threshold / ONE:.4f}; of the rows held out when fitting these were at most "
+            f"{limit.rate:.0%}, the most that ties allow within {100 * abstain:g}%",
+            err=True,
+        )
 
 
 @app.command()

@@ -20,19 +20,18 @@ import torch
 from torch import Tensor
 
 from vitrail.data.checks import check_made, checked_count
-from vitrail.data.draws import Purpose, random_words
 from vitrail.fitting.committee import CommitteeCompressor
+from vitrail.fitting.crossing import crossed
 from vitrail.fitting.distillation import Distillation
 from vitrail.fitting.quantised_linear import QuantisedLinear
 from vitrail.fitting.teacher import Compressor, Student, Teacher, View
-from vitrail.model import Model
+from vitrail.model import Model, transferred
 
 MAX_ROWS = 4000  # of those given, at most, that are used
 SYNTHETIC_ROWS = 4000  # crossed rows to learn from, and as many to measure agreement on
 REAL_WEIGHT = 3.0  # weight of all rows given, relative to all crossed rows
 HELD_OUT_STEP = 4  # every fourth row is held out to measure agreement
 MIN_ROWS = 20  # with fewer rows none is held out
-CROSS_PROBABILITY = 0.3  # probability that a column comes from the other row
 COARSE_CUTS = 8  # thresholds per column of numbers in the coarser view
 MAX_MEMBERS = 32  # of the largest committee tried where `bits` is None
 NO_LIMIT = 2**62  # bits, more than any model has
@@ -185,8 +184,11 @@ class Compression:
         return CurvePoint(name, members, inputs, bits, agreement, accuracy)
 
     def build(self, candidate: Candidate) -> Model:
-        """The same student, built from all rows."""
-        return self.all[candidate].build(candidate.size).model
+        """The same student, built from all rows, with thresholds that leave out as many rows."""
+        student, rows = self.all[candidate].build(candidate.size), self.judge.rows
+        before = self.model.answers_of(rows).confidence
+        after = student.model.answers_of(rows[:, student.view.kept]).confidence
+        return replace(student.model, thresholds=transferred(self.model.thresholds, before, after))
 
 
 class _Compressors:
@@ -233,14 +235,3 @@ def _with_synthetic(
     weight = torch.ones(len(rows) + SYNTHETIC_ROWS, dtype=torch.float64)
     weight[: len(rows)] = REAL_WEIGHT * SYNTHETIC_ROWS / max(1, len(rows))
     return torch.cat([rows, crossed(parents, model.encoder.spans, SYNTHETIC_ROWS, seed)]), weight
-
-
-def crossed(rows: Tensor, columns: Sequence[slice], count: int, seed: int) -> Tensor:
-    """`count` rows, each one of `rows` with some columns of another, (count, I)."""
-    words = random_words(seed, Purpose.ROWS, count * (2 + len(columns))).reshape(count, -1)
-    first, second = (torch.from_numpy((words[:, k] % len(rows)).astype(np.int64)) for k in (0, 1))
-    taken = torch.from_numpy(words[:, 2:] < np.uint64(CROSS_PROBABILITY * 2**64))
-    made, other = rows[first].clone(), rows[second]
-    for number, column in enumerate(columns):
-        made[:, column] = torch.where(taken[:, number, None], other[:, column], made[:, column])
-    return made

@@ -44,6 +44,7 @@ class HeldOut:
     betas: tuple[float, ...]  # for the chains on all rows
     evidence: Evidence  # of chains with these betas
     losses: Tensor  # (rows,) float64, −log of the chance given to each label
+    networks: Tensor  # (folds, K, N, A) bool, those that were asked
 
     @property
     def log_loss(self) -> float:
@@ -94,7 +95,7 @@ class Parts:
         said = [self._asked(networks[:, :, at], held) for at, held in enumerate(self._held)]
         lead, labels, weight = (torch.cat(parts) for parts in zip(*said, strict=True))
         evidence = Evidence(lead, labels, weight)
-        found = [self._of(evidence, betas) for betas in self._sets]
+        found = [self._of(evidence, networks, betas) for betas in self._sets]
         best, gained = found[0], 0.0
         for one in found[1:]:
             gain = found[0].losses - one.losses
@@ -112,10 +113,11 @@ class Parts:
         outputs = outputs_of(self._question.program, networks.flatten(0, 1), rows.inputs)
         return torch.cat([leads(part) for part in outputs]), rows.labels, rows.weight
 
-    def _of(self, evidence: Evidence, betas: tuple[float, ...]) -> HeldOut:
+    def _of(self, evidence: Evidence, networks: Tensor, betas: tuple[float, ...]) -> HeldOut:
         chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(DRAWS)
         mine = replace(evidence, leads=evidence.leads[:, chosen])
-        return HeldOut(betas, mine, self._losses(mine))
+        asked = networks.flatten(0, 1)[chosen].transpose(0, 1)
+        return HeldOut(betas, mine, self._losses(mine), asked)
 
     def _losses(self, evidence: Evidence) -> Tensor:
         """−log of the chance given to the label of each row, (rows,) float64."""

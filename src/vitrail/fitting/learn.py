@@ -243,22 +243,22 @@ def _by_chains(
     made = plan(problem_of(program, nets), {"beta": max(USUAL) if auto else asked})
     beta = None if auto else float(made.beta)
     question = _question(front, examples, nets, wanted, made)
-    count = how_many(wanted.networks, program)
+    count = how_many(wanted.networks, program, nets)
     partner = neighbours(front.columns)
     before = None if earlier is None else earlier.drawn
     starts = None if before is None else before.networks[-1]
     if earlier is None or before is None or added is None:
         drawn, found = learned(question, partner, burn_in, count, beta, starts)
-        voting = answering(question, drawn, count, found)
+        voting = answering(question, drawn, count, found, front.encoder.spans)
     elif examples.num_rows >= RECALIBRATED * earlier.calibrated:
         drawn, found = learned(question, partner, burn_in, count, beta)
-        voting = answering(question, drawn, count, found)
+        voting = answering(question, drawn, count, found, front.encoder.spans)
     else:
         betas, found = before.betas if beta is None else (beta,), None
         drawn = reweighted(question, added, before)
         if drawn is None:
             drawn = draw(question, partner, burn_in, count, betas, starts, calls)
-        voting = answering(question, drawn, count, None, earlier.calibration)
+        voting = answering(question, drawn, count, None, calibration=earlier.calibration)
         voting = replace(voting, thresholds=earlier.model.thresholds)
     told = unmixed(drawn.mixing)
     if told is not None:

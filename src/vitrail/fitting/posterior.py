@@ -63,9 +63,9 @@ def committee(
     """The best network alone, or `count` networks of the posterior.
 
     held_out: what nets of this kind said on rows that they were not trained on. Without it the
-    best network's margins are taken from training rows, and there are no thresholds. Of the
-    posterior, rows are left out one by one: networks count by exp(beta) where they got the row
-    wrong, as they would have been drawn without it.
+    best network's margins are taken from training rows. Of the posterior, rows are left out one by
+    one: networks count by exp(beta) where they got the row wrong, as they would have been drawn
+    without it. Training rows give no thresholds: networks are too confident in them.
     """
     networks, interrupted = trained.best[None], False
     if predictor == "posterior":
@@ -77,9 +77,9 @@ def committee(
     classes, scheme = question.num_classes, question.scheme
     made = calibrate(evidence, classes, scheme)
     thresholds: tuple[int, ...] = ()
-    if not alone or held_out is not None:
-        sureness = evidence.chances(made.clip, made.table, classes, scheme).amax(1)
-        thresholds = thresholds_of(sureness, evidence.weight)
+    if known:
+        confidence = evidence.chances(made.clip, made.table, classes, scheme).amax(1)
+        thresholds = thresholds_of(confidence, rows_of(question, evidence))
     votes = torch.ones(networks.shape[:2], dtype=torch.int64)
     return Committee(networks, votes, made, thresholds, interrupted)
 
@@ -143,10 +143,23 @@ def _evidence(question: Question, networks: Tensor, alone: bool) -> Evidence:
 
 def spread(question: Question, networks: int) -> Tensor:
     """The examples that so many networks are calibrated on: evenly from first to last."""
-    each = networks * len(question.nets) * question.program.num_outputs
-    most = min(CALIBRATION_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // each))
     count = len(question.examples)
-    return torch.arange(0, count, max(1, -(-count // most)))
+    return torch.arange(0, count, max(1, -(-count // affordable_rows(question, networks))))
+
+
+def affordable_rows(question: Question, networks: int) -> int:
+    """How many rows so many networks are asked about, where many more would say little more."""
+    each = networks * len(question.nets) * question.program.num_outputs
+    return min(CALIBRATION_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // each))
+
+
+def rows_of(question: Question, evidence: Evidence) -> Tensor:
+    """How many rows each row of evidence stands for, (rows,): its weight without its class's."""
+    examples, count = question.examples, question.num_classes
+    weights, rows = (
+        torch.bincount(examples.labels, each, count) for each in (examples.weight, examples.rows)
+    )
+    return evidence.weight * (rows / weights)[evidence.labels]
 
 
 def clip_of(program: Program) -> int:

@@ -19,12 +19,21 @@ import torch
 from torch import Tensor
 
 from vitrail import ranks
+from vitrail.fitting.crossing import crossed
 from vitrail.fitting.examples import Examples
 from vitrail.fitting.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, chains_on_parts, enough
-from vitrail.fitting.posterior import Committee, Question, clip_of, judged, spread
+from vitrail.fitting.posterior import (
+    Committee,
+    Question,
+    affordable_rows,
+    clip_of,
+    judged,
+    rows_of,
+    spread,
+)
 from vitrail.fitting.problem import AUTO
 from vitrail.fitting.training import Trained
-from vitrail.model import outputs_of, thresholds_of
+from vitrail.model import outputs_of, thresholds_of, transferred
 from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.voting import clipped_margins, leads
 from vitrail.nn import Program, mlp, program_of
@@ -39,6 +48,7 @@ FEW = 64  # rows a class, below which narrower nets do as well, and more of them
 UNITS = 31 * 128  # hidden units of all networks: more networks where they are narrow
 LEAST_NETWORKS = 128
 WORK = 2e10  # words looked at, about a minute on one core; wider nets than that allows are cut
+COLLECTING = 0.5  # of that work at most, for more networks than the least
 PROPOSAL = 64  # words that drawing and judging a proposal costs, however few its rows are
 CHAINS = 16  # starts: what one chain does not find another does
 BURN_IN = 150  # sweeps; half of them while beta rises
@@ -49,6 +59,7 @@ LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains go on
 MOST_VOTES = 64  # of a network
 ENOUGH = 25  # undecided networks whose mean vote is as far off as an average may be
 MOST_SPREAD = 99.0  # where chains stand still
+CROSSED_ROWS = 2000  # made to compare the confidence of committees
 
 
 def by_chains(
@@ -78,11 +89,10 @@ def neighbours(columns: Tensor) -> Tensor:
 def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Program, int]:
     """The net, and how many sweeps of burn-in its chains can afford."""
     rows = max(one.num_rows for one in nets)
-    words = sum(max(PROPOSAL, -(-len(one) // 64)) for one in nets)
     chains = CHAINS + chains_on_parts(rows)
 
     def work(width: int, sweeps: int) -> float:
-        return chains * sweeps * (num_inputs + 1) * width * words
+        return chains * sweeps * _words(num_inputs, width, nets)
 
     few = rows < FEW * max(2, len(nets))
     widths = WIDTHS[3:] if few else WIDTHS[rows < WIDE_FROM :]
@@ -93,12 +103,19 @@ def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Prog
     return program_of(mlp(num_inputs, (width,), 1), shape), max(SHORTEST, sweeps)
 
 
-def how_many(networks: int | str, program: Program) -> int:
-    """The number of networks asked for; "auto" is more of narrow ones."""
+def _words(num_inputs: int, width: int, nets: Sequence[Examples]) -> int:
+    """Words that a sweep of one chain of every net looks at."""
+    return (num_inputs + 1) * width * sum(max(PROPOSAL, -(-len(one) // 64)) for one in nets)
+
+
+def how_many(networks: int | str, program: Program, nets: Sequence[Examples]) -> int:
+    """The number of networks asked for; "auto" is more of narrow ones, as far as time allows."""
     if not isinstance(networks, str):
         return networks
-    each = UNITS // (program.hidden or (1,))[0] // CHAINS * CHAINS
-    return max(LEAST_NETWORKS, each)
+    (width,) = program.hidden or (1,)
+    each_draw = CHAINS * BETWEEN * _words(program.num_inputs, width, nets)
+    draws = min(UNITS // width // CHAINS, int(COLLECTING * WORK / each_draw))
+    return max(LEAST_NETWORKS, draws * CHAINS)
 
 
 @dataclass(frozen=True)
@@ -289,12 +306,14 @@ def answering(
     drawn: Drawn,
     count: int,
     found: HeldOut | None,
+    columns: Sequence[slice] = (),
     calibration: Calibration | None = None,
 ) -> Committee:
     """The committee of all networks, as sure as rows held out make us.
 
     Without such rows training rows are left out one by one: networks of a chain count by exp(beta)
-    where they got the row wrong, as they would without it. calibration: one that is kept instead.
+    where they got the row wrong, as they would without it. columns: the inputs of each column.
+    calibration: one that is kept instead.
     """
     networks = drawn.networks.flatten(0, 1)[: max(count, drawn.networks.shape[1])]
     votes = votes_of(drawn, len(networks))
@@ -304,9 +323,43 @@ def answering(
     clip = clip_of(question.program)
     classes, scheme = question.num_classes, question.scheme
     made = calibrate(evidence, classes, scheme, clip=clip, networks=len(networks))
-    sureness = evidence.chances(clip, made.table, classes, scheme).amax(1)
-    thresholds = thresholds_of(sureness, evidence.weight)
+    thresholds: tuple[int, ...] = ()
+    if found is not None:
+        confidence = evidence.chances(clip, made.table, classes, scheme).amax(1)
+        thresholds = thresholds_of(confidence, rows_of(question, evidence))
+        thresholds = _of_all(thresholds, question, networks, made, found, columns)
     return Committee(networks, votes, made, thresholds, drawn.interrupted)
+
+
+def _of_all(
+    thresholds: tuple[int, ...],
+    question: Question,
+    networks: Tensor,
+    calibration: Calibration,
+    found: HeldOut,
+    columns: Sequence[slice],
+) -> tuple[int, ...]:
+    """Thresholds for all networks, from those of the ones that held-out rows were asked of.
+
+    Those had fewer rows to learn from, which makes them less confident in new rows. How much less
+    is seen on rows that neither has learned from: rows that are made of training rows.
+    """
+    if not thresholds:
+        return ()
+    count = min(CROSSED_ROWS, affordable_rows(question, len(networks)))
+    until = question.examples.rows.cumsum(0)
+    parents = torch.searchsorted(until, until[-1] * (torch.arange(count) + 0.5) / count)
+    rows = crossed(question.examples.inputs[parents], columns, count, question.seed)
+
+    def confidence(asked: Tensor) -> Tensor:
+        said = torch.cat([leads(part) for part in outputs_of(question.program, asked, rows)])
+        nobody = torch.zeros(len(rows), dtype=torch.int64)
+        classes, scheme = question.num_classes, question.scheme
+        evidence = Evidence(said, nobody, torch.ones(len(rows), dtype=torch.float64))
+        return evidence.chances(calibration.clip, calibration.table, classes, scheme).amax(1)
+
+    before = torch.cat([confidence(fold) for fold in found.networks])
+    return transferred(thresholds, before, confidence(networks))
 
 
 def _left_out(question: Question, drawn: Drawn, networks: Tensor) -> Evidence:

@@ -189,7 +189,7 @@ def _model(
     seed: int,
     record: dict[str, Any],
 ) -> Model:
-    """The posterior's networks, and how sure they make us by the rows held out."""
+    """The posterior's networks, calibrated on held-out rows."""
     few = min(networks, max(1, DRAWN_BITS // program.num_bits))
     drawn = samples(Key(seed), log_odds, few)[:, None]
     table, labels = found.table.take(held), torch.from_numpy(front.coder.encode(found.labels[held]))
@@ -197,7 +197,7 @@ def _model(
     said = torch.cat([leads(part) for part in outputs_of(program, drawn, inputs)])
     evidence = Evidence(said, labels, torch.ones(len(labels), dtype=torch.float64))
     made = calibrate(evidence, front.num_classes, front.scheme)
-    sureness = evidence.chances(made.clip, made.table, front.num_classes, front.scheme).amax(1)
+    confidence = evidence.chances(made.clip, made.table, front.num_classes, front.scheme).amax(1)
     model = Model(
         encoder=front.encoder,
         labels=front.coder,
@@ -211,7 +211,7 @@ def _model(
         votes=torch.ones(few, 1, dtype=torch.int64),
         clip=made.clip,
         calibration=made.table,
-        thresholds=thresholds_of(sureness, evidence.weight),
+        thresholds=thresholds_of(confidence),
         record=record,
     )
     right = model.answers_of(inputs).numbers == labels

@@ -23,6 +23,8 @@ from vitrail.numerics import DEFAULT_MEMORY, chunks
 PACKED_BYTES = 64  # of a row and a net or an input, with what voting makes of it
 MOST_PACKED = 2**31 - 1  # that a score may be in packed prediction
 RATES = 100  # steps of the share of rows left unanswered for which a model knows its threshold
+LEAST_HELD_OUT = 100  # rows: a share of 0.3 of them has a standard error of 0.046
+ROUNDING = 1e-9  # of shares that are compared
 
 
 class ModelError(ValueError):
@@ -42,6 +44,13 @@ class Answers(NamedTuple):
         return self.chances.gather(1, self.numbers[:, None])[:, 0]
 
 
+class Abstention(NamedTuple):
+    """Which rows a model leaves unanswered."""
+
+    threshold: int  # in parts of 65535: those whose answer has a lower probability
+    rate: float  # share of held-out rows left out, to the next whole percent
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """Bits with all that is needed to use them.
@@ -51,8 +60,8 @@ class Model:
     K networks, each a configuration of all nets, answer together by the rule of
     `vitrail.model.voting`; one for the predictor "best".
 
-    Thresholds are the confidences below which 0, 1, …, 100 % of held-out rows lie, in parts of
-    65535; empty where none are known.
+    Thresholds are the largest confidences below which at most 0, 1, …, 100 % of held-out rows lie,
+    in parts of 65535; empty where too few rows were held out.
 
     Examples:
         >>> from vitrail import BinaryNetClassifier
@@ -156,16 +165,21 @@ class Model:
         """The likeliest class of each row, as it was written in training."""
         return self.labels.decode(self.answers(table).numbers)
 
-    def threshold(self, rate: float) -> int:
-        """The confidence, in parts of 65535, below which a share `rate` of held-out rows lies."""
+    def abstention(self, rate: float) -> Abstention:
+        """The threshold that leaves out the largest share of rows not above `rate`.
+
+        Rows of equal confidence are left out together or not at all, so the share may be smaller.
+        """
         if not 0 <= rate < 1:
             raise ValueError(f"the share of rows left out is from 0 to below 1, got {rate:g}")
         if not self.thresholds:
             raise ValueError(
-                "this model was fitted without rows held out, so it knows no thresholds; "
-                "fit it with some (--test-size), or with the predictor posterior"
+                f"this model was fitted with fewer than {LEAST_HELD_OUT} rows held out, too few to "
+                "say which share of new rows a threshold leaves out; fit it on more rows, or hold "
+                "out more with --test-size"
             )
-        return int(np.floor(np.interp(rate * RATES, range(RATES + 1), self.thresholds)))
+        threshold = self.thresholds[int(rate * RATES + ROUNDING)]
+        return Abstention(threshold, self.thresholds.index(threshold) / RATES)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one .safetensors file, whole or not at all."""
@@ -179,19 +193,37 @@ class Model:
         return model_to_bytes(self)
 
 
-def thresholds_of(confidence: Tensor, weight: Tensor | None = None) -> tuple[int, ...]:
-    """Thresholds of a model from its confidence (rows,) on rows that it was not trained on.
+def thresholds_of(confidence: Tensor, rows: Tensor | None = None) -> tuple[int, ...]:
+    """Thresholds of a model by its confidence (F,) in answers to held-out rows.
 
-    weight (rows,): a row of weight k counts as k rows.
+    rows (F,): how many rows each stands for; None is one. Fewer than LEAST_HELD_OUT give none.
     """
-    if not len(confidence):
+    rows = torch.ones(len(confidence), dtype=torch.float64) if rows is None else rows
+    total = float(rows.sum())
+    if total < LEAST_HELD_OUT - ROUNDING:
         return ()
-    weight = torch.ones(len(confidence), dtype=torch.float64) if weight is None else weight
-    order = confidence.argsort(stable=True)
-    below = weight[order].cumsum(0) - weight[order]
-    wanted = torch.linspace(0, 1, RATES + 1, dtype=torch.float64) * weight.sum()
-    place = torch.searchsorted(below, wanted).clamp(max=len(order) - 1)
-    return tuple(confidence[order][place].tolist())
+    rates = torch.arange(RATES + 1, dtype=torch.float64) / RATES
+    return tuple(_largest(confidence, rows / total, rates).tolist())
+
+
+def transferred(thresholds: tuple[int, ...], before: Tensor, after: Tensor) -> tuple[int, ...]:
+    """Thresholds of one model for another, by the confidence of both in answers to the same rows.
+
+    A threshold becomes the largest below which no more of `after` lies than of `before` lay.
+    """
+    if not thresholds:
+        return ()
+    at = torch.searchsorted(before.sort().values, torch.tensor(thresholds))
+    rows = torch.full((len(after),), 1 / len(after), dtype=torch.float64)
+    return tuple(_largest(after, rows, at.double() / len(before)).tolist())
+
+
+def _largest(values: Tensor, rows: Tensor, shares: Tensor) -> Tensor:
+    """The largest of `values` below which at most a share of the rows lies, of each share."""
+    distinct, place = values.unique(return_inverse=True)
+    own = torch.zeros(len(distinct), dtype=torch.float64).index_add(0, place, rows.double())
+    below = own.cumsum(0) - own
+    return distinct[torch.searchsorted(below, shares + ROUNDING, right=True) - 1]
 
 
 def as_inputs(bits: np.ndarray, coding: Coding, bias: int) -> Tensor:
