@@ -100,7 +100,6 @@ def fit(
     from vitrail.fitting import canonical
     from vitrail.fitting.folds import split_rows
     from vitrail.solvers import Status
-    from vitrail.solvers.stages import checkpoint_files
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
     canonical(solver)
@@ -182,10 +181,6 @@ def fit(
             score = model.record["test_accuracy"]
             told.append(f"test {score:.4f} on {len(held_out)} rows held out")
         model.save(output)
-        for file in (
-            () if checkpoint is None else checkpoint_files(checkpoint, classifier.plan_.stages)
-        ):
-            file.unlink(missing_ok=True)
         interrupts.consume_stop()  # a stop that came too late is still reported, below
     place = f"the best network so far is in {shown(output)}"
     with when_stopped(f"stopped; {place}"):
