@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from posterior import tables
 
 from vitrail import BinaryNetClassifier
-from vitrail.fitting.folds import split_rows
+from vitrail.learning.folds import split_rows
 
 SIZES, KINDS = (1, 5, 50), ("mixed", "one class")
 TABLES = "monks3,tic_tac_toe,german_credit,breast_cancer_wisconsin,phoneme,ecoli"

@@ -38,9 +38,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.baselines import straight_through
-from vitrail.fitting.folds import split_rows
 from vitrail.lab.datasets import labelled_table
 from vitrail.lab.pages import write_between
+from vitrail.learning.folds import split_rows
 
 CLIP = 1e-3
 BINS = 15

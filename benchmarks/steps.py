@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from vitrail import BinaryNetClassifier
-from vitrail.fitting.folds import split_rows
 from vitrail.lab.datasets import labelled_table
+from vitrail.learning.folds import split_rows
 
 WAYS = {
     "straight-through, 40 epochs": {"solver": "ste"},

@@ -24,9 +24,9 @@ from vitrail import BinaryNetClassifier, run
 from vitrail.baselines import straight_through
 from vitrail.cli.predict import quality
 from vitrail.data.tables import Table
-from vitrail.fitting.examples import Examples, graph_of
-from vitrail.fitting.folds import split_rows
 from vitrail.lab.datasets import labelled_table
+from vitrail.learning.examples import Examples, graph_of
+from vitrail.learning.folds import split_rows
 
 RATES = (0.003, 0.01, 0.03)
 EPOCHS = 40

@@ -10,11 +10,11 @@ import torch
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.data.encoders import TableEncoder
-from vitrail.fitting import committee
-from vitrail.fitting.crossing import crossed
-from vitrail.fitting.input_selection import RIDGE, TeacherOutputs, elimination_order, fit_logistic
-from vitrail.fitting.quantised_linear import LinearSize, QuantisedLinear, digits_of, max_margin
-from vitrail.fitting.teacher import Teacher, View
+from vitrail.learning import committee
+from vitrail.learning.crossing import crossed
+from vitrail.learning.input_selection import RIDGE, TeacherOutputs, elimination_order, fit_logistic
+from vitrail.learning.quantised_linear import LinearSize, QuantisedLinear, digits_of, max_margin
+from vitrail.learning.teacher import Teacher, View
 from vitrail.model import Model, model_from_bytes, outputs_of
 from vitrail.model.voting import clipped_margins, leads, scores
 from vitrail.nn import conv

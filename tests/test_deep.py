@@ -6,8 +6,8 @@ import torch
 
 from vitrail import BinaryNetClassifier
 from vitrail.data import mnist
-from vitrail.fitting.deep import suits
-from vitrail.fitting.problem import Problem
+from vitrail.learning.problem import Problem
+from vitrail.learning.select import suits
 from vitrail.model import load_model
 from vitrail.nn import conv, mlp, program_of
 

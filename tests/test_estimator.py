@@ -18,8 +18,8 @@ from torch import nn
 from vitrail import BinaryNetClassifier
 from vitrail.data import mnist
 from vitrail.data.errors import DataWarning
-from vitrail.fitting import SOLVERS
-from vitrail.fitting.examples import Examples
+from vitrail.learning import SOLVERS
+from vitrail.learning.examples import Examples
 from vitrail.nn import BinaryConv2d, BinaryLinear, Threshold
 from vitrail.solvers import Status, checkpoint
 from vitrail.solvers.portfolio import NAMES
@@ -330,9 +330,9 @@ def test_a_solver_or_stages_may_be_passed():
 
 
 def test_names_of_solvers_have_one_table():
-    from vitrail.fitting import canonical
-    from vitrail.fitting.names import IN_FIGURES
     from vitrail.lab.experiments import capacity, methods
+    from vitrail.learning import canonical
+    from vitrail.learning.table import IN_FIGURES
 
     assert capacity.SOLVERS.keys() <= SOLVERS.keys()
     assert IN_FIGURES.keys() <= SOLVERS.keys()
@@ -411,7 +411,7 @@ def test_ctrl_c_while_the_net_is_chosen_keeps_the_best_candidate(monkeypatch):
 
 
 def test_ctrl_c_in_the_chains_of_the_posterior_keeps_what_was_drawn(monkeypatch):
-    from vitrail.fitting import posterior
+    from vitrail.learning import posterior
     from vitrail.solvers import sampling
 
     original, calls = sampling.posterior_samples, []
@@ -511,7 +511,7 @@ def test_later_calls_name_the_same_classes_or_none():
 
 
 def test_training_beyond_memory_is_refused_before_it_starts(monkeypatch):
-    from vitrail.fitting import training
+    from vitrail.learning import training
 
     monkeypatch.setattr(training, "available_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"of memory for messages.*solver='streaming'"):

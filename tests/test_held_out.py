@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitrail import BinaryNetClassifier
-from vitrail.fitting import held_out
-from vitrail.fitting.examples import Examples
-from vitrail.fitting.folds import split_rows, stratified_folds
+from vitrail.learning import held_out
+from vitrail.learning.examples import Examples
+from vitrail.learning.folds import split_rows, stratified_folds
 from vitrail.model.calibration import Evidence, calibrate
 
 

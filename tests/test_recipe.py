@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from thread_count import num_threads
 
 from vitrail import BinaryNetClassifier
-from vitrail.fitting import held_out, recipe
-from vitrail.fitting.examples import Examples
+from vitrail.learning import held_out, recipe
+from vitrail.learning.examples import Examples
 from vitrail.model import model_from_bytes
 from vitrail.solvers import Status
 from vitrail.solvers.chains import ROUND, Chains

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from vitrail.data.errors import DataError
 from vitrail.data.streams import Windows, blocks, sample
-from vitrail.fitting.streams import BASE, fit_stream, window_rows
+from vitrail.learning.streams import BASE, fit_stream, window_rows
 from vitrail.model import load_model
 from vitrail.ranks import World
 

@@ -24,9 +24,9 @@ from vitrail.data.encoders import TableEncoder
 from vitrail.export.line import with_line
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
-from vitrail.fitting.compression import Compression, best_of
-from vitrail.fitting.quantised_linear import QuantisedLinear
 from vitrail.lab.rivals import Logistic, voted
+from vitrail.learning.compression import Compression, best_of
+from vitrail.learning.quantised_linear import QuantisedLinear
 from vitrail.model import Model
 
 OURS = "vitrail"

@@ -19,7 +19,7 @@ _HOME = {
     "Status": "vitrail.solvers",
     "belief_propagation": "vitrail.solvers",
     "blackbox": "vitrail.factors",
-    "compress": "vitrail.fitting",
+    "compress": "vitrail.learning",
     "factor_graph": "vitrail.graph",
     "join": "vitrail.graph",
     "load_model": "vitrail.model",
@@ -32,8 +32,8 @@ _HOME = {
 if TYPE_CHECKING:
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.factors import blackbox, network, perceptron, table
-    from vitrail.fitting import compress
     from vitrail.graph import FactorGraph, factor_graph, join
+    from vitrail.learning import compress
     from vitrail.model import load_model
     from vitrail.solvers import Solution, Status, belief_propagation, run
 

@@ -46,6 +46,9 @@ class Learner:
     long: tuple[str, ...] = ()  # these too where long tests are asked for
 
 
+BITS = ("copy of 1 bit × 50", "majority of 3 bits × 50", "majority of 5 bits × 50")
+NUMBERS = ("1 number, 10% flipped, 200 rows", "100 rows × 5", "6 rows")
+WORDS = ("10 words, 500 rows", "titanic")
 LEARNERS = {
     "default": Learner(
         {},
@@ -64,6 +67,122 @@ LEARNERS = {
             "6 rows",
         ),
         long=tuple(name for name in PROBLEMS if "flipped" not in name),  # these have their own test
+    ),
+    "best network": Learner(
+        {"predictor": "best", "hidden": (3,)},
+        fast=("equality of 2 words × 50",),
+        long=(
+            *BITS,
+            "xor of 2 bits × 50",
+            "and of 3 bits × 50",
+            *NUMBERS,
+            *WORDS,
+            "survey, 5000 rows",
+            "noise, balanced",
+            "missing numbers",
+        ),
+    ),
+    "pairs of classes": Learner(
+        {"multiclass": "ovo", "hidden": (3,)},
+        fast=("and of 3 bits × 50",),
+        long=(*BITS, *NUMBERS, *WORDS),
+    ),
+    "linear posterior": Learner(
+        {"predictor": "posterior", "hidden": ()},
+        fast=("majority of 3 bits × 50",),
+        long=(*NUMBERS, "10 words, 500 rows", "noise, balanced"),
+    ),
+    "bp": Learner(
+        {"solver": "bp", "hidden": ()},
+        fast=("majority of 5 bits × 50",),
+        long=(*BITS, "10 words, 500 rows", "6 rows", "noise, balanced"),
+    ),
+    "sbp": Learner(
+        {"solver": "sbp", "hidden": ()},
+        fast=("majority of 5 bits × 50",),
+        long=(*BITS, *WORDS, "6 rows", "noise, balanced"),
+    ),
+    "s3p": Learner(
+        {"solver": "s3p", "hidden": ()}, fast=("copy of 1 bit × 50",), long=("10 words, 500 rows",)
+    ),
+    "s4p": Learner(
+        {"solver": "s4p", "hidden": ()},
+        fast=("copy of 1 bit × 50",),
+        long=(*BITS, *NUMBERS, *WORDS),
+    ),
+    "snmp": Learner(
+        {"solver": "snmp", "hidden": ()},
+        fast=("majority of 3 bits × 50",),
+        long=(*BITS, *NUMBERS, *WORDS),
+    ),
+    "reinforced": Learner(
+        {"solver": "reinforced", "hidden": (3,)},
+        fast=("majority of 5 bits × 50",),
+        long=(*BITS, *NUMBERS, "xor of 2 bits × 50", "and of 3 bits × 50", "10 words, 500 rows"),
+    ),
+    "sampled": Learner(
+        {"solver": "sampled", "hidden": (3,)},
+        fast=("majority of 5 bits × 50",),
+        long=(*BITS, *NUMBERS, "and of 3 bits × 50", "10 words, 500 rows"),
+    ),
+    "streaming": Learner(
+        {"solver": "streaming", "hidden": (7,)},
+        fast=(),
+        long=(
+            *BITS,
+            "xor of 2 bits × 50",
+            "and of 3 bits × 50",
+            "equality of 2 words × 50",
+            *NUMBERS,
+            *WORDS,
+            "survey, 5000 rows",
+            "noise, balanced",
+            "missing numbers",
+        ),
+    ),
+    "linear streaming": Learner(
+        {"solver": "streaming", "hidden": ()},
+        fast=("10 words, 500 rows",),
+        long=(*NUMBERS, "majority of 3 bits × 50", "noise, balanced"),
+    ),
+    "straight-through": Learner(
+        {"solver": "ste", "hidden": (7,)},
+        fast=("xor of 2 bits × 50",),
+        long=(*BITS, *NUMBERS, *WORDS[:1], "survey, 5000 rows", "noise, balanced"),
+    ),
+    "bop": Learner(
+        {"solver": "bop", "hidden": (7,)},
+        fast=("copy of 1 bit × 50",),
+        long=("1 number, 10% flipped, 200 rows", "noise, balanced"),
+    ),
+    "bayesbinn": Learner(
+        {"solver": "bayesbinn", "hidden": (7,)},
+        fast=("copy of 1 bit × 50",),
+        long=(*NUMBERS, *WORDS, "noise, balanced"),
+    ),
+    "annealing": Learner(
+        {"solver": "annealing", "hidden": (3,)},
+        fast=("equality of 2 words × 50",),
+        long=(
+            *BITS,
+            "xor of 2 bits × 50",
+            "and of 3 bits × 50",
+            *NUMBERS,
+            *WORDS,
+            "survey, 5000 rows",
+            "noise, balanced",
+            "missing numbers",
+        ),
+    ),
+    "every configuration": Learner(
+        {"solver": "exhaustive", "hidden": ()},
+        fast=("majority of 5 bits × 50",),
+        long=("majority of 3 bits × 50",),
+    ),
+    "constraint solver": Learner(
+        {"solver": "cpsat", "hidden": ()},
+        fast=("majority of 5 bits × 50",),
+        long=(*NUMBERS, *WORDS, "majority of 3 bits × 50"),
     ),
 }
 FAST = [(name, one) for name, learner in LEARNERS.items() for one in learner.fast]

@@ -26,8 +26,8 @@ from vitrail.data import glass
 from vitrail.data.encoders import TableEncoder
 from vitrail.data.tables import Table
 from vitrail.data.writing import write_table
-from vitrail.fitting.streams import BASE, fit_stream
 from vitrail.graph import FactorGraph
+from vitrail.learning.streams import BASE, fit_stream
 from vitrail.nn import mlp
 from vitrail.ranks import World, joined
 from vitrail.solvers import (

@@ -58,7 +58,7 @@ def compare(
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
     from vitrail.engines import checked_backend
-    from vitrail.fitting import canonical
+    from vitrail.learning import canonical
 
     if figure is not None:
         check_figure(figure)
@@ -210,7 +210,7 @@ def _arrays(found: Dataset) -> tuple[Any, Any, Any, Any]:
 
 def _file(path: str, target: str | None, test_size: float, seed: int) -> tuple[Any, Any, Any, Any]:
     from vitrail.data.tables import read_table
-    from vitrail.fitting.folds import split_rows
+    from vitrail.learning.folds import split_rows
 
     table = read_table(path)
     column = target_column(table, target)

@@ -45,7 +45,7 @@ def compress(
     """
     from vitrail.data.output import check_writable
     from vitrail.data.tables import read_table
-    from vitrail.fitting import compress as compress_model
+    from vitrail.learning import compress as compress_model
     from vitrail.model import load_model
 
     check_apart(output, data, model)

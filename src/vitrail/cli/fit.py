@@ -97,8 +97,8 @@ def fit(
     from vitrail.data.tables import read_table
     from vitrail.engines import checked_backend, workers
     from vitrail.estimator import BinaryNetClassifier
-    from vitrail.fitting import canonical
-    from vitrail.fitting.folds import split_rows
+    from vitrail.learning import canonical
+    from vitrail.learning.folds import split_rows
     from vitrail.solvers import Status
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
@@ -214,7 +214,7 @@ def _stream(
     """Train on rows that are read as they come, and save the model."""
     from vitrail import ranks
     from vitrail.data.account import column_lines
-    from vitrail.fitting.streams import fit_stream
+    from vitrail.learning.streams import fit_stream
 
     units = () if isinstance(hidden, str) else hidden
     console = plain_console()

@@ -67,6 +67,7 @@ class Unpacked(io.RawIOBase):
         self._is_ours = str(path) != "-"
         self.file_bytes = file_size(raw)
         self.count, self.end = 0, b""
+        self._seen = (0, 1)  # bytes unpacked, packed: of one moment, as threads may be reading
         self._limit: int | None = None
         self._source: Any = raw
         if raw.peek(2).startswith(GZIP_MAGIC):
@@ -85,6 +86,8 @@ class Unpacked(io.RawIOBase):
                 f"{self.title} is a damaged gzip file ({error}); copy it again"
             ) from None
         self.count += size
+        if self._source is not self._raw:
+            self._seen = self.count, self._raw.tell()
         self.end = bytes(view[max(0, size - 64) : size]).rstrip(b"\r\n")[-1:] or self.end
         if self._limit is not None and self.count > self._limit:
             check_size(self.title, "over that many bytes", self.count, self.file_bytes)
@@ -101,7 +104,8 @@ class Unpacked(io.RawIOBase):
             return None
         if self._source is self._raw:
             return self.file_bytes
-        return self.count * self.file_bytes / max(1, self._raw.tell())
+        unpacked, packed = self._seen
+        return unpacked * self.file_bytes / packed
 
     def close(self) -> None:
         if self._is_ours and not self.closed:

@@ -30,13 +30,13 @@ from vitrail.estimator.rows import (
     even_rows,
     fitted_encoder,
 )
-from vitrail.fitting.checks import CHECKS, checked_setting, is_auto
-from vitrail.fitting.front import Front, auto_bias, seed_of, unless_auto
-from vitrail.fitting.learn import Learned, Wanted, learn
-from vitrail.fitting.plan import Plan
-from vitrail.fitting.posterior import Predictor
-from vitrail.fitting.problem import AUTO
-from vitrail.fitting.recipe import by_chains
+from vitrail.learning.chains import by_chains
+from vitrail.learning.checks import CHECKS, checked_setting, is_auto
+from vitrail.learning.learn import Learned, Wanted, learn
+from vitrail.learning.plan import Plan
+from vitrail.learning.posterior import Predictor
+from vitrail.learning.preprocessing import Front, auto_bias, seed_of, unless_auto
+from vitrail.learning.problem import AUTO
 from vitrail.model import Model
 from vitrail.model.voting import Scheme
 from vitrail.solvers import Solver, Stage, Status
@@ -75,7 +75,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             beta=inf and few examples the stages between; of nets with two or more hidden layers or
             convolutions, and where messages would not fit, "streaming" or "ste", whichever is right
             on more of some rows held out; "bp", "sbp", "ste", … as in
-            `vitrail.fitting.SOLVERS`; or a solver, or stages, of `vitrail.solvers`.
+            `vitrail.learning.SOLVERS`; or a solver, or stages, of `vitrail.solvers`.
         predictor: "posterior" is votes of networks drawn from the posterior: with one hidden layer
             and all else open by long chains from random starts, without any message, else by short
             chains that begin at what messages found; "best" is the one network that fits best,

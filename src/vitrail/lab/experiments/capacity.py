@@ -15,13 +15,13 @@ from typing import Any
 from vitrail.baselines.annealing import annealing
 from vitrail.data import glass
 from vitrail.data.memory import available_memory, in_gigabytes
-from vitrail.fitting.front import device_for
-from vitrail.fitting.names import ALIASES, SAMPLED_DRAWS, baseline
-from vitrail.fitting.problem import AUTO
 from vitrail.graph import FactorGraph, join
 from vitrail.lab.experiments.experiment import column, distinct, pick
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.lab.experiments.units import Row, Rows, Unit
+from vitrail.learning.preprocessing import device_for
+from vitrail.learning.problem import AUTO
+from vitrail.learning.table import ALIASES, SAMPLED_DRAWS, baseline
 from vitrail.solvers import Solution, portfolio, run, run_stages
 from vitrail.updates import flip
 
@@ -73,7 +73,7 @@ def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
     return replace(runs[-1], seconds=sum(run.seconds for run in runs))
 
 
-SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.fitting`
+SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.learning`
     AUTO: _staged(AUTO),
     "reinforced": _staged("reinforced"),
     "sampled": _staged("sampled"),

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from vitrail.baselines.ste import Optimiser, straight_through
 from vitrail.factors import HARD
-from vitrail.fitting.names import IN_FIGURES
 from vitrail.graph import FactorGraph
 from vitrail.lab.experiments.units import Row
+from vitrail.learning.table import IN_FIGURES
 from vitrail.random import Key
 from vitrail.solvers import Solver, adaptive, belief_propagation
 from vitrail.solvers.s3p import s3p

@@ -13,11 +13,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vitrail.export.devices import TARGETS, Cost, cost
 from vitrail.export.golden import GOLDEN
-from vitrail.fitting.folds import split_rows
 from vitrail.lab.rivals.features import Columns, Features, device_columns
 from vitrail.lab.rivals.in_c import headers
 from vitrail.lab.rivals.logistic import Logistic
 from vitrail.lab.rivals.tsetlin import CLAUSES, Tsetlin, installed
+from vitrail.learning.folds import split_rows
 
 Maker = Callable[[Features, Columns, np.ndarray], Any]
 

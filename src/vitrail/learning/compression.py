@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from vitrail.data.checks import check_made, checked_count
-from vitrail.fitting.committee import CommitteeCompressor
-from vitrail.fitting.crossing import crossed
-from vitrail.fitting.distillation import Distillation
-from vitrail.fitting.quantised_linear import QuantisedLinear
-from vitrail.fitting.teacher import Compressor, Student, Teacher, View
+from vitrail.learning.committee import CommitteeCompressor
+from vitrail.learning.crossing import crossed
+from vitrail.learning.distillation import Distillation
+from vitrail.learning.quantised_linear import QuantisedLinear
+from vitrail.learning.teacher import Compressor, Student, Teacher, View
 from vitrail.model import Model, transferred
 
 MAX_ROWS = 4000  # of those given, at most, that are used

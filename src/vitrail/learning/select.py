@@ -16,11 +16,11 @@ from typing import Any
 import torch
 
 from vitrail.data.draws import random_order
-from vitrail.fitting.choice import Choice, Choosing
-from vitrail.fitting.plan import Plan, plan
-from vitrail.fitting.posterior import drawn_from_marginals
-from vitrail.fitting.problem import AUTO, Problem
-from vitrail.fitting.training import messages_fit, problem_of
+from vitrail.learning.choice import Choice, Choosing
+from vitrail.learning.plan import Plan, plan
+from vitrail.learning.posterior import drawn_from_marginals
+from vitrail.learning.problem import AUTO, Problem
+from vitrail.learning.training import messages_fit, problem_of
 from vitrail.model import outputs_of
 from vitrail.model.calibration import Evidence
 from vitrail.model.voting import leads

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vitrail.baselines import BASELINES
-from vitrail.fitting.problem import (
+from vitrail.learning.problem import (
     AUTO,
     POLISH_FLIPS,
     POLISH_ROUNDS,

@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from vitrail.data.checks import checked_count, checked_path
-from vitrail.fitting.names import SOLVERS, canonical
-from vitrail.fitting.problem import AUTO
+from vitrail.learning.problem import AUTO
+from vitrail.learning.table import SOLVERS, canonical
 from vitrail.nn import Program
 from vitrail.solvers import Solver, Stage
 from vitrail.updates import UPDATES

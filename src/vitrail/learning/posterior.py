@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from vitrail.decode import samples
-from vitrail.fitting.examples import Examples, graph_of
-from vitrail.fitting.training import Trained
+from vitrail.learning.examples import Examples, graph_of
+from vitrail.learning.training import Trained
 from vitrail.model import outputs_of, thresholds_of
 from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.voting import Scheme, leads

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from vitrail.data.draws import random_order
-from vitrail.fitting.examples import Examples
+from vitrail.learning.examples import Examples
 
 
 def stratified_folds(examples: Examples, folds: int, seed: int) -> Tensor:

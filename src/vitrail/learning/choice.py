@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from vitrail.engines import each
-from vitrail.fitting.examples import Examples, nets_of
-from vitrail.fitting.folds import stratified_folds
-from vitrail.fitting.plan import Plan
-from vitrail.fitting.problem import Problem
-from vitrail.fitting.training import Trained, problem_of, train
+from vitrail.learning.examples import Examples, nets_of
+from vitrail.learning.folds import stratified_folds
+from vitrail.learning.plan import Plan
+from vitrail.learning.problem import Problem
+from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model import outputs_of
 from vitrail.model.calibration import Evidence, logistic_table
 from vitrail.model.voting import Scheme, chances, class_scores, leads, levels, scores

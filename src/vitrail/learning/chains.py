@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from vitrail import ranks
-from vitrail.fitting.crossing import crossed
-from vitrail.fitting.examples import Examples
-from vitrail.fitting.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, chains_on_parts, enough
-from vitrail.fitting.posterior import (
+from vitrail.learning.crossing import crossed
+from vitrail.learning.examples import Examples
+from vitrail.learning.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, chains_on_parts, enough
+from vitrail.learning.posterior import (
     Committee,
     Question,
     affordable_rows,
@@ -31,8 +31,8 @@ from vitrail.fitting.posterior import (
     rows_of,
     spread,
 )
-from vitrail.fitting.problem import AUTO
-from vitrail.fitting.training import Trained
+from vitrail.learning.problem import AUTO
+from vitrail.learning.training import Trained
 from vitrail.model import outputs_of, thresholds_of, transferred
 from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.voting import clipped_margins, leads

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from vitrail import ranks
-from vitrail.fitting.examples import nets_of
-from vitrail.fitting.folds import stratified_folds
-from vitrail.fitting.posterior import CALIBRATION_ROWS, Question, clip_of
+from vitrail.learning.examples import nets_of
+from vitrail.learning.folds import stratified_folds
+from vitrail.learning.posterior import CALIBRATION_ROWS, Question, clip_of
 from vitrail.model import outputs_of
 from vitrail.model.calibration import Evidence, calibrate
 from vitrail.model.voting import leads

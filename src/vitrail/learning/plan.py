@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from vitrail.fitting.checks import checked_setting, is_auto
-from vitrail.fitting.names import SOLVERS, polish
-from vitrail.fitting.problem import AUTO, Problem, Settings, usual
+from vitrail.learning.checks import checked_setting, is_auto
+from vitrail.learning.problem import AUTO, Problem, Settings, usual
+from vitrail.learning.table import SOLVERS, polish
 from vitrail.solvers import Stage
 
 OWN = ("update", "samples", "damping", "batch")  # what a solver object settles itself

@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vitrail.fitting.front import input_columns
-from vitrail.fitting.held_out import SWAPS
-from vitrail.fitting.recipe import neighbours
-from vitrail.fitting.teacher import Student, Teacher
+from vitrail.learning.chains import neighbours
+from vitrail.learning.held_out import SWAPS
+from vitrail.learning.preprocessing import input_columns
+from vitrail.learning.teacher import Student, Teacher
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming

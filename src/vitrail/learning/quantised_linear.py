@@ -16,8 +16,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from vitrail.fitting.input_selection import Fit, TeacherOutputs, elimination_order
-from vitrail.fitting.teacher import Student, Teacher, View
+from vitrail.learning.input_selection import Fit, TeacherOutputs, elimination_order
+from vitrail.learning.teacher import Student, Teacher, View
 from vitrail.model.voting import LEVELS
 from vitrail.nn import mlp, program_of
 

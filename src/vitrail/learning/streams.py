@@ -30,11 +30,11 @@ from vitrail.data.streams import ROWS, Sample, Windows, blocks, labels_of, sampl
 from vitrail.data.wanted import Wanted
 from vitrail.decode import samples, threshold
 from vitrail.factors import network
-from vitrail.fitting.folds import split_rows
-from vitrail.fitting.front import Front, auto_bias
-from vitrail.fitting.names import LAST_BETA, STREAM_BATCH
-from vitrail.fitting.posterior import DRAWN_BITS
 from vitrail.graph import FactorGraph, factor_graph
+from vitrail.learning.folds import split_rows
+from vitrail.learning.posterior import DRAWN_BITS
+from vitrail.learning.preprocessing import Front, auto_bias
+from vitrail.learning.table import LAST_BETA, STREAM_BATCH
 from vitrail.model import Model, as_inputs, outputs_of, thresholds_of
 from vitrail.model.calibration import Evidence, calibrate
 from vitrail.model.voting import ONE, leads

@@ -21,15 +21,7 @@ from torch import nn
 
 from vitrail import __version__, interrupts
 from vitrail.data.checks import checked_count
-from vitrail.fitting.choice import HIDDEN_SIZES, Choice, Choosing, choose, stand_in
-from vitrail.fitting.deep import chosen_trainer, suits
-from vitrail.fitting.examples import Examples, nets_of
-from vitrail.fitting.front import Front, device_for
-from vitrail.fitting.held_out import USUAL
-from vitrail.fitting.plan import Plan, plan
-from vitrail.fitting.posterior import Committee, Predictor, Question, committee
-from vitrail.fitting.problem import AUTO, Problem
-from vitrail.fitting.recipe import (
+from vitrail.learning.chains import (
     LEAST_NETWORKS,
     Drawn,
     answering,
@@ -41,7 +33,15 @@ from vitrail.fitting.recipe import (
     reweighted,
     unmixed,
 )
-from vitrail.fitting.training import Trained, problem_of, train
+from vitrail.learning.choice import HIDDEN_SIZES, Choice, Choosing, choose, stand_in
+from vitrail.learning.examples import Examples, nets_of
+from vitrail.learning.held_out import USUAL
+from vitrail.learning.plan import Plan, plan
+from vitrail.learning.posterior import Committee, Predictor, Question, committee
+from vitrail.learning.preprocessing import Front, device_for
+from vitrail.learning.problem import AUTO, Problem
+from vitrail.learning.select import chosen_trainer, suits
+from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model import Model
 from vitrail.model.calibration import Calibration
 from vitrail.model.voting import ONE

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.fitting.teacher import Student, Teacher
+from vitrail.learning.teacher import Student, Teacher
 from vitrail.nn import Program, mlp, program_of
 
 UNITS = "units"

@@ -17,9 +17,9 @@ from vitrail.data.bits import BitColumns
 from vitrail.data.dataset import Coding
 from vitrail.data.encoders import TableEncoder
 from vitrail.data.labels import LabelCoder
-from vitrail.fitting.checks import checked_setting
-from vitrail.fitting.examples import Examples
-from vitrail.fitting.problem import AUTO
+from vitrail.learning.checks import checked_setting
+from vitrail.learning.examples import Examples
+from vitrail.learning.problem import AUTO
 from vitrail.model import as_inputs
 from vitrail.model.voting import Scheme, num_nets
 
