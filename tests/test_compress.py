@@ -17,6 +17,7 @@ from vitrail.learning.quantised_linear import LinearSize, QuantisedLinear, digit
 from vitrail.learning.teacher import Teacher, View
 from vitrail.model import Model, model_from_bytes, outputs_of
 from vitrail.model.voting import clipped_margins, leads, scores
+from vitrail.nn import conv
 
 RNG = np.random.default_rng(4)
 TABLE = pd.DataFrame(RNG.normal(size=(150, 3)), columns=["a", "b", "c"])
@@ -106,6 +107,26 @@ def test_one_network_is_not_compressed():
     net = BinaryNetClassifier(predictor="best", hidden=(), epochs=1, random_state=0)
     with pytest.raises(ValueError, match="single network"):
         compress(net.fit(TABLE, TWO).model_, TABLE)
+
+
+def test_a_net_larger_than_any_committee_of_units_is_compressed_to_networks():
+    rows = RNG.integers(0, 2, (40, 16)).astype(float)
+    module = conv((1, 4, 4), channels=(16, 8))
+    net = BinaryNetClassifier(
+        module=module, solver="streaming", epochs=1, networks=4, random_state=0
+    )
+    small = compress(net.fit(rows, rows[:, 5] > 0).model_, rows)
+    chosen = small.record["compressed"]["chosen"]
+    assert chosen["way"] == "networks"
+    assert chosen["bits"] == chosen["members"] * small.program.num_bits
+    assert chosen["members"] <= 4
+
+
+def test_few_rows_say_nothing_about_agreement():
+    for count in (0, 1, 19):
+        with pytest.raises(ValueError, match=rf"at least 20 rows .* got {count}; give more"):
+            compress(fitted("two"), TABLE[:count])
+    assert compress(fitted("two"), TABLE[:20], bits=40).networks.numel() <= 40
 
 
 def test_rows_are_crossed_column_by_column():

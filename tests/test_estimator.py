@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from torch import nn
@@ -21,7 +21,7 @@ from vitrail.data.errors import DataWarning
 from vitrail.learning import SOLVERS
 from vitrail.learning.examples import Examples
 from vitrail.nn import BinaryConv2d, BinaryLinear, Threshold
-from vitrail.solvers import Status
+from vitrail.solvers import Status, checkpoint
 from vitrail.solvers.portfolio import NAMES
 
 RNG = np.random.default_rng(1)
@@ -46,6 +46,41 @@ MESSAGES = {"random_state": 0, "predictor": "best", "hidden": (), "polish": 3}
 def net(**settings) -> BinaryNetClassifier:
     """One network by messages, straight away: chains and choices have tests of their own."""
     return BinaryNetClassifier(**{**MESSAGES, **settings})
+
+
+def test_folds_share_the_name_of_a_checkpoint(tmp_path):
+    saved = net(solver="sbp", epochs=3, polish=0, checkpoint=tmp_path / "run")
+    plain = clone(saved).set_params(checkpoint=None)
+    scores = cross_val_score(saved, BITS[:60], RULE[:60], cv=2, error_score="raise")
+    assert list(scores) == list(cross_val_score(plain, BITS[:60], RULE[:60], cv=2))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fit_that_was_cut_goes_on_beside_fits_of_other_rows(tmp_path, monkeypatch):
+    saved = net(solver="sbp", epochs=52, polish=0, checkpoint=tmp_path / "run")
+    rows, rule, noise = BITS[:20], RULE[:20], XOR[:20]
+    whole = clone(saved).set_params(checkpoint=None).fit(rows, noise)
+    write, read, written, found = checkpoint.write, checkpoint.read_latest, [], []
+
+    def cut(path, *rest):
+        write(path, *rest)
+        written.append(path)
+        raise EOFError
+
+    def resumed(path):
+        found.append(read(path))
+        return found[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write", cut)
+        with pytest.raises(EOFError):
+            saved.fit(rows, noise)
+    saved.fit(rows, rule)
+    assert list(tmp_path.iterdir()) == written
+    monkeypatch.setattr(checkpoint, "read_latest", resumed)
+    assert torch.equal(saved.fit(rows, noise).model_.best, whole.model_.best)
+    assert found[0] is not None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_constructor_only_stores():

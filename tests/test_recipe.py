@@ -208,6 +208,17 @@ def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
     assert (program.hidden, burn_in) == ((width,), recipe.BURN_IN)
 
 
+@pytest.mark.parametrize(
+    ("classes", "each", "sweeps", "networks"), [(200, 20, 51, 128), (10, 40, 150, 560)]
+)
+def test_many_classes_of_few_rows_take_about_a_minute(classes, each, sweeps, networks):
+    ones = torch.ones(classes * each)
+    one = Examples(torch.zeros(len(ones), 1), torch.zeros(len(ones)), ones, ones)
+    program, burn_in = recipe.effort(253, [one] * classes, "auto")
+    assert burn_in == sweeps
+    assert recipe.how_many("auto", program, [one] * classes) == networks
+
+
 def test_mixing_tells_chains_that_disagree():
     made = torch.Generator().manual_seed(0)
     alike = torch.randn(50, 30, 4, 1, generator=made).double()

@@ -229,11 +229,15 @@ class _Membership:
 
     def check(self) -> None:
         """No collective is begun after a stop: the others may be gone."""
-        if self.stopped:
-            sys.exit(128 + self.stopped)
+        if not self.stopped:
+            return
+        if self.stopped == signal.SIGTERM and not self.leaving:
+            self.leaving = True
+            self._tell_absent()
+        sys.exit(128 + self.stopped)
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-C or SIGTERM: end here, or when the roll has been called."""
+        """Ctrl-C or SIGTERM: end here, or when absent ranks have been named."""
         self.stopped = number
         if not self.leaving:
             self.check()
@@ -252,6 +256,16 @@ class _Membership:
             "command goes on from it",
             told_here=world.rank == present[0],
         ) from error
+
+    def _tell_absent(self) -> None:
+        """Name the ranks that do not answer: a launcher ends all others when one is lost."""
+        world, absent = self.world, self._absent()
+        present = [rank for rank in range(world.size) if rank not in absent]
+        if absent and world.rank == present[0] and sys.__stderr__ is not None:
+            names = ", ".join(map(str, absent))
+            sys.__stderr__.write(
+                f"error: stopped by SIGTERM, while rank {names} of {world.size} does not answer\n"
+            )
 
     def part(self) -> None:
         """Let go of the others; those that wait for this rank notice."""
@@ -284,9 +298,9 @@ def joined(timeout: float | None = None) -> Iterator[World]:
             VITRAIL_RANK_TIMEOUT, or 300.
 
     Yields:
-        The world, for `FactorGraph.shared`. In the block SIGTERM and Ctrl-C end the process at
-        once, with exit codes 143 and 130: no collective is entered any more, and the last
-        checkpoint stays.
+        The world, for `FactorGraph.shared`. In the block SIGTERM and Ctrl-C end the process, with
+        exit codes 143 and 130: no collective is entered any more, and the last checkpoint stays.
+        SIGTERM first names ranks that do not answer within 3 seconds.
 
     Examples:
         >>> with joined() as world:

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from ranks.cases import CASES, STEPS, batches, found
+from torch.distributed import HashStore
 
+from vitrail import ranks
 from vitrail.ranks import ALONE, ROLL_CALL
 from vitrail.solvers.checkpoint import read
 
@@ -38,8 +40,8 @@ def start(folder: Path, fault: str, at: int, size: int = 2, **more: str) -> list
     ]
 
 
-def ended(ranks: list[subprocess.Popen]) -> list[tuple[int, str]]:
-    return [(rank.returncode, said) for rank in ranks for _, said in [rank.communicate(timeout=60)]]
+def ended(job: list[subprocess.Popen]) -> list[tuple[int, str]]:
+    return [(rank.returncode, said) for rank in job for _, said in [rank.communicate(timeout=60)]]
 
 
 def resumed(folder: Path) -> dict[str, Any]:
@@ -85,15 +87,29 @@ def test_a_rank_that_hangs_is_noticed_in_time(tmp_path: Path):
 
 
 def test_sigterm_leaves_the_last_checkpoint_and_ends_with_143(tmp_path: Path, whole):
-    ranks = start(tmp_path, "slow", 0)
+    job = start(tmp_path, "slow", 0)
     until(tmp_path / "step.0", 10)
-    for rank in ranks:
+    for rank in job:
         rank.send_signal(signal.SIGTERM)
-    assert [code for code, _ in ended(ranks)] == [143, 143]
+    assert [code for code, _ in ended(job)] == [143, 143]
     step = read(tmp_path / "run.ckpt")[1]["step"]
     assert 8 <= step < STEPS
     assert step % 4 == 0
     assert resumed(tmp_path) == whole
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_rank_that_a_launcher_ends_names_the_one_that_was_lost(monkeypatch, capfd, answers):
+    """Launchers end all ranks when one is lost, which may come before the next collective."""
+    monkeypatch.setattr(ranks, "ROLL_CALL", 0.1)
+    store = HashStore()
+    if answers:
+        store.set("vitrail/present/1", "")
+    with pytest.raises(SystemExit) as ended:
+        ranks._Membership(ranks.World(0, 2), store).stop(signal.SIGTERM, None)
+    assert ended.value.code == 143
+    said = "error: stopped by SIGTERM, while rank 1 of 2 does not answer\n"
+    assert capfd.readouterr().err == ("" if answers else said)
 
 
 def until(place: Path, step: int) -> None:

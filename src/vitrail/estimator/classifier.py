@@ -82,8 +82,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         random_state: Same number, same network.
         device: "auto", "cpu" or "cuda".
         verbose: 1 shows a progress bar on a terminal.
-        checkpoint: A file that message passing is saved to; a fit that was cut goes on from it. The
-            names of its stages are appended.
+        checkpoint: A file that message passing is saved to; a fit that was cut goes on from it. A
+            digest of rows and settings and the names of its stages are appended, so folds of a
+            cross-validation may share the name. A fit that has ended removes its files.
 
     Attributes:
         model_: The trained model; save it with `model_.save(path)`.

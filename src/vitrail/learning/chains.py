@@ -50,6 +50,7 @@ UNITS = 31 * 128  # hidden units of all networks: more networks where they are n
 WORK = 2e10  # words looked at, about a minute on one core; wider nets than that allows are cut
 COLLECTING = 0.5  # of that work at most, for more networks than the least
 PROPOSAL = 64  # words that drawing and judging a proposal costs, however few its rows are
+REWRITING = 2  # times the words where rows per class are few: most flips are accepted there
 CHAINS = 16  # starts: what one chain does not find another does
 BURN_IN = 150  # sweeps; half of them while beta rises
 SHORTEST = 20  # sweeps of burn-in, however large the table
@@ -203,8 +204,7 @@ def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Prog
     def work(width: int, sweeps: int) -> float:
         return chains * sweeps * _words(num_inputs, width, nets)
 
-    few = rows < FEW * max(2, len(nets))
-    widths = WIDTHS[3:] if few else WIDTHS[rows < WIDE_FROM :]
+    widths = WIDTHS[3:] if _few(nets) else WIDTHS[rows < WIDE_FROM :]
     fitting = [width for width in widths if work(width, BURN_IN) <= WORK]
     width = (fitting or widths[-1:])[0] if isinstance(hidden, str) else int(next(iter(hidden)))
     sweeps = int(min(1.0, WORK / work(width, BURN_IN)) * BURN_IN)
@@ -214,7 +214,14 @@ def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Prog
 
 def _words(num_inputs: int, width: int, nets: Sequence[Examples]) -> int:
     """Words that a sweep of one chain of every net looks at."""
-    return (num_inputs + 1) * width * sum(max(PROPOSAL, -(-len(one) // 64)) for one in nets)
+    times = REWRITING if _few(nets) else 1
+    each = sum(max(PROPOSAL, times * -(-len(one) // 64)) for one in nets)
+    return (num_inputs + 1) * width * each
+
+
+def _few(nets: Sequence[Examples]) -> bool:
+    """Whether rows per class are few."""
+    return max(one.num_rows for one in nets) < FEW * max(2, len(nets))
 
 
 def how_many(networks: int | str, program: Program, nets: Sequence[Examples]) -> int:

@@ -31,7 +31,7 @@ MAX_ROWS = 4000  # of those given, at most, that are used
 SYNTHETIC_ROWS = 4000  # crossed rows to learn from, and as many to measure agreement on
 REAL_WEIGHT = 3.0  # weight of all rows given, relative to all crossed rows
 HELD_OUT_STEP = 4  # every fourth row is held out to measure agreement
-MIN_ROWS = 20  # with fewer rows none is held out
+MIN_ROWS = 20  # fewer say nothing about agreement on others
 COARSE_CUTS = 8  # thresholds per column of numbers in the coarser view
 MAX_MEMBERS = 32  # of the largest committee tried where `bits` is None
 NO_LIMIT = 2**62  # bits, more than any model has
@@ -76,7 +76,7 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
 
     Examples:
         >>> from vitrail import BinaryNetClassifier
-        >>> rows, labels = [[0, 1], [1, 0]] * 5, ["no", "yes"] * 5
+        >>> rows, labels = [[0, 1], [1, 0]] * 10, ["no", "yes"] * 10
         >>> model = BinaryNetClassifier(random_state=0).fit(rows, labels).model_
         >>> compress(model, rows).networks.numel() < model.networks.numel()
         True
@@ -88,8 +88,11 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
             "with predictor='posterior'"
         )
     given = model.inputs(rows)
-    if not len(given):
-        raise ValueError("expected rows like those of training, got none; give some")
+    if len(given) < MIN_ROWS:
+        raise ValueError(
+            f"expected at least {MIN_ROWS} rows like those of training, to learn from and to "
+            f"measure agreement on, got {len(given)}; give more"
+        )
     truth = None if labels is None else torch.from_numpy(model.labels.encode(np.asarray(labels)))
     if truth is not None and len(truth) != len(given):
         raise ValueError(f"expected one label for each of {len(given)} rows, got {len(truth)}")
@@ -137,7 +140,7 @@ class Compression:
         self.model, self.given, self.truth = model, given, truth
         self.known = given[:: -(-len(given) // MAX_ROWS)]
         held = torch.zeros(len(self.known), dtype=torch.bool)
-        held[HELD_OUT_STEP - 1 :: HELD_OUT_STEP] = len(self.known) >= MIN_ROWS
+        held[HELD_OUT_STEP - 1 :: HELD_OUT_STEP] = True
         self.judge = _Judge(model, *_with_synthetic(model, self.known[held], self.known, seed=1))
         learned = self.known[~held]
         self.some = _Compressors(Teacher(model, *_with_synthetic(model, learned, learned, seed=0)))
@@ -151,8 +154,8 @@ class Compression:
 
     def curve(self, bits: int | None = None) -> list[tuple[CurvePoint, Candidate]]:
         """Students by bits: many sizes, or the largest of every compressor within `bits`."""
-        nets = self.model.networks.shape[1]
-        most = MAX_MEMBERS * (self.model.program.num_inputs + 1) * nets
+        unit = (self.model.program.num_inputs + 1) * self.model.networks.shape[1]
+        most = MAX_MEMBERS * max(unit, self.least)  # without units the members are networks
         found = [
             (self.measured(one), one)
             for one, compressor in self.some
@@ -233,5 +236,5 @@ def _with_synthetic(
 ) -> tuple[Tensor, Tensor]:
     """Rows and crossed rows of the parents, with their weights."""
     weight = torch.ones(len(rows) + SYNTHETIC_ROWS, dtype=torch.float64)
-    weight[: len(rows)] = REAL_WEIGHT * SYNTHETIC_ROWS / max(1, len(rows))
+    weight[: len(rows)] = REAL_WEIGHT * SYNTHETIC_ROWS / len(rows)
     return torch.cat([rows, crossed(parents, model.encoder.spans, SYNTHETIC_ROWS, seed)]), weight

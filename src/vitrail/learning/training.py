@@ -18,9 +18,12 @@ from vitrail.learning.plan import Plan
 from vitrail.learning.problem import Problem
 from vitrail.nn import Program
 from vitrail.solvers import MessagePassing, Solution, Stage, Status, Streaming, run_stages
+from vitrail.solvers.checkpoint import run_fingerprint
+from vitrail.solvers.stages import checkpoint_files
 
 Progress = Callable[[int, Tensor, Tensor], None]
 NAN = float("nan")
+DIGEST = 12  # digits of the digest in names of checkpoints
 MESSAGE_BYTES = 10  # of an example and a weight: a message, its copy as it changes, the input
 
 
@@ -93,6 +96,8 @@ def train(
 
     earlier: what the nets were before: their marginals are the prior, and a net without examples
     stays as it was. Ctrl-C ends the run with the best so far; where there is none, it goes on up.
+    checkpoint: the name of files, to which a digest of the problem is appended: fits of other rows
+    or settings have files of their own. They are removed when the run has ended without a stop.
     """
     program = plan.problem.program
     present = [number for number, examples in enumerate(nets) if len(examples)]
@@ -101,6 +106,11 @@ def train(
     if earlier is not None:
         graph = graph.with_prior(earlier.log_odds[:, present].flatten())
     graph = graph.to(device).shared(ranks.here())
+    stages = plan.stages if earlier is None else tuple(map(_going_on, plan.stages))
+    if checkpoint is not None:
+        solvers = (stage.solver for stage in stages)
+        own = graph.world.agreed(run_fingerprint(*solvers, graph.everything, seed))
+        checkpoint = f"{checkpoint}.{own[:DIGEST]}"
     kept = _Kept()
 
     def keep(stage: Stage, found: Solution[Any]) -> None:
@@ -111,7 +121,7 @@ def train(
 
     try:
         found = run_stages(
-            plan.stages if earlier is None else tuple(map(_going_on, plan.stages)),
+            stages,
             graph,
             seed=seed,
             progress=progress,
@@ -129,6 +139,9 @@ def train(
         by = ("",) * graph.num_problems
     assert kept.log_odds is not None
     assert kept.before is not None
+    if checkpoint is not None and graph.world.first and Status.INTERRUPTED not in found.status:
+        for file in checkpoint_files(checkpoint, stages):
+            file.unlink(missing_ok=True)
 
     lead, everywhere = (plan.restarts, len(present)), (plan.restarts, len(nets))
     bits = torch.zeros(*everywhere, program.num_bits, dtype=torch.bool)
