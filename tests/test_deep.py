@@ -34,7 +34,8 @@ def test_two_hidden_layers_are_trained_by_the_better_of_two(digits, tmp_path):
     assert net.score(new, answers) > 0.85
     tried = net.model_.record["held_out_accuracy"]
     assert set(tried) == {"streaming", "ste"}
-    assert net.plan_.solver == max(tried, key=tried.get)
+    assert net.solver_ == "select"
+    assert net.plan_["selected"] == max(tried, key=tried.get)
     assert net.model_.scheme == "argmax"
     net.model_.save(tmp_path / "deep.safetensors")
     again = load_model(tmp_path / "deep.safetensors")

@@ -25,9 +25,9 @@ def capacity(
     solvers: Annotated[
         str,
         typer.Option(
-            help="Of auto, reinforced, sampled, ste, bop, bayesbinn, annealing; with commas."
+            help="Of messages, reinforced, sampled, ste, bop, bayesbinn, annealing; with commas."
         ),
-    ] = "auto",
+    ] = "messages",
     count: Annotated[int, typer.Option(help="Instances for each α.", min=1)] = 10,
     seconds: Annotated[float, typer.Option(help="Limit for one instance.", min=0.1)] = 60.0,
     seed: Annotated[int, typer.Option(help="Seed of the first instance.", min=0)] = 0,
@@ -43,7 +43,7 @@ def capacity(
 
     Stop it at any time: called again with the same folder it goes on where it was.
 
-    Example: `vitrail capacity --n 201 --alpha 0.5:0.7:0.1 --count 3 --solvers auto,annealing`
+    Example: `vitrail capacity --n 201 --alpha 0.5:0.7:0.1 --count 3 --solvers messages,annealing`
     """
     from vitrail.engines import checked_backend
     from vitrail.lab.experiments import capacity as sweep

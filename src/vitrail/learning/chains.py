@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from torch import Tensor
 from vitrail import ranks
 from vitrail.learning.examples import Examples
 from vitrail.learning.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, chains_on_parts, enough
+from vitrail.learning.nets import multilayer
 from vitrail.learning.posterior import (
     LEAST_NETWORKS,
     FitOptions,
@@ -36,12 +38,15 @@ from vitrail.learning.posterior import (
 from vitrail.learning.problem import AUTO
 from vitrail.model import outputs_of
 from vitrail.model.voting import clipped_margins, leads
-from vitrail.nn import Program, mlp, program_of
+from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers import Status
 from vitrail.solvers.chains import ROUND, Chains, Sample, random_starts, warming
+from vitrail.solvers.checkpoint import run_fingerprint
 from vitrail.solvers.history import History
+from vitrail.solvers.journal import Journal
 
+DIGEST = 12  # digits of the digest in names of checkpoints
 RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
 WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie
 WIDE_FROM = 2000  # rows from which the widest pays
@@ -76,7 +81,7 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     before = previous.state if previous is not None else None
     before = before if isinstance(before, Drawn) else None
     starts = None if before is None else before.networks[-1]
-    run = Run(data, program, burn_in, count, options.seed)
+    run = Run(data, program, burn_in, count, options.seed, options.checkpoint)
     found, calls = None, 0 if previous is None else previous.calls
     if before is not None and data.added is not None:
         if data.examples.num_rows >= RECALIBRATED * before.calibrated:
@@ -86,20 +91,23 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
             if drawn is None:
                 drawn = run.draw(betas or before.betas, starts, calls)
             drawn = replace(drawn, calibrated=before.calibrated)
+            run.ended()
             return _posterior(run, options, drawn, None, calls, kept=True)
     else:
         drawn, found = run.learned(betas, starts)
+    if not drawn.interrupted:
+        run.ended()
     return _posterior(run, options, drawn, found, calls)
 
 
 def _check(data: TrainingData, options: FitOptions) -> None:
     """Raise where the net or an option is not for chains."""
     fixed = data.preprocessing
-    deep = not isinstance(options.hidden, str) and len(options.hidden) != 1
+    deep = not isinstance(options.hidden, str) and len(options.hidden) > 1
     if options.module is not None or deep or fixed.num_outputs > 1 or fixed.coding != "binary":
         raise ValueError(
-            "chains sample nets with one hidden layer, one output and inputs of 0/1; leave module, "
-            "multiclass='argmax' and inputs='bipolar' out, or take solver='messages'"
+            "chains sample nets with at most one hidden layer, one output and inputs of 0/1; leave "
+            "module, multiclass='argmax' and inputs='bipolar' out, or take solver='messages'"
         )
     if math.inf in _betas(options, ()):
         raise ValueError(
@@ -206,10 +214,9 @@ def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Prog
 
     widths = WIDTHS[3:] if _few(nets) else WIDTHS[rows < WIDE_FROM :]
     fitting = [width for width in widths if work(width, BURN_IN) <= WORK]
-    width = (fitting or widths[-1:])[0] if isinstance(hidden, str) else int(next(iter(hidden)))
-    sweeps = int(min(1.0, WORK / work(width, BURN_IN)) * BURN_IN)
-    shape = (num_inputs,)
-    return program_of(mlp(num_inputs, (width,), 1), shape), max(SHORTEST, sweeps)
+    layers = (fitting or widths[-1:])[:1] if isinstance(hidden, str) else tuple(hidden)
+    sweeps = int(min(1.0, WORK / work(sum(layers) or 1, BURN_IN)) * BURN_IN)
+    return multilayer((num_inputs,), layers, 1), max(SHORTEST, sweeps)
 
 
 def _words(num_inputs: int, width: int, nets: Sequence[Examples]) -> int:
@@ -230,7 +237,7 @@ def how_many(networks: int | str, program: Program, nets: Sequence[Examples]) ->
         return networks
     (width,) = program.hidden or (1,)
     each_draw = CHAINS * BETWEEN * _words(program.num_inputs, width, nets)
-    draws = min(UNITS // width // CHAINS, int(COLLECTING * WORK / each_draw))
+    draws = min(UNITS // max(width, WIDTHS[-1]) // CHAINS, int(COLLECTING * WORK / each_draw))
     return max(LEAST_NETWORKS, draws * CHAINS)
 
 
@@ -300,6 +307,24 @@ class Run:
     burn_in: int  # sweeps
     count: int  # networks of every net
     seed: int
+    checkpoint: str | Path | None = None  # the name of files that chains are saved to
+    journals: list[Journal] = field(default_factory=list)
+
+    def journal(self, name: str, *asked: Any) -> Journal | None:
+        """Where chains are saved to and go on from; its file's name tells this run from others."""
+        if self.checkpoint is None:
+            return None
+        nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
+        digest = run_fingerprint(nets, self.program.num_bits, self.burn_in, self.seed, *asked)
+        own = ranks.here().agreed(digest)
+        made = Journal(Path(f"{self.checkpoint}.{own[:DIGEST]}.{name}"), own)
+        self.journals.append(made)
+        return made
+
+    def ended(self) -> None:
+        """Remove the files: nobody goes on from here."""
+        for journal in self.journals if ranks.here().first else ():
+            journal.remove()
 
     @property
     def total(self) -> Tensor:
@@ -321,7 +346,8 @@ class Run:
         """
         if not enough(self.data):
             return self.draw(betas or USUAL, starts), None
-        parts = Parts(self.data, self.program, self.partner, betas, self.seed)
+        journal = self.journal("folds", betas)
+        parts = Parts(self.data, self.program, self.partner, betas, self.seed, journal)
         try:
             found = parts.judge(self.burn_in)
         except KeyboardInterrupt:
@@ -346,7 +372,13 @@ class Run:
         samples = [Sample(one.inputs, one.labels, one.weight) for one in data.nets]
         total = self.total
         running = Chains(
-            key, samples, starts, partner=self.partner, swaps=SWAPS, world=ranks.here()
+            key,
+            samples,
+            starts,
+            partner=self.partner,
+            swaps=SWAPS,
+            world=ranks.here(),
+            journal=self.journal("chains", cold, starts, step, self.count),
         )
         history, drawn, wrong, stopped = History(), [], [], False
         watch = _Watch(data, self.program)

@@ -23,6 +23,7 @@ from vitrail.model.calibration import Evidence, calibrate
 from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming
+from vitrail.solvers.journal import Journal
 
 PARTS = 4
 ENOUGH_ROWS = 2000  # judged; further parts would say little more
@@ -61,6 +62,7 @@ class Parts:
         partner: Tensor,
         betas: Sequence[float] | None,
         seed: int,
+        journal: Journal | None = None,
     ) -> None:
         self._data, self._program, self._clip = data, program, clip_of(program)
         self._sets = (USUAL, *OTHERS) if betas is None else (tuple(betas),)
@@ -78,7 +80,13 @@ class Parts:
         starts = random_starts(key, len(self.betas), len(nets), program.num_bits)
         samples = [Sample(one.inputs, one.labels, one.weight) for one in nets]
         self._chains = Chains(
-            key, samples, starts, partner=partner, swaps=SWAPS, world=ranks.here()
+            key,
+            samples,
+            starts,
+            partner=partner,
+            swaps=SWAPS,
+            world=ranks.here(),
+            journal=journal,
         )
         self.moved = False
 

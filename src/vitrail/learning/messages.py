@@ -66,8 +66,11 @@ def staged(data: TrainingData, options: FitOptions, previous: Posterior | None) 
 
     Where rows are added, streaming goes on from its beliefs; others learn anew from all rows.
     """
-    first = previous is None
-    settled = _settled(data, options) if first else going_on(data, options, previous)
+    if previous is None:
+        settled = _settled(data, options)
+    else:
+        settled = going_on(data, options, previous)
+        _check_predictor(options, settled.plan)
     return run(data, options, previous, settled)
 
 
@@ -88,9 +91,8 @@ def run(
     settled: Settled,
     **settings: Any,
 ) -> Posterior:
-    """Train by a plan, and draw networks; settings: what the record says beside the plan's."""
+    """Train by a plan, and draw networks; settings: what the record says of options instead."""
     made, calls = settled.plan, 0 if previous is None else previous.calls
-    _check_predictor(options, made)
     streams = any(isinstance(stage.solver, Streaming) for stage in made.stages)
     before = None if data.added is not None and not streams else previous
     calls = 0 if before is None else calls
@@ -112,12 +114,11 @@ def run(
         accuracy=trained.accuracy.amax(0),
         evidence=evidence,
         settings={
-            **made.settings,
+            **(settings or made.settings),
             **({} if options.module else {"hidden": list(made.problem.program.hidden or ())}),
             "predictor": predictor,
             "networks": len(networks),
             "seed": options.seed,
-            **settings,
         },
         history=solution.history,
         steps=solution.steps,

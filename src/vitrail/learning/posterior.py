@@ -215,7 +215,7 @@ def _evenly(data: TrainingData, program: Program, networks: int) -> Tensor:
 
 def clip_of(program: Program) -> int:
     """How far margins count: those beyond chance's √units say no more."""
-    return 2 * math.isqrt((program.hidden or (1,))[0]) + 1
+    return 2 * math.isqrt((program.hidden or (program.num_inputs,))[0]) + 1
 
 
 def judged(lead: Tensor, labels: Tensor, num_classes: int, scheme: Scheme) -> Tensor:

@@ -34,6 +34,8 @@ def resolved(
     solver, found = options.solver, options.solver == AUTO
     if found:
         solver = _by_rules(options, data) if previous is None else previous.solver
+    if solver != "chains" and isinstance(options.given.get("beta"), tuple):
+        raise ValueError("several betas are for chains; give one beta, or take solver='chains'")
     if isinstance(solver, str) and solver in SOLVERS:
         check_options(solver, options.given, found=found)
     if previous is None:

@@ -41,7 +41,18 @@ def select(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         settled = _chosen(data, options, problem_of(program, data.nets))
     else:
         settled = going_on(data, options, previous)
-    return run(data, options, previous, settled, solver="select", selected=settled.plan.solver)
+    made = settled.plan
+    return run(
+        data,
+        options,
+        previous,
+        settled,
+        solver="select",
+        selected=made.solver,
+        batch_size=made.batch,
+        epochs=made.epochs,
+        stages=[stage.name for stage in made.stages],
+    )
 
 
 def suits(problem: Problem) -> bool:

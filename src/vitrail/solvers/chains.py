@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,10 +20,12 @@ from vitrail import interrupts
 from vitrail.nn import Program
 from vitrail.random import Key, Stream, bernoulli, philox
 from vitrail.ranks import ALONE, World
+from vitrail.solvers.journal import Journal
 from vitrail.solvers.sampling import WARM
 
 EVEN = 32768  # of 65536: a fair coin
 PROPOSAL = 160  # lanes that could be drawn in the time of a proposal, but for its words
+PINNED = 1e9  # log-odds of a weight that stays 1
 ROUND = 10  # sweeps between two looks for Ctrl-C
 
 
@@ -114,9 +117,10 @@ def _words(key: Key, proposal: Tensor, chain: int, net: int) -> tuple[int, int, 
 class Chains:
     """Many chains of each of several nets, all at the same sweep.
 
-    starts (C, N, A) bool; a sweep proposes as often as a net has bits. Every chain is a function
-    of key, net and its own number, whatever the threads. Ranks have their own chains, and show
-    each other where they are.
+    starts (C, N, A) bool; a sweep proposes as often as a net has bits. A net with as many bits as
+    inputs is linear: one unit, whose output weight stays 1. Every chain is a function of key, net
+    and its own number, whatever the threads. Ranks have their own chains, and show each other where
+    they are. journal: where chains have been; they go on from its end.
     """
 
     def __init__(
@@ -129,47 +133,70 @@ class Chains:
         swaps: float = 0.0,
         prior: Tensor | None = None,
         world: World = ALONE,
+        journal: Journal | None = None,
     ) -> None:
-        from vitrail.kernels.cpu.chains import Chain, PackedRows
+        from vitrail.kernels.cpu.chains import PackedRows
 
         count, nets, num_bits = starts.shape
-        rows = [
+        self._rows = [
             PackedRows.of(one.inputs.numpy(), one.labels.numpy(), one.weight.numpy())
             for one in samples
         ]
-        hidden = [num_bits // (one.inputs.shape[1] + 1) for one in samples]
-        priors = None if prior is None else prior.double().contiguous().numpy()
         places = [(chain, net) for net in range(nets) for chain in range(count)]
         self._world, self._places = world, places[world.share(len(places))]
-        words, exchanged = key.of(Stream.CHAIN).words(), partner.numpy()
-        bits = starts.numpy()
-        self._chains = [
-            Chain(
-                rows[net],
-                bits[chain, net],
-                hidden[net],
-                words,
-                (chain, net, key.step),
-                exchanged,
-                swaps,
-                None if priors is None else priors[chain, net],
-            )
-            for chain, net in self._places
-        ]
         self._shape = (count, nets, num_bits)
-        self._words = max(one.columns.shape[1] for one in rows)
+        self._words = max(one.columns.shape[1] for one in self._rows)
+        self._linear = num_bits == samples[0].inputs.shape[1]
+        self._key, self._partner, self._swaps = key, partner.numpy(), swaps
+        self._prior = None if prior is None else prior.double()
+        self._journal, self._replayed = journal, None
+        self._chains = self._built(starts, 0)
+
+    def _built(self, bits: Tensor, proposals: int) -> list[Any]:
+        """This rank's chains, standing at bits (C, N, A) after so many proposals."""
+        from vitrail.kernels.cpu.chains import Chain
+
+        prior, bits = self._prior, bits.contiguous()
+        if self._linear:
+            pinned = torch.full((*bits.shape[:2], 1), PINNED, dtype=torch.float64)
+            before = torch.zeros(bits.shape, dtype=torch.float64) if prior is None else prior
+            prior = torch.cat([before, pinned], -1)
+            bits = torch.cat([bits, torch.ones(*bits.shape[:2], 1, dtype=torch.bool)], -1)
+        states, priors = bits.numpy(), None if prior is None else prior.contiguous().numpy()
+        words = self._key.of(Stream.CHAIN).words()
+        made = []
+        for chain, net in self._places:
+            rows = self._rows[net]
+            made.append(
+                Chain(
+                    rows,
+                    states[chain, net],
+                    states.shape[-1] // len(rows.columns),
+                    words,
+                    (chain, net, self._key.step),
+                    self._partner,
+                    self._swaps,
+                    None if priors is None else priors[chain, net],
+                    first=proposals,
+                )
+            )
+        return made
 
     @property
     def bits(self) -> Tensor:
         """Where the chains are, (C, N, A) bool."""
+        if self._replayed is not None:
+            return self._replayed.bits
         bits = np.empty((len(self._chains), self._shape[-1]), np.bool_)
         for place, chain in enumerate(self._chains):
-            bits[place] = chain.bits
+            bits[place] = chain.bits[: self._shape[-1]]
         return self._of_all(torch.from_numpy(bits))
 
     @property
     def wrong(self) -> Tensor:
         """The weight of the examples that each network gets wrong, (C, N) float64."""
+        if self._replayed is not None:
+            return self._replayed.wrong
         wrong = [chain.wrong for chain in self._chains]
         return self._of_all(torch.tensor(wrong, dtype=torch.float64))
 
@@ -186,7 +213,16 @@ class Chains:
         """
         from vitrail.kernels.cpu.threads import over_rows
 
-        proposals = sweeps * self._shape[-1]
+        proposals = sweeps * (self._shape[-1] + self._linear)
+        interrupts.check()
+        if self._journal is not None:
+            known = self._journal.next(self._shape, proposals)
+            if known is not None:
+                self._replayed = known
+                return
+        if self._replayed is not None:
+            self._chains = self._built(self._replayed.bits, self._replayed.proposals)
+            self._replayed = None
 
         def run(begin: int, end: int) -> None:
             for place in range(begin, end):
@@ -195,6 +231,7 @@ class Chains:
                 number = self._places[place][0]
                 self._chains[place].run(proposals, (warm[number], cold[number]))
 
-        interrupts.check()
         with interrupts.defer_stop():
             over_rows(run, len(self._places), proposals * (PROPOSAL + 2 * self._words))
+        if self._journal is not None and not interrupts.stop_pending():
+            self._journal.add(self.bits, self.wrong, self._world)

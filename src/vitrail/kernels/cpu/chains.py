@@ -78,7 +78,7 @@ class Chain:
 
     key and stream: of its draws, the latter being its number, its net's and the step's. partner
     (I,): the neighbour that an input's weight is exchanged with, −1 for none; swaps: the share of
-    exchanges. prior (A,): log-odds of the bits.
+    exchanges. prior (A,): log-odds of the bits. first: number of its next proposal.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Chain:
         partner: NDArray[np.int64],
         swaps: float = 0.0,
         prior: NDArray[np.float64] | None = None,
+        first: int = 0,
     ) -> None:
         self.rows = rows
         self.bits = np.array(bits, np.bool_)
@@ -106,7 +107,7 @@ class Chain:
         lost = np.stack([~negative, negative])[:, None] & rows.right
         digits = np.unpackbits(lost.view(np.uint8), axis=-1).sum((0, 2), dtype=np.int64)
         self._lost = np.array([digits @ (1 << np.arange(len(digits)))], np.int64)
-        self._address, self._key = np.array([0, *stream], np.int64), np.array(key, np.uint32)
+        self._address, self._key = np.array([first, *stream], np.int64), np.array(key, np.uint32)
         self._counts = (hidden, edges, output, sides)
         self._kind = partner, np.zeros(0) if prior is None else prior
         self._swaps = int(swaps * 2**32)

@@ -20,7 +20,6 @@ from vitrail.lab.experiments.experiment import column, distinct, pick
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.lab.experiments.units import Row, Rows, Unit
 from vitrail.learning.preprocessing import device_for
-from vitrail.learning.problem import AUTO
 from vitrail.learning.table import ALIASES, SAMPLED_DRAWS, baseline
 from vitrail.solvers import Solution, portfolio, run, run_stages
 from vitrail.updates import flip
@@ -39,7 +38,7 @@ def _staged(name: str) -> Solve:
 
     def solve(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
         stages = portfolio(graph)
-        if name != AUTO:
+        if name != "messages":
             update = flip(SAMPLED_DRAWS) if name == "sampled" else None
             stages = portfolio(graph, ("reinforced",), update=update)
         return run_stages(stages, graph, seed=seed, max_seconds=seconds)
@@ -74,7 +73,7 @@ def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
 
 
 SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.learning`
-    AUTO: _staged(AUTO),
+    "messages": _staged("messages"),
     "reinforced": _staged("reinforced"),
     "sampled": _staged("sampled"),
     "ste": _gradient("ste"),
