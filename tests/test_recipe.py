@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from thread_count import num_threads
 
 from vitrail import BinaryNetClassifier
-from vitrail.learning import held_out, recipe
+from vitrail.learning import chains, held_out
 from vitrail.learning.examples import Examples
 from vitrail.model import model_from_bytes
 from vitrail.solvers import Status
@@ -177,8 +177,8 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 
     monkeypatch.setattr(Chains, "advance", advance)
     assert threading.current_thread() is threading.main_thread()
-    before = int(held_out.SHORTER * recipe.BURN_IN) // ROUND + 1 + held_out.DRAWS - 1
-    whole = recipe.BURN_IN // ROUND
+    before = int(held_out.SHORTER * chains.BURN_IN) // ROUND + 1 + held_out.DRAWS - 1
+    whole = chains.BURN_IN // ROUND
     # in chains on parts of the rows, four betas of four parts; on all rows; between two networks
     for after, kept in ((3, 16), (before + 3, 16), (before + whole + held_out.BETWEEN + 1, 32)):
         calls.clear()
@@ -204,19 +204,19 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
     ones = torch.ones(count)
     one = Examples(torch.zeros(count, 1), torch.zeros(count), ones, ones)
-    program, burn_in = recipe.effort(inputs, [one] * nets, "auto")
-    assert (program.hidden, burn_in) == ((width,), recipe.BURN_IN)
+    program, burn_in = chains.effort(inputs, [one] * nets, "auto")
+    assert (program.hidden, burn_in) == ((width,), chains.BURN_IN)
 
 
 @pytest.mark.parametrize(
-    ("classes", "each", "sweeps", "networks"), [(200, 20, 51, 128), (10, 40, 150, 560)]
+    ("classes", "each", "sweeps", "networks"), [(200, 20, 52, 128), (10, 40, 150, 560)]
 )
 def test_many_classes_of_few_rows_take_about_a_minute(classes, each, sweeps, networks):
     ones = torch.ones(classes * each)
     one = Examples(torch.zeros(len(ones), 1), torch.zeros(len(ones)), ones, ones)
-    program, burn_in = recipe.effort(253, [one] * classes, "auto")
+    program, burn_in = chains.effort(253, [one] * classes, "auto")
     assert burn_in == sweeps
-    assert recipe.how_many("auto", program, [one] * classes) == networks
+    assert chains.how_many("auto", program, [one] * classes) == networks
 
 
 def test_mixing_tells_chains_that_disagree():
@@ -226,27 +226,27 @@ def test_mixing_tells_chains_that_disagree():
     one_beta = [1.0] * 4
 
     def mixing(said):
-        return recipe.mixing(said, one_beta)
+        return chains.mixing(said, one_beta)
 
     assert mixing(alike)["spread"] < 1.1
     assert mixing(alike)["effective_networks"] > 80
-    assert recipe.unmixed(mixing(alike)) is None
+    assert chains.unmixed(mixing(alike)) is None
     assert mixing(apart)["spread"] > 2
     assert mixing(apart)["effective_networks"] < 8
-    assert "not mixed" in str(recipe.unmixed(mixing(apart)))
+    assert "not mixed" in str(chains.unmixed(mixing(apart)))
     still = apart.mean(1, keepdim=True).expand(-1, 30, -1, -1)
-    assert mixing(still)["spread"] == recipe.MOST_SPREAD
+    assert mixing(still)["spread"] == chains.MOST_SPREAD
     one = mixing(torch.ones(50, 30, 4, 1).double())
     assert (one["spread"], one["effective_networks"], one["error"]) == (1.0, 120.0, 0.0)
     # what colder chains say apart is no fault
     shifted = alike + torch.tensor([0.0, 5.0, 0.0, 5.0])[:, None]
-    assert recipe.mixing(shifted, [1.0, 2.0, 1.0, 2.0])["spread"] < 1.1 < mixing(shifted)["spread"]
+    assert chains.mixing(shifted, [1.0, 2.0, 1.0, 2.0])["spread"] < 1.1 < mixing(shifted)["spread"]
 
 
 def test_chains_that_stay_apart_are_warned_of(monkeypatch):
     table, labels = rows(60)
     usual = small(networks=128).fit(table, labels)
-    monkeypatch.setattr(recipe, "ENOUGH", 10**6)
+    monkeypatch.setattr(chains, "ENOUGH", 10**6)
     with pytest.warns(ConvergenceWarning, match="not mixed"):
         longer = small(networks=128).fit(table, labels)
     assert longer.n_iter_ > usual.n_iter_
