@@ -10,7 +10,7 @@ from torch import nn
 from vitrail import BinaryNetClassifier
 from vitrail.data.bits import BitColumns
 from vitrail.data.tables import Table
-from vitrail.estimator.images import Reading, reading
+from vitrail.learning.images import Reading, reading
 from vitrail.model import Model, load_model
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, conv, program_of
 from vitrail.report.measures import measure

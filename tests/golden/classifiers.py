@@ -26,13 +26,15 @@ LINEAR: dict[str, Any] = {
     "epochs": 3,
     "restarts": 1,
     "polish": 1,
-    "networks": 10,
+    "networks": 1,
     "class_weight": None,
     "warm_start": False,
     "random_state": 3,
     "device": "cpu",
     "verbose": 0,
 }
+
+NO_MESSAGES = {"update": "auto", "samples": "auto", "damping": "auto"}
 
 
 def _fit(num_classes: int, seed: int, settings: dict[str, Any], num_rows: int = 48) -> Record:
@@ -71,7 +73,7 @@ ROWS: Rows = {
     ),
     "classifier hard portfolio": lambda: _fit(2, 891, {**LINEAR, "beta": math.inf}, num_rows=24),
     "classifier straight through": lambda: _fit(
-        2, 901, {**LINEAR, "solver": "ste", "polish": 0, "hidden": (3,)}
+        2, 901, {**LINEAR, "solver": "ste", "polish": 0, "hidden": (3,), **NO_MESSAGES}
     ),
     "classifier plain torch net": lambda: _fit(
         2,

@@ -128,7 +128,7 @@ class Task:
             "evaluations": record["evaluations"],
             "bits": net.model_.bits,
         }
-        return result, (np.linspace(0, net.plan_.epochs, len(accuracy)), accuracy)
+        return result, (np.linspace(0, net.plan_.get("epochs", 1), len(accuracy)), accuracy)
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import (
     check_array,
@@ -22,42 +23,21 @@ from vitrail.data.errors import DataError
 from vitrail.data.frames import PlaceFrame, as_frame, collected, from_arrow, is_arrow
 from vitrail.data.labels import LabelCoder, listed
 from vitrail.data.tables import Table
-from vitrail.estimator.images import flat_images, reading
-from vitrail.estimator.rows import (
-    check_cells,
-    checked_labels,
-    checked_weights,
-    even_rows,
-    fitted_encoder,
-)
-from vitrail.learning.chains import by_chains
+from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, even_rows
 from vitrail.learning.checks import CHECKS, checked_setting, is_auto
-from vitrail.learning.learn import Learned, Wanted, learn
-from vitrail.learning.plan import Plan
-from vitrail.learning.posterior import Predictor
-from vitrail.learning.preprocessing import Front, auto_bias, seed_of, unless_auto
+from vitrail.learning.images import flat_images
+from vitrail.learning.learn import FitResult, learn
+from vitrail.learning.posterior import FitOptions, Predictor
+from vitrail.learning.prepare import prepare
+from vitrail.learning.preprocessing import seed_of
 from vitrail.learning.problem import AUTO
+from vitrail.learning.table import OPTIONS, parameter_of
 from vitrail.model import Model
-from vitrail.model.voting import Scheme
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 
 Auto = Literal["auto"]
-SIGNS = (-1.0, 1.0)
 IMAGE_AXES = 4  # (rows, channels, height, width)
-MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
-# settings of a plan, and the parameters that give them
-PLANNED = {
-    "solver": "solver",
-    "update": "update",
-    "samples": "samples",
-    "beta": "beta",
-    "damping": "damping",
-    "batch": "batch_size",
-    "epochs": "epochs",
-    "restarts": "restarts",
-    "polish": "polish",
-}
 FIXED = {"hidden", "module", "multiclass", "inputs", "bias", "restarts"}  # by the first training
 
 
@@ -112,7 +92,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         history_: What happened at each step.
         n_iter_: Steps taken.
         status_: How training ended, of each net.
-        plan_: The settings used.
+        solver_: The name of the learner that ran.
+        plan_: The options that ran, a dictionary; the same that the model's record keeps.
         found_by_: The stage that found the best network, of each net.
 
     Examples:
@@ -126,13 +107,14 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     classes_: np.ndarray
     model_: Model
-    plan_: Plan
+    solver_: str
+    plan_: dict[str, Any]
     history_: History
     n_iter_: int
     found_by_: tuple[str, ...]
     status_: tuple[Status, ...]
     image_shape_: tuple[int, ...] | None
-    _learned: Learned
+    _fitted: FitResult
     _asked: dict[str, Any]
 
     def __init__(
@@ -140,11 +122,11 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         hidden: tuple[int, ...] | Auto = "auto",
         solver: str | Solver[Any] | Sequence[Stage] = AUTO,
         predictor: Predictor | Auto = "auto",
-        multiclass: Literal["auto", "argmax", "ovo"] = "auto",
+        multiclass: Literal["auto", "argmax", "ovo", "ovr"] = "auto",
         inputs: Coding | Auto = "auto",
         bias: int | Auto = "auto",
         update: str = AUTO,
-        beta: float | Auto = "auto",
+        beta: float | Sequence[float] | Auto = "auto",
         *,
         module: nn.Module | None = None,
         samples: int | Auto = "auto",
@@ -153,7 +135,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         epochs: int | Auto = "auto",
         restarts: int | Auto = "auto",
         polish: int | Auto = "auto",
-        networks: int | str = AUTO,
+        networks: int | Auto = "auto",
         class_weight: str | Mapping[Any, float] | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -250,7 +232,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     @property
     def marginals_(self) -> np.ndarray:
         """P(bit = 1), (N, A)."""
-        return self._learned.trained.marginals.numpy()
+        return self._fitted.posterior.marginals.to(torch.float32).numpy()
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X as the encoders take it, with what scikit-learn wants checked and remembered."""
@@ -305,74 +287,43 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             table = self._table(X, reset=fresh)
             y = checked_labels(y, table)
             weight = checked_weights(y, sample_weight)
-            earlier = None if fresh else self._learned
-            if earlier is None:
-                front = self._front(table, y, weight, classes)
+            previous = None if fresh else self._fitted
+            options = self._options(previous)
+            if previous is None:
+                coder = _coder(y, weight, classes)
+                fixed = prepare(table, weight, coder, options, self.image_shape_)
             else:
-                front = earlier.front
-                _check_classes(classes, front.coder)
-            learned = learn(front, table, y, weight, self._wanted(earlier), earlier, more=more)
+                fixed = previous.preprocessing
+                _check_classes(classes, fixed.coder)
+            fitted = learn(fixed, table, y, weight, options, previous, more=more)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
             raise
-        found = learned.trained
+        posterior = fitted.posterior
         vars(self).update(
-            _learned=learned,
+            _fitted=fitted,
             _asked=self._settings(),
-            classes_=front.classes,
-            model_=learned.model,
-            plan_=learned.plan,
-            history_=found.solution.history,
-            n_iter_=found.solution.steps,
-            found_by_=found.found_by,
-            status_=learned.status,
+            classes_=fixed.classes,
+            model_=fitted.model,
+            solver_=posterior.solver,
+            plan_=dict(fitted.model.record["settings"]),
+            history_=posterior.history,
+            n_iter_=posterior.steps,
+            found_by_=posterior.found_by,
+            status_=fitted.status,
         )
         return self
-
-    def _front(self, table: Any, y: np.ndarray, weight: np.ndarray, classes: Any) -> Front:
-        """What a first training fixes before it sees bits: classes, encoder, coding."""
-        if len(y) < 2:
-            raise DataError(
-                f"expected at least two rows to learn from, got {len(y)} sample; add rows"
-            )
-        coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
-        chained = self._chained()
-        ones = None if isinstance(self.bias, str) else int(self.bias)
-        image = reading(table, self.image_shape_, self.module, ones)
-        encoder, range_ = fitted_encoder(table, weight) if image is None else image.encoder(table)
-        signs = range_ == SIGNS and not chained
-        coding = unless_auto(self.inputs, "bipolar" if signs else "binary")
-        usual = 0 if self.module is not None else auto_bias(coding)
-        bias = image.ones if image else usual if ones is None else ones
-        num_classes = len(coder.classes)
-        deep = not isinstance(self.hidden, str) and len(tuple(self.hidden)) > 1
-        few = self.module is None and not deep and num_classes <= MAX_PAIR_CLASSES
-        scheme: Scheme = "argmax"
-        if num_classes > 2 and self.multiclass != "argmax":
-            if self.multiclass == AUTO and chained:
-                scheme = "one-vs-rest"
-            elif self.multiclass == "ovo" or few:
-                scheme = "pairs"
-        return Front(encoder, coder, coding, bias, scheme, image.shape if image else None)
-
-    def _chained(self) -> bool:
-        """Whether the settings leave the way to the recipe of long chains."""
-        given = {name: getattr(self, parameter) for name, parameter in PLANNED.items()}
-        return by_chains(
-            self.predictor, self.hidden, self.module, self.inputs, self.multiclass, given
-        )
 
     def _settings(self) -> dict[str, Any]:
         """The parameters as they are now; solvers and modules themselves, not copies."""
         return self.get_params(deep=False)
 
-    def _wanted(self, earlier: Learned | None) -> Wanted:
+    def _options(self, previous: FitResult | None) -> FitOptions:
         """What is asked for. Going on, what was settled stays unless it was changed since."""
-        settings = {name: getattr(self, parameter) for name, parameter in PLANNED.items()}
+        changed = set(self._settings())
         seed = seed_of(self.random_state)
-        chained = self._chained() and (earlier is None or earlier.drawn is not None)
-        if earlier is not None:
+        if previous is not None:
             changed = {name for name in self._asked if self._changed(name)}
             fixed = sorted(changed & FIXED)
             if fixed:
@@ -380,21 +331,23 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                     f"{fixed[0]} was changed to {getattr(self, fixed[0])!r} after the net was "
                     "built; set it back, or fit anew with warm_start=False"
                 )
-            kept = {} if chained else earlier.plan.given()  # chains settle beta themselves
-            if "solver" in changed:  # the old settings were chosen for another solver
-                kept = {"restarts": earlier.plan.restarts}
-            settings = {
-                name: settings[name] if parameter in changed else kept.get(name, settings[name])
-                for name, parameter in PLANNED.items()
-            }
             if "random_state" not in changed:
-                seed = earlier.model.record["settings"]["seed"]
-        return Wanted(
-            hidden=self.hidden,
+                seed = previous.posterior.settings["seed"]
+        given = {
+            option: checked_setting(parameter_of(option), value)
+            for option in OPTIONS
+            if parameter_of(option) in changed
+            and not is_auto(value := getattr(self, parameter_of(option)))
+        }
+        return FitOptions(
+            solver=checked_setting("solver", self.solver) if "solver" in changed else AUTO,
+            given=given,
+            hidden=checked_setting("hidden", self.hidden),
             module=self.module,
-            settings=settings,
+            multiclass=self.multiclass,
+            inputs=self.inputs,
+            bias=checked_setting("bias", self.bias),
             predictor=self.predictor,
-            chained=chained,
             networks=checked_setting("networks", self.networks),
             seed=seed,
             device=self.device,
@@ -414,6 +367,13 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 checked_setting(name, value)
         if self.module is not None and not is_auto(self.hidden) and tuple(self.hidden):
             raise ValueError("give hidden layers or a module, not both")
+
+
+def _coder(y: np.ndarray, weight: np.ndarray, classes: Any) -> LabelCoder:
+    """The classes: all that are named, or those of the rows that count."""
+    if len(y) < 2:
+        raise DataError(f"expected at least two rows to learn from, got {len(y)} sample; add rows")
+    return LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
 
 
 def _check_classes(classes: Any, coder: LabelCoder) -> None:

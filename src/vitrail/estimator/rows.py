@@ -15,21 +15,11 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from vitrail.data.bits import BitColumns
 from vitrail.data.cells import CELL_TYPES, is_missing
-from vitrail.data.encoders import TableEncoder, fit_encoder
 from vitrail.data.errors import DataError
 from vitrail.data.labels import as_labels, require_labels
 
 LARGEST_SUM = 2.0**53  # of weights; floats count whole numbers up to there
-
-
-def fitted_encoder(
-    table: Any, weight: np.ndarray
-) -> tuple[TableEncoder | BitColumns, tuple[float, float] | None]:
-    """The encoder that suits the rows that count, and the range of bits where columns are bits."""
-    encoder = fit_encoder(table, weight)
-    return encoder, (encoder.low, encoder.high) if isinstance(encoder, BitColumns) else None
 
 
 def checked_weights(y: np.ndarray, sample_weight: Any) -> np.ndarray:

@@ -10,43 +10,43 @@ log-loss; messages before the chains added nothing, and fewer or longer chains w
 from __future__ import annotations
 
 import math
-import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from vitrail import ranks
-from vitrail.learning.crossing import crossed
 from vitrail.learning.examples import Examples
 from vitrail.learning.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, chains_on_parts, enough
 from vitrail.learning.posterior import (
-    Committee,
-    Question,
-    affordable_rows,
+    LEAST_NETWORKS,
+    FitOptions,
+    Posterior,
+    TrainingData,
     clip_of,
     judged,
-    rows_of,
-    spread,
+    leads_of,
+    leave_one_out,
 )
 from vitrail.learning.problem import AUTO
-from vitrail.learning.training import Trained
-from vitrail.model import outputs_of, thresholds_of, transferred
-from vitrail.model.calibration import Calibration, Evidence, calibrate
+from vitrail.model import outputs_of
 from vitrail.model.voting import clipped_margins, leads
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
-from vitrail.solvers import Solution, Status
+from vitrail.solvers import Status
 from vitrail.solvers.chains import ROUND, Chains, Sample, random_starts, warming
 from vitrail.solvers.history import History
 
+RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
 WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie
 WIDE_FROM = 2000  # rows from which the widest pays
 FEW = 64  # rows a class, below which narrower nets do as well, and more of them better
 UNITS = 31 * 128  # hidden units of all networks: more networks where they are narrow
-LEAST_NETWORKS = 128
 WORK = 2e10  # words looked at, about a minute on one core; wider nets than that allows are cut
 COLLECTING = 0.5  # of that work at most, for more networks than the least
 PROPOSAL = 64  # words that drawing and judging a proposal costs, however few its rows are
@@ -60,24 +60,133 @@ LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains go on
 MOST_VOTES = 64  # of a network
 ENOUGH = 25  # undecided networks whose mean vote is as far off as an average may be
 MOST_SPREAD = 99.0  # where chains stand still
-CROSSED_ROWS = 2000  # made to compare the confidence of committees
 
 
-def by_chains(
-    predictor: str, hidden: Any, module: Any, coding: str, multiclass: str, given: Mapping[str, Any]
-) -> bool:
-    """Whether the networks are drawn by this recipe.
+def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
+    """Chains from random starts, or from where previous ones ended.
 
-    It needs bits read as 0/1 and at most one hidden layer's width; who asks for a solver, for
-    hard rows or for anything else of message passing gets message passing.
+    Rows that are added weight the networks anew; where too few of these would count, chains go on.
+    The calibration stays. Once rows have doubled, all begins anew.
     """
-    if predictor == "best" or module is not None or coding == "bipolar" or multiclass == "argmax":
-        return False
-    beta = given.get("beta", AUTO)
-    others = [value for name, value in given.items() if name != "beta"]
-    named = any(not isinstance(value, str) or value != AUTO for value in others)
-    hard = not isinstance(beta, str) and not 0 < beta < math.inf
-    return not named and not hard and (isinstance(hidden, str) or len(tuple(hidden)) == 1)
+    _check(data, options)
+    hidden = options.hidden if previous is None else previous.program.hidden
+    program, burn_in = effort(data.preprocessing.num_inputs, data.nets, hidden)
+    count = how_many(options.networks, program, data.nets)
+    betas = _betas(options)
+    before = previous.state if previous is not None else None
+    before = before if isinstance(before, Drawn) else None
+    starts = None if before is None else before.networks[-1]
+    run = Run(data, program, burn_in, count, options.seed)
+    found, calls = None, 0 if previous is None else previous.calls
+    if before is not None and data.added is not None:
+        if data.examples.num_rows >= RECALIBRATED * before.calibrated:
+            drawn, found = run.learned(betas)
+        else:
+            drawn = run.reweighted(before)
+            if drawn is None:
+                drawn = run.draw(betas or before.betas, starts, calls)
+            drawn = replace(drawn, calibrated=before.calibrated)
+            return _posterior(run, options, drawn, None, calls, kept=True)
+    else:
+        drawn, found = run.learned(betas, starts)
+    return _posterior(run, options, drawn, found, calls)
+
+
+def _check(data: TrainingData, options: FitOptions) -> None:
+    """Raise where the net or an option is not for chains."""
+    fixed = data.preprocessing
+    deep = not isinstance(options.hidden, str) and len(options.hidden) != 1
+    if options.module is not None or deep or fixed.num_outputs > 1 or fixed.coding != "binary":
+        raise ValueError(
+            "chains sample nets with one hidden layer, one output and inputs of 0/1; leave module, "
+            "multiclass='argmax' and inputs='bipolar' out, or take solver='messages'"
+        )
+    if math.inf in _betas(options, ()):
+        raise ValueError(
+            "chains sample at a finite beta; for beta=inf, which allows no error, take "
+            "solver='messages'"
+        )
+    if options.device not in (AUTO, "cpu"):
+        raise ValueError(
+            f"chains run on the CPU; leave device={options.device!r} out, or take another solver"
+        )
+
+
+def _betas(options: FitOptions, otherwise: Any = None) -> Any:
+    """The betas asked for, or `otherwise`."""
+    asked = options.given.get("beta")
+    if asked is None:
+        return otherwise
+    return (float(asked),) if isinstance(asked, Real) else tuple(map(float, asked))
+
+
+def _posterior(
+    run: Run,
+    options: FitOptions,
+    drawn: Drawn,
+    found: HeldOut | None,
+    calls: int,
+    *,
+    kept: bool = False,
+) -> Posterior:
+    """All networks, with what those of the folds said of held-out rows.
+
+    Without such rows training rows are left out one by one: networks of a chain count by exp(beta)
+    where they got the row wrong, as they would without it. kept: the calibration is.
+    """
+    told = unmixed(drawn.mixing)
+    if told is not None:
+        warnings.warn(told, ConvergenceWarning, stacklevel=2)
+    data, program = run.data, run.program
+    best, accuracy = drawn.best(run.total)
+    networks = drawn.networks.flatten(0, 1)[: max(run.count, drawn.networks.shape[1])]
+    votes, clip = drawn.votes(len(networks)), clip_of(program)
+    evidence = None
+    asked = None if found is None else found.networks
+    if options.predictor == "best":
+        networks, votes = best[None], torch.ones(1, len(best), dtype=torch.int64)
+        evidence, clip, asked = leave_one_out(data, program, networks), None, None
+    elif not kept:
+        evidence = None if found is None else found.evidence
+        if evidence is None:  # counts within a chain are fair: as if the rows had been held out
+            seen = leave_one_out(data, program, networks, drawn.counts)
+            evidence = replace(seen, held_out=True)
+    notes: dict[str, Any] = {"mixing": dict(drawn.mixing)}
+    if found is not None:
+        notes["held_out_log_loss"] = round(found.log_loss, 6)
+    status = Status.INTERRUPTED if drawn.interrupted else Status.MAX_STEPS
+    solved = (not drawn.interrupted) & (accuracy == 1)
+    draws = drawn.networks.shape[0] * drawn.networks.shape[1]
+    return Posterior(
+        program=program,
+        networks=networks,
+        votes=votes,
+        best=best,
+        marginals=(drawn.networks.double().sum((0, 1)) + 0.5) / (draws + 1),
+        accuracy=accuracy,
+        evidence=evidence,
+        settings={
+            "solver": "chains",
+            "hidden": list(program.hidden or ()),
+            "beta": sorted(set(drawn.betas)),
+            "burn_in": run.burn_in,
+            "chains": drawn.networks.shape[1],
+            "predictor": "best" if options.predictor == "best" else "posterior",
+            "networks": len(networks),
+            "seed": options.seed,
+        },
+        history=drawn.history,
+        steps=len(drawn.history),
+        evaluations=0,
+        status=tuple(Status.SOLVED if one else status for one in solved.tolist()),
+        found_by=("chains",) * len(best),
+        state=drawn,
+        calls=calls + 1,
+        interrupted=drawn.interrupted,
+        clip=clip,
+        asked=asked,
+        notes=notes,
+    )
 
 
 def neighbours(columns: Tensor) -> Tensor:
@@ -127,23 +236,47 @@ def how_many(networks: int | str, program: Program, nets: Sequence[Examples]) ->
 
 @dataclass(frozen=True)
 class Drawn:
-    """What the chains left behind: networks (D, C, N, A), draw by draw."""
+    """What the chains left behind."""
 
-    networks: Tensor
-    trained: Trained
+    networks: Tensor  # (D, C, N, A) bool, draw by draw
+    wrong: Tensor  # (D, C, N) float64, the weight of the examples that each gets wrong
     betas: tuple[float, ...]  # of the chains
+    history: History
     interrupted: bool
     mixing: Mapping[str, Any]  # of `mixing`
+    calibrated: int  # rows that the calibration was made from
     log_weight: Tensor | None = None  # (D·C, N), by rows that came later; None: all alike
+
+    def best(self, total: Tensor) -> tuple[Tensor, Tensor]:
+        """The network of each net that fits best, (N, A), and its accuracy (N,); total: (N,)."""
+        least = self.wrong.flatten(0, 1).min(0)
+        networks = self.networks.flatten(0, 1)
+        return networks[least.indices, torch.arange(len(total))], 1 - least.values / total
+
+    def votes(self, networks: int) -> Tensor:
+        """How much each of the first networks counts, (networks, N) int64 from 1 to MOST_VOTES."""
+        if self.log_weight is None:
+            return torch.ones(networks, self.networks.shape[2], dtype=torch.int64)
+        share = torch.exp(self.log_weight - self.log_weight.amax(0))
+        return (MOST_VOTES * share[:networks]).round().clamp(min=1).to(torch.int64)
+
+    def counts(self, wrong: Tensor, weight: Tensor) -> Tensor:
+        """How much networks count on a row as if chains had been without it, (rows, K, N)."""
+        chains, networks = self.networks.shape[1], wrong.shape[1]
+        beta = torch.tensor(self.betas).repeat(-(-networks // chains))[:networks]
+        counts = torch.exp(beta[:, None] * weight[:, None, None] * wrong)
+        owner = torch.arange(networks) % chains
+        whole = torch.zeros(len(counts), chains, counts.shape[2], dtype=torch.float64)
+        return counts / whole.index_add(1, owner, counts)[:, owner]
 
 
 class _Watch:
     """What chains say on some rows, sweep after sweep: that is where they must agree."""
 
-    def __init__(self, question: Question) -> None:
-        examples = question.examples
+    def __init__(self, data: TrainingData, program: Program) -> None:
+        examples = data.examples
         self._rows = examples.inputs[:: -(-len(examples) // WATCHED)]
-        self._program = question.program
+        self._program = program
         self.said: list[Tensor] = []
 
     def look(self, networks: Tensor) -> None:
@@ -158,229 +291,151 @@ class _Watch:
         return mixing(torch.stack(self.said, 1).double(), betas)
 
 
-def learned(
-    question: Question,
-    partner: Tensor,
-    burn_in: int,
-    count: int,
-    beta: float | None,
-    starts: Tensor | None = None,
-) -> tuple[Drawn, HeldOut | None]:
-    """`count` networks of every net, and what was found on rows held out.
+@dataclass(frozen=True)
+class Run:
+    """What is the same for all chains of a training."""
 
-    beta: of all chains; None settles it on those rows. starts (C, N, A): where chains on all rows
-    begin; None is anywhere. Ctrl-C keeps the networks drawn; before the first, where the chains
-    are, be it those that have not seen all rows.
-    """
-    begun = time.perf_counter()
-    given = None if beta is None else (beta,)
-    if not enough(question):
-        return draw(question, partner, burn_in, count, given or USUAL, starts), None
-    parts = Parts(question, partner, given)
-    try:
-        found = parts.judge(burn_in)
-    except KeyboardInterrupt:
-        if not parts.moved:
-            raise
-        return _so_far(question, parts, time.perf_counter() - begun), None
-    return draw(question, partner, burn_in, count, found.betas, starts), found
+    data: TrainingData
+    program: Program
+    burn_in: int  # sweeps
+    count: int  # networks of every net
+    seed: int
 
+    @property
+    def total(self) -> Tensor:
+        """The weight of each net's rows, (N,)."""
+        return torch.stack([one.weight.sum() for one in self.data.nets]).clamp(min=1e-300)
 
-def draw(
-    question: Question,
-    partner: Tensor,
-    burn_in: int,
-    count: int,
-    betas: Sequence[float],
-    starts: Tensor | None = None,
-    step: int = 0,
-) -> Drawn:
-    """`count` networks of every net, betas in turn.
+    @property
+    def partner(self) -> Tensor:
+        return neighbours(self.data.preprocessing.columns)
 
-    starts (C, N, A): where chains go on at once, each at its beta; None: they begin anywhere and
-    cool down.
-    """
-    begun = time.perf_counter()
-    key, program, going_on = Key(question.seed, step), question.program, starts is not None
-    if starts is None:
-        chains = min(CHAINS, count)
-        starts = random_starts(key, chains, len(question.nets), program.num_bits)
-    chains = len(starts)
-    cold = [betas[chain % len(betas)] for chain in range(chains)]
-    samples = [Sample(one.inputs, one.labels, one.weight) for one in question.nets]
-    total = _total(question)
-    running = Chains(key, samples, starts, partner=partner, swaps=SWAPS, world=ranks.here())
-    history, drawn, wrong, stopped = History(), [], [], False
-    watch = _Watch(question)
+    def learned(
+        self, betas: Sequence[float] | None, starts: Tensor | None = None
+    ) -> tuple[Drawn, HeldOut | None]:
+        """The networks, and what was found on held-out rows.
 
-    def go(sweeps: int, warm: Sequence[float], until: Sequence[float]) -> None:
-        running.advance(sweeps, warm, until)
-        right = 1 - running.wrong / total
-        history.add(accuracy=right.mean(0), best=right.amax(0))
+        betas: of the chains; None settles them on those rows. starts (C, N, A): where chains on all
+        rows begin; None is anywhere. Ctrl-C keeps the networks drawn; before the first, where the
+        chains are, be it those that have not seen all rows.
+        """
+        if not enough(self.data):
+            return self.draw(betas or USUAL, starts), None
+        parts = Parts(self.data, self.program, self.partner, betas, self.seed)
+        try:
+            found = parts.judge(self.burn_in)
+        except KeyboardInterrupt:
+            if not parts.moved:
+                raise
+            return self._so_far(parts), None
+        return self.draw(found.betas, starts), found
 
-    def keep() -> None:
-        drawn.append(running.bits)
-        wrong.append(running.wrong)
+    def draw(self, betas: Sequence[float], starts: Tensor | None = None, step: int = 0) -> Drawn:
+        """The networks, betas in turn.
 
-    def stay() -> None:
-        for first in range(0, burn_in, ROUND):
-            go(min(ROUND, burn_in - first), cold, cold)
+        starts (C, N, A): where chains go on at once, each at its beta; None: they begin anywhere
+        and cool down.
+        """
+        data, going_on = self.data, starts is not None
+        key = Key(self.seed, step)
+        if starts is None:
+            chains = min(CHAINS, self.count)
+            starts = random_starts(key, chains, len(data.nets), self.program.num_bits)
+        chains = len(starts)
+        cold = [betas[chain % len(betas)] for chain in range(chains)]
+        samples = [Sample(one.inputs, one.labels, one.weight) for one in data.nets]
+        total = self.total
+        running = Chains(
+            key, samples, starts, partner=self.partner, swaps=SWAPS, world=ranks.here()
+        )
+        history, drawn, wrong, stopped = History(), [], [], False
+        watch = _Watch(data, self.program)
 
-    def collect() -> None:
-        for kept in (drawn, wrong, watch.said):
-            kept.clear()
-        keep()
-        for _ in range(1, -(-count // chains)):
-            for _ in range(BETWEEN):
-                go(1, cold, cold)
-                watch.look(running.bits)
+        def go(sweeps: int, warm: Sequence[float], until: Sequence[float]) -> None:
+            running.advance(sweeps, warm, until)
+            right = 1 - running.wrong / total
+            history.add(accuracy=right.mean(0), best=right.amax(0))
+
+        def keep() -> None:
+            drawn.append(running.bits)
+            wrong.append(running.wrong)
+
+        def stay() -> None:
+            for first in range(0, self.burn_in, ROUND):
+                go(min(ROUND, self.burn_in - first), cold, cold)
+
+        def collect() -> None:
+            for kept in (drawn, wrong, watch.said):
+                kept.clear()
             keep()
+            for _ in range(1, -(-self.count // chains)):
+                for _ in range(BETWEEN):
+                    go(1, cold, cold)
+                    watch.look(running.bits)
+                keep()
 
-    try:
-        if going_on:
-            stay()
-        else:
-            for sweeps, warm, until in warming(cold, burn_in):
-                go(sweeps, warm, until)
-        collect()
-        if burn_in == BURN_IN and unmixed(watch.mixing(cold)):
-            stay()
+        try:
+            if going_on:
+                stay()
+            else:
+                for sweeps, warm, until in warming(cold, self.burn_in):
+                    go(sweeps, warm, until)
             collect()
-    except KeyboardInterrupt:
-        stopped = True
-        if not len(history):
-            raise  # the chains are where they began
-        if not drawn:
-            keep()
-    networks, missed = torch.stack(drawn), torch.stack(wrong)
-    status = Status.INTERRUPTED if stopped else Status.MAX_STEPS
-    trained = _trained(networks, missed, total, history, status, time.perf_counter() - begun)
-    return Drawn(networks, trained, tuple(cold), stopped, watch.mixing(cold))
+            if self.burn_in == BURN_IN and unmixed(watch.mixing(cold)):
+                stay()
+                collect()
+        except KeyboardInterrupt:
+            stopped = True
+            if not len(history):
+                raise  # the chains are where they began
+            if not drawn:
+                keep()
+        return Drawn(
+            torch.stack(drawn),
+            torch.stack(wrong),
+            tuple(cold),
+            history,
+            stopped,
+            watch.mixing(cold),
+            data.examples.num_rows,
+        )
 
+    def reweighted(self, drawn: Drawn) -> Drawn | None:
+        """The same networks, weighted by exp(−beta·E), E the weight of added rows they get wrong.
 
-def reweighted(question: Question, batch: Examples, drawn: Drawn) -> Drawn | None:
-    """The same networks, weighted by what they say of more rows: exp(−beta·weight of the wrong).
+        That is the posterior of all rows as far as these networks represent it; None where the
+        effective sample size of any net has fallen below half of them, and chains have to go on.
+        """
+        added = self.data.added
+        assert added is not None
+        networks = drawn.networks.flatten(0, 1)
+        energy = self._wrong(networks, added)
+        betas = torch.tensor(drawn.betas).double().repeat(len(drawn.networks))
+        log_weight = -betas[:, None] * energy
+        if drawn.log_weight is not None:
+            log_weight = log_weight + drawn.log_weight
+        share = torch.softmax(log_weight, 0)
+        if float(share.square().sum(0).max()) * len(networks) > 1 / LEAST_EFFECTIVE:
+            return None
+        return replace(drawn, log_weight=log_weight)
 
-    That is the posterior of all rows as far as these networks represent it; None where the
-    effective sample size of any net has fallen below half of them, and chains have to go on.
-    """
-    networks = drawn.networks.flatten(0, 1)
-    said = outputs_of(question.program, networks, batch.inputs)
-    lead = torch.cat([leads(outputs) for outputs in said])
-    wrong = judged(lead, batch.labels, question.num_classes, question.scheme)
-    energy = (batch.weight[:, None, None] * wrong).sum(0)
-    log_weight = -torch.tensor(drawn.betas).double().repeat(len(drawn.networks))[:, None] * energy
-    if drawn.log_weight is not None:
-        log_weight = log_weight + drawn.log_weight
-    share = torch.softmax(log_weight, 0)
-    if float(share.square().sum(0).max()) * len(networks) > 1 / LEAST_EFFECTIVE:
-        return None
-    return replace(drawn, log_weight=log_weight)
+    def _wrong(self, networks: Tensor, examples: Examples) -> Tensor:
+        """The weight of the examples that networks (K, N, A) get wrong, (K, N) float64."""
+        lead = leads_of(self.program, networks, examples.inputs)
+        wrong = judged(lead, examples.labels, self.data.num_classes, self.data.scheme)
+        return (examples.weight[:, None, None] * wrong).sum(0)
 
-
-def votes_of(drawn: Drawn, networks: int) -> Tensor:
-    """How much each of the first networks counts, (networks, N) int64 from 1 to MOST_VOTES."""
-    if drawn.log_weight is None:
-        return torch.ones(networks, drawn.networks.shape[2], dtype=torch.int64)
-    share = torch.exp(drawn.log_weight - drawn.log_weight.amax(0))
-    return (MOST_VOTES * share[:networks]).round().clamp(min=1).to(torch.int64)
-
-
-def _so_far(question: Question, parts: Parts, seconds: float) -> Drawn:
-    """What chains on parts of the rows had come to when Ctrl-C came."""
-    networks = parts.bits[None]
-    chains = networks.shape[1]
-    examples = question.examples
-    said = outputs_of(question.program, networks[0], examples.inputs)
-    lead = torch.cat([leads(outputs) for outputs in said])
-    wrong = judged(lead, examples.labels, question.num_classes, question.scheme)
-    missed = (examples.weight[:, None, None] * wrong).sum(0)[None]
-    total, history = _total(question), History()
-    right = 1 - missed[0] / total
-    history.add(accuracy=right.mean(0), best=right.amax(0))
-    trained = _trained(networks, missed, total, history, Status.INTERRUPTED, seconds)
-    betas = tuple(beta for beta in parts.betas for _ in range(chains // len(parts.betas)))
-    return Drawn(networks, trained, betas, True, {"draws": 0, "chains": chains})
-
-
-def _total(question: Question) -> Tensor:
-    """The weight of each net's rows, (N,)."""
-    return torch.stack([one.weight.sum() for one in question.nets]).clamp(min=1e-300)
-
-
-def answering(
-    question: Question,
-    drawn: Drawn,
-    count: int,
-    found: HeldOut | None,
-    columns: Sequence[slice] = (),
-    calibration: Calibration | None = None,
-) -> Committee:
-    """The committee of all networks, as sure as rows held out make us.
-
-    Without such rows training rows are left out one by one: networks of a chain count by exp(beta)
-    where they got the row wrong, as they would without it. columns: the inputs of each column.
-    calibration: one that is kept instead.
-    """
-    networks = drawn.networks.flatten(0, 1)[: max(count, drawn.networks.shape[1])]
-    votes = votes_of(drawn, len(networks))
-    if calibration is not None:
-        return Committee(networks, votes, calibration, (), drawn.interrupted)
-    evidence = _left_out(question, drawn, networks) if found is None else found.evidence
-    clip = clip_of(question.program)
-    classes, scheme = question.num_classes, question.scheme
-    made = calibrate(evidence, classes, scheme, clip=clip, networks=len(networks))
-    thresholds: tuple[int, ...] = ()
-    if found is not None:
-        confidence = evidence.chances(clip, made.table, classes, scheme).amax(1)
-        thresholds = thresholds_of(confidence, rows_of(question, evidence))
-        thresholds = _of_all(thresholds, question, networks, made, found, columns)
-    return Committee(networks, votes, made, thresholds, drawn.interrupted)
-
-
-def _of_all(
-    thresholds: tuple[int, ...],
-    question: Question,
-    networks: Tensor,
-    calibration: Calibration,
-    found: HeldOut,
-    columns: Sequence[slice],
-) -> tuple[int, ...]:
-    """Thresholds for all networks, from those of the ones that held-out rows were asked of.
-
-    Those had fewer rows to learn from, which makes them less confident in new rows. How much less
-    is seen on rows that neither has learned from: rows that are made of training rows.
-    """
-    if not thresholds:
-        return ()
-    count = min(CROSSED_ROWS, affordable_rows(question, len(networks)))
-    until = question.examples.rows.cumsum(0)
-    parents = torch.searchsorted(until, until[-1] * (torch.arange(count) + 0.5) / count)
-    rows = crossed(question.examples.inputs[parents], columns, count, question.seed)
-
-    def confidence(asked: Tensor) -> Tensor:
-        said = torch.cat([leads(part) for part in outputs_of(question.program, asked, rows)])
-        nobody = torch.zeros(len(rows), dtype=torch.int64)
-        classes, scheme = question.num_classes, question.scheme
-        evidence = Evidence(said, nobody, torch.ones(len(rows), dtype=torch.float64))
-        return evidence.chances(calibration.clip, calibration.table, classes, scheme).amax(1)
-
-    before = torch.cat([confidence(fold) for fold in found.networks])
-    return transferred(thresholds, before, confidence(networks))
-
-
-def _left_out(question: Question, drawn: Drawn, networks: Tensor) -> Evidence:
-    draws, chains = drawn.networks.shape[:2]
-    examples = question.examples.where(spread(question, len(networks)))
-    said = outputs_of(question.program, networks, examples.inputs)
-    lead = torch.cat([leads(outputs) for outputs in said])
-    wrong = judged(lead, examples.labels, question.num_classes, question.scheme)
-    beta = torch.tensor(drawn.betas).repeat(draws)[: len(networks)]
-    counts = torch.exp(beta[:, None] * examples.weight.clamp(max=1.0)[:, None, None] * wrong)
-    owner = torch.arange(len(networks)) % chains
-    whole = torch.zeros(len(counts), chains, counts.shape[2], dtype=torch.float64)
-    counts = counts / whole.index_add(1, owner, counts)[:, owner]
-    return Evidence(lead, examples.labels, examples.weight, counts)
+    def _so_far(self, parts: Parts) -> Drawn:
+        """What chains on parts of the rows had come to when Ctrl-C came."""
+        networks, history = parts.bits[None], History()
+        chains = networks.shape[1]
+        wrong = self._wrong(networks[0], self.data.examples)[None]
+        right = 1 - wrong[0] / self.total
+        history.add(accuracy=right.mean(0), best=right.amax(0))
+        betas = tuple(beta for beta in parts.betas for _ in range(chains // len(parts.betas)))
+        rows = self.data.examples.num_rows
+        mixing = {"draws": 0, "chains": chains}
+        return Drawn(networks, wrong, betas, history, True, mixing, rows)
 
 
 def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:
@@ -419,33 +474,3 @@ def unmixed(found: Mapping[str, Any]) -> str | None:
         f"much as those of one chain, and are worth {found['effective_networks']:.0f} independent "
         "ones; probabilities may be off, so check them on rows held out"
     )
-
-
-def _trained(
-    networks: Tensor, wrong: Tensor, total: Tensor, history: History, status: Status, seconds: float
-) -> Trained:
-    """The drawn network that fits best, and the shares of ones, as training reports them."""
-    nets = networks.shape[2]
-    least = wrong.flatten(0, 1).min(0)
-    best = networks.flatten(0, 1)[least.indices, torch.arange(nets)]
-    accuracy = 1 - least.values / total
-    share = (networks.double().sum((0, 1)) + 0.5) / (networks.shape[0] * networks.shape[1] + 1)
-    ends = tuple(Status.SOLVED if float(lost) == 0 else status for lost in least.values)
-    if status == Status.INTERRUPTED:
-        ends = (status,) * nets
-    solution = Solution(
-        weights=best.flatten(),
-        best=best.flatten(),
-        marginals=share.flatten(),
-        accuracy=accuracy,
-        best_accuracy=accuracy,
-        status=ends,
-        history=history,
-        steps=len(history),
-        evaluations=0,
-        seconds=seconds,
-        state=None,
-    )
-    bits = best[None]
-    return Trained(solution, bits, bits, accuracy[None], torch.logit(share)[None],
-                   (("chains",) * nets,))  # fmt: skip

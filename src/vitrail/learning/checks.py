@@ -97,7 +97,10 @@ def _solver(name: str, value: Any) -> str | Solver[Any] | tuple[Stage, ...]:
 
 
 def _beta(name: str, value: Any) -> Any:
-    if not _number(value) or not value > 0:
+    if isinstance(value, list | tuple | np.ndarray) and len(value):
+        return tuple(_beta(name, one) for one in value)  # of chains, in turn
+    number: Any = value
+    if not _number(number) or not number > 0:
         raise ValueError(f"{name} must be positive (math.inf for hard rows), got {value!r}")
     return value
 
@@ -141,7 +144,7 @@ CHECKS: dict[str, Check] = {
     "module": _module,
     "solver": _solver,
     "predictor": _one_of(AUTO, "best", "posterior"),
-    "multiclass": _one_of(AUTO, "argmax", "ovo"),
+    "multiclass": _one_of(AUTO, "argmax", "ovo", "ovr"),
     "inputs": _one_of(AUTO, "binary", "bipolar"),
     "bias": _or_auto(_count(0, MAX_BIAS)),
     "update": _one_of(AUTO, *UPDATES),

@@ -18,10 +18,9 @@ from torch import Tensor
 from vitrail import ranks
 from vitrail.learning.examples import nets_of
 from vitrail.learning.folds import stratified_folds
-from vitrail.learning.posterior import CALIBRATION_ROWS, Question, clip_of
-from vitrail.model import outputs_of
+from vitrail.learning.posterior import CALIBRATION_ROWS, TrainingData, clip_of, leads_of
 from vitrail.model.calibration import Evidence, calibrate
-from vitrail.model.voting import leads
+from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming
 
@@ -33,7 +32,7 @@ SHORTER = 1 / 2  # of the burn-in of chains on all rows
 DRAWS = 8  # networks of a chain
 BETWEEN = 4  # sweeps from one network to the next
 SWAPS = 0.3  # share of proposals that move a threshold
-APART = 2**30  # number of the step: no chain on all rows has these draws
+HELD_OUT_STEP = 2**30  # number of the step: no chain on all rows has these draws
 STANDARD_ERRORS = 0.5  # by which others must be better than the usual
 
 
@@ -55,21 +54,28 @@ class HeldOut:
 class Parts:
     """Chains on all rows but a part; `bits` is of use even where `judge` was interrupted."""
 
-    def __init__(self, question: Question, partner: Tensor, betas: Sequence[float] | None) -> None:
-        self._question, self._clip = question, clip_of(question.program)
+    def __init__(
+        self,
+        data: TrainingData,
+        program: Program,
+        partner: Tensor,
+        betas: Sequence[float] | None,
+        seed: int,
+    ) -> None:
+        self._data, self._program, self._clip = data, program, clip_of(program)
         self._sets = (USUAL, *OTHERS) if betas is None else (tuple(betas),)
-        ladder = sorted({beta for one in self._sets for beta in one})
-        self.betas = ladder if len(ladder) > 1 else ladder * 2
-        examples = question.examples
-        share = stratified_folds(examples, PARTS, question.seed)
+        # the usual ones run even where others are given: what is given by its usual value is equal
+        self.betas = sorted({beta for one in (USUAL, *OTHERS, *self._sets) for beta in one})
+        examples = data.examples
+        share = stratified_folds(examples, PARTS, seed)
         self._held = share[: _parts(examples.num_rows)]
         nets = [
             one
             for held in self._held
-            for one in nets_of(examples.share(1 - held), question.num_classes, question.scheme)
+            for one in nets_of(examples.share(1 - held), data.num_classes, data.scheme)
         ]
-        key = Key(question.seed, APART)
-        starts = random_starts(key, len(self.betas), len(nets), question.program.num_bits)
+        key = Key(seed, HELD_OUT_STEP)
+        starts = random_starts(key, len(self.betas), len(nets), program.num_bits)
         samples = [Sample(one.inputs, one.labels, one.weight) for one in nets]
         self._chains = Chains(
             key, samples, starts, partner=partner, swaps=SWAPS, world=ranks.here()
@@ -108,10 +114,10 @@ class Parts:
     def _asked(self, networks: Tensor, held: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Leads (rows, D·B, N, O) of networks (D, B, N, A) on a part, its labels and weights."""
         most = CALIBRATION_ROWS // len(self._held)
-        rows = self._question.examples.share(held)
+        rows = self._data.examples.share(held)
         rows = rows.where(torch.arange(0, len(rows), max(1, -(-len(rows) // most))))
-        outputs = outputs_of(self._question.program, networks.flatten(0, 1), rows.inputs)
-        return torch.cat([leads(part) for part in outputs]), rows.labels, rows.weight
+        lead = leads_of(self._program, networks.flatten(0, 1), rows.inputs)
+        return lead, rows.labels, rows.weight
 
     def _of(self, evidence: Evidence, networks: Tensor, betas: tuple[float, ...]) -> HeldOut:
         chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(DRAWS)
@@ -121,16 +127,16 @@ class Parts:
 
     def _losses(self, evidence: Evidence) -> Tensor:
         """−log of the chance given to the label of each row, (rows,) float64."""
-        classes, scheme = self._question.num_classes, self._question.scheme
+        classes, scheme = self._data.num_classes, self._data.scheme
         table = calibrate(evidence, classes, scheme, clip=self._clip).table
         chance = evidence.chances(self._clip, table, classes, scheme)
         own = chance.gather(1, evidence.labels[:, None])[:, 0].double()
         return -(own / chance.sum(1)).clamp(min=1e-3).log()
 
 
-def enough(question: Question) -> bool:
+def enough(data: TrainingData) -> bool:
     """Whether there are rows to hold out."""
-    return question.examples.num_rows >= 2 * PARTS
+    return data.examples.num_rows >= 2 * PARTS
 
 
 def chains_on_parts(rows: int) -> float:

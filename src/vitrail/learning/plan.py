@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from vitrail.learning.checks import checked_setting, is_auto
-from vitrail.learning.problem import AUTO, Problem, Settings, usual
-from vitrail.learning.table import SOLVERS, polish
+from vitrail.learning.problem import Problem, Settings, usual
+from vitrail.learning.table import SOLVERS, parameter_of, polish
 from vitrail.solvers import Stage
 
+OF_STAGES = ("beta", "epochs", "restarts", "polish")  # beside what a solver object settles
 OWN = ("update", "samples", "damping", "batch")  # what a solver object settles itself
 
 
@@ -24,9 +25,11 @@ class Plan(Settings):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The plain values, as a record keeps them; inf as text, which JSON can hold."""
-        names = [field.name for field in fields(Settings)]
-        plain = {name: getattr(self, name) for name in names}
+        """What runs, as a record keeps it; inf as text, which JSON can hold."""
+        own = SOLVERS[self.solver].options if self.solver in SOLVERS else OF_STAGES
+        plain: dict[str, Any] = {"solver": self.solver}
+        plain |= {parameter_of(name): getattr(self, name) for name in own}
+        plain["stages"] = [stage.name for stage in self.stages]
         return {name: "inf" if value == math.inf else value for name, value in plain.items()}
 
     def changed(self, **given: Any) -> Plan:
@@ -55,12 +58,14 @@ def plan(problem: Problem, given: Mapping[str, Any]) -> Plan:
     given = {
         name: checked_setting(name, value) for name, value in given.items() if not is_auto(value)
     }
-    solver = given.pop("solver", AUTO)
+    solver = given.pop("solver", "messages")
     if isinstance(solver, str):
         entry = SOLVERS[solver]
+        if entry.settings is None or entry.stages is None:
+            raise ValueError(f"{solver!r} runs no stages; it is a solver of the classifier")
         settings = replace(entry.settings(problem), **given)
         stages = entry.stages(settings, problem)
-        if solver != AUTO:
+        if solver != "messages":
             stages = (*stages, *polish(settings, problem))
         return Plan(**asdict(settings), stages=tuple(stages), problem=problem)
     foreign = [name for name in OWN if name in given]

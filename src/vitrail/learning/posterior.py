@@ -1,165 +1,216 @@
-"""Which networks answer, with how many votes each, and how sure their score makes us."""
+"""What learners learn from and what they return, and the calibration of it.
+
+A learner takes `TrainingData` and `FitOptions` and returns a `Posterior`: networks with votes, what
+networks said on rows they had not seen, and a record of what ran. Everything after it sees only
+that.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vitrail.decode import samples
-from vitrail.learning.examples import Examples, graph_of
-from vitrail.learning.training import Trained
-from vitrail.model import outputs_of, thresholds_of
+from vitrail.learning.crossing import crossed
+from vitrail.learning.examples import Examples
+from vitrail.learning.preprocessing import Preprocessing
+from vitrail.model import outputs_of, thresholds_of, transferred
 from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.voting import Scheme, leads
 from vitrail.nn import Program
-from vitrail.random import MAX_SEED, Key
-from vitrail.solvers.sampling import posterior_samples
+from vitrail.random import Key
+from vitrail.solvers import Solver, Stage, Status
+from vitrail.solvers.history import History
 
 Predictor = Literal["best", "posterior"]
-NEAR = 4.0  # log-odds: a chain near a network begins with two percent of its bits flipped
+LEAST_NETWORKS = 128  # that "auto" draws
 CALIBRATION_ROWS = 4096  # enough to place two numbers
 CALIBRATION_SIZE = 4_000_000  # margins looked at: fewer rows where networks and nets are many
 LEAST_ROWS = 64
 DRAWN_BITS = 2**23  # a megabyte of networks, where they are drawn from marginals alone
-LEAVING_OUT = 5.0  # beta at most, where a row is left out by counting networks anew
+CROSSED_ROWS = 2000  # made to compare the confidence of networks
 
 
 @dataclass(frozen=True)
-class Committee:
-    """What a model answers with."""
+class FitOptions:
+    """What the user asked for; "auto" leaves it to the rules."""
 
-    networks: Tensor  # (K, N, A) bool
-    votes: Tensor  # (K, N) int64
-    calibration: Calibration
-    thresholds: tuple[int, ...]
-    interrupted: bool = False  # by Ctrl-C while networks were drawn
+    solver: str | Solver[Any] | Sequence[Stage]  # a name of `table.SOLVERS` or "auto" among them
+    given: Mapping[str, Any]  # those of `table.OPTIONS` that are not "auto"
+    hidden: Any  # units of each layer, or "auto"
+    module: nn.Module | None
+    multiclass: str  # "auto", "argmax", "ovo" or "ovr"
+    inputs: str  # "auto", "binary" or "bipolar"
+    bias: int | Literal["auto"]  # constant inputs
+    predictor: Predictor | Literal["auto"]
+    networks: int | Literal["auto"]
+    seed: int
+    device: str
+    progress: bool
+    class_weight: Any = None  # None, "balanced" or a mapping of labels to weights
+    checkpoint: str | Path | None = None  # where a run is saved, to go on from
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a committee is made for."""
+class TrainingData:
+    """Prepared rows."""
+
+    preprocessing: Preprocessing
+    examples: Examples  # of all rows, labels are numbers of classes
+    nets: Sequence[Examples]  # the same for each net, labels are 0 and 1 or numbers of classes
+    added: Examples | None = None  # those that come on top of what a previous posterior has seen
+
+    @property
+    def num_classes(self) -> int:
+        return self.preprocessing.num_classes
+
+    @property
+    def scheme(self) -> Scheme:
+        return self.preprocessing.scheme
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What a learner found."""
 
     program: Program
-    examples: Examples
-    nets: Sequence[Examples]
-    num_classes: int
-    scheme: Scheme
-    beta: float
-    seed: int
+    networks: Tensor  # (K, N, A) bool; one where one network is asked for
+    votes: Tensor  # (K, N) int64
+    best: Tensor  # (N, A) bool, the network that fits best
+    marginals: Tensor  # (N, A) float, P(w = 1)
+    accuracy: Tensor  # (N,) float64, of `best` on the training rows; NaN without any
+    evidence: Evidence | None  # what networks say on rows; None keeps the previous calibration
+    settings: Mapping[str, Any]  # the options that ran, as plain values
+    history: History
+    steps: int
+    evaluations: int
+    status: tuple[Status, ...]  # how it ended, of each net that had examples
+    found_by: tuple[str, ...]  # the stage that found `best`, of each net
+    state: Any  # what the same learner goes on from
+    calls: int = 1  # how often it has gone on, this time included
+    interrupted: bool = False
+    clip: int | None = None  # how far margins count; None is chosen with the calibration
+    asked: Tensor | None = None  # (folds, K, N, A): whose evidence it is, if others than `networks`
+    notes: Mapping[str, Any] = field(default_factory=dict)  # for the record
+
+    @property
+    def solver(self) -> str:
+        """The name of the learner that ran."""
+        return self.settings["solver"]
 
 
-def committee(
-    question: Question,
-    trained: Trained,
-    predictor: Predictor,
-    count: int,
-    held_out: Evidence | None,
-) -> Committee:
-    """The best network alone, or `count` networks of the posterior.
+CountsOf = Callable[[Tensor, Tensor], Tensor]
 
-    held_out: what nets of this kind said on rows that they were not trained on. Without it the
-    best network's margins are taken from training rows. Of the posterior, rows are left out one by
-    one: networks count by exp(beta) where they got the row wrong, as they would have been drawn
-    without it. Training rows give no thresholds: networks are too confident in them.
+
+class Learner(Protocol):
+    """One way to find a posterior.
+
+    previous: what was learned before; its net stays, and the learner goes on from it where it can.
+    Ctrl-C keeps what is found; before anything is, it goes on up.
     """
-    networks, interrupted = trained.best[None], False
-    if predictor == "posterior":
-        networks, interrupted = _drawn(question, trained, count)
-    alone = len(networks) == 1
-    known = held_out is not None and held_out.leads.shape[1] == len(networks)
-    evidence = held_out if known else _evidence(question, networks, alone)
+
+    def __call__(
+        self, data: TrainingData, options: FitOptions, previous: Posterior | None
+    ) -> Posterior: ...
+
+
+def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, tuple[int, ...]]:
+    """How scores become probabilities, and the thresholds of abstaining, by the evidence.
+
+    Training rows give no thresholds: networks are too confident in them.
+    """
+    evidence, classes, scheme = posterior.evidence, data.num_classes, data.scheme
     assert evidence is not None
-    classes, scheme = question.num_classes, question.scheme
-    made = calibrate(evidence, classes, scheme)
-    thresholds: tuple[int, ...] = ()
-    if known:
-        confidence = evidence.chances(made.clip, made.table, classes, scheme).amax(1)
-        thresholds = thresholds_of(confidence, rows_of(question, evidence))
-    votes = torch.ones(networks.shape[:2], dtype=torch.int64)
-    return Committee(networks, votes, made, thresholds, interrupted)
+    networks = None if posterior.clip is None else len(posterior.networks)
+    made = calibrate(evidence, classes, scheme, clip=posterior.clip, networks=networks)
+    if not evidence.held_out:
+        return made, ()
+    confidence = evidence.chances(made.clip, made.table, classes, scheme).amax(1)
+    thresholds = thresholds_of(confidence, _rows_of(data, evidence))
+    if not thresholds or posterior.asked is None:
+        return made, thresholds
+    return made, _of_all(thresholds, data, posterior, made)
 
 
-def _drawn(question: Question, trained: Trained, count: int) -> tuple[Tensor, bool]:
-    """`count` networks of the posterior, (count, N, A) bool, by short chains; whether cut short.
+def _of_all(
+    thresholds: tuple[int, ...], data: TrainingData, posterior: Posterior, made: Calibration
+) -> tuple[int, ...]:
+    """Thresholds for all networks, from those of the ones that held-out rows were asked of.
 
-    Every other chain begins at a draw from the marginals, the others near the best network:
-    marginals cover more of the posterior, the best network lies where most of its mass is. A net
-    without examples is drawn from its marginals alone. After Ctrl-C what was drawn remains, or
-    the best network.
+    Those had fewer rows to learn from, which makes them less confident in new rows. How much less
+    is seen on rows that neither has learned from: rows that are made of training rows.
     """
-    if question.program.shallow is None:  # a step of a chain would cost a look at the whole net
-        return drawn_from_marginals(question.program, trained, count, question.seed), False
-    best = trained.best
-    log_odds = trained.log_odds[trained.chosen, torch.arange(len(best))]
-    done = torch.zeros(count, dtype=torch.bool)
-    networks = samples(Key(question.seed), log_odds.flatten(), count).reshape(count, *best.shape)
-    try:
-        present = [number for number, one in enumerate(question.nets) if len(one)]
-        nets = [question.nets[number] for number in present]
-        graph = graph_of(question.program, nets, question.beta)
-        near_best = torch.where(best, NEAR, -NEAR).double()
-        for first, start in enumerate((log_odds, near_best)):
-            mine = slice(first, None, 2)
-            num = len(range(count)[mine])
-            if num:
-                key = Key((question.seed + first) % MAX_SEED)
-                prior = start[present].flatten()
-                drawn = posterior_samples(key, graph, prior, num, beta=question.beta)
-                networks[mine, present] = drawn.reshape(num, len(present), -1)
-                done[mine] = True
-    except KeyboardInterrupt:
-        return (networks[done] if bool(done.any()) else best[None]), True
-    return networks, False
+    assert posterior.asked is not None
+    program, spans = posterior.program, data.preprocessing.encoder.spans
+    count = min(CROSSED_ROWS, affordable_rows(data, program, len(posterior.networks)))
+    until = data.examples.rows.cumsum(0)
+    parents = torch.searchsorted(until, until[-1] * (torch.arange(count) + 0.5) / count)
+    seed = int(posterior.settings["seed"])
+    rows = crossed(data.examples.inputs[parents], spans, count, seed)
+    nobody = torch.zeros(len(rows), dtype=torch.int64)
+    alike = torch.ones(len(rows), dtype=torch.float64)
+
+    def confidence(asked: Tensor) -> Tensor:
+        evidence = Evidence(leads_of(program, asked, rows), nobody, alike)
+        return evidence.chances(made.clip, made.table, data.num_classes, data.scheme).amax(1)
+
+    before = torch.cat([confidence(fold) for fold in posterior.asked])
+    return transferred(thresholds, before, confidence(posterior.networks))
 
 
-def drawn_from_marginals(program: Program, trained: Trained, count: int, seed: int) -> Tensor:
-    """At most `count` networks, (K, N, A) bool, each bit by its marginal; fewer of large nets."""
-    nets = len(trained.best)
-    log_odds = trained.log_odds[trained.chosen, torch.arange(nets)]
-    few = min(count, max(1, DRAWN_BITS // (nets * program.num_bits)))
-    return samples(Key(seed), log_odds.flatten(), few).reshape(few, nets, -1)
-
-
-def _evidence(question: Question, networks: Tensor, alone: bool) -> Evidence:
-    """What networks say on training rows; of many, each counts as it would without the row."""
-    num = len(networks)
-    examples = question.examples.where(spread(question, num))
-    said = outputs_of(question.program, networks, examples.inputs)
-    lead = torch.cat([leads(outputs) for outputs in said])
-    if alone:
-        return Evidence(lead, examples.labels, examples.weight, held_out=False)
-    wrong = judged(lead, examples.labels, question.num_classes, question.scheme)
-    beta = min(question.beta, LEAVING_OUT) * examples.weight.clamp(max=1.0)
-    counts = torch.exp(beta[:, None, None] * wrong)
-    # the heaviest are cut, as usual where few networks would count for all
-    counts = torch.minimum(counts, num**0.5 * counts.mean(1, keepdim=True))
-    return Evidence(lead, examples.labels, examples.weight, counts, held_out=False)
-
-
-def spread(question: Question, networks: int) -> Tensor:
-    """The examples that so many networks are calibrated on: evenly from first to last."""
-    count = len(question.examples)
-    return torch.arange(0, count, max(1, -(-count // affordable_rows(question, networks))))
-
-
-def affordable_rows(question: Question, networks: int) -> int:
-    """How many rows so many networks are asked about, where many more would say little more."""
-    each = networks * len(question.nets) * question.program.num_outputs
-    return min(CALIBRATION_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // each))
-
-
-def rows_of(question: Question, evidence: Evidence) -> Tensor:
+def _rows_of(data: TrainingData, evidence: Evidence) -> Tensor:
     """How many rows each row of evidence stands for, (rows,): its weight without its class's."""
-    examples, count = question.examples, question.num_classes
+    examples, count = data.examples, data.num_classes
     weights, rows = (
         torch.bincount(examples.labels, each, count) for each in (examples.weight, examples.rows)
     )
     return evidence.weight * (rows / weights)[evidence.labels]
+
+
+def leads_of(program: Program, networks: Tensor, inputs: Tensor) -> Tensor:
+    """What networks (K, N, A) say on rows of inputs, (rows, K, N, O), as `voting.leads`."""
+    return torch.cat([leads(outputs) for outputs in outputs_of(program, networks, inputs)])
+
+
+def leave_one_out(
+    data: TrainingData, program: Program, networks: Tensor, counts_of: CountsOf | None = None
+) -> Evidence:
+    """What networks say on training rows.
+
+    counts_of: how much networks count on a row, from which of them got it wrong (rows, K, N) and
+    the weights of the rows (rows,): more where they did, as if they were drawn without it.
+    """
+    examples = data.examples.where(_evenly(data, program, len(networks)))
+    lead = leads_of(program, networks, examples.inputs)
+    counts = None
+    if counts_of is not None:
+        wrong = judged(lead, examples.labels, data.num_classes, data.scheme)
+        counts = counts_of(wrong, examples.weight.clamp(max=1.0))
+    return Evidence(lead, examples.labels, examples.weight, counts, held_out=False)
+
+
+def drawn_from_marginals(log_odds: Tensor, count: int, seed: int) -> Tensor:
+    """At most `count` networks, (K, N, A) bool, each bit by its log-odds (N, A); fewer if large."""
+    few = min(count, max(1, DRAWN_BITS // log_odds.numel()))
+    return samples(Key(seed), log_odds.flatten(), few).reshape(few, *log_odds.shape)
+
+
+def affordable_rows(data: TrainingData, program: Program, networks: int) -> int:
+    """How many rows so many networks are asked about, where many more would say little more."""
+    each = networks * len(data.nets) * program.num_outputs
+    return min(CALIBRATION_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // each))
+
+
+def _evenly(data: TrainingData, program: Program, networks: int) -> Tensor:
+    """The examples that so many networks are calibrated on: evenly from first to last."""
+    count = len(data.examples)
+    return torch.arange(0, count, max(1, -(-count // affordable_rows(data, program, networks))))
 
 
 def clip_of(program: Program) -> int:

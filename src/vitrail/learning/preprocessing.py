@@ -27,7 +27,7 @@ GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
 
 
 @dataclass(frozen=True)
-class Front:
+class Preprocessing:
     """What the first training fixes: how rows and labels become bits and numbers."""
 
     encoder: TableEncoder | BitColumns

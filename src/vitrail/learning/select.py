@@ -1,6 +1,6 @@
-"""Nets of depth, and more rows than messages have room for: which trainer suits them.
+"""Nets of depth, and more rows than messages have room for: the learner that suits them.
 
-Streaming and straight-through both keep one number a weight and both come to good nets; which is
+Streaming and straight-through both keep one number per weight and both come to good nets; which is
 better depends on net and rows. So both are trained on some rows and asked about others, and what
 answers then is what is compared: networks drawn from streaming's posterior, or the one network
 that straight-through found.
@@ -9,53 +9,57 @@ that straight-through found.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from vitrail.data.draws import random_order
-from vitrail.learning.choice import Choice, Choosing
+from vitrail.learning.choice import Choice
+from vitrail.learning.messages import Settled, choosing_of, count_of, going_on, programs_of, run
 from vitrail.learning.plan import Plan, plan
-from vitrail.learning.posterior import drawn_from_marginals
-from vitrail.learning.problem import AUTO, Problem
+from vitrail.learning.posterior import (
+    FitOptions,
+    Posterior,
+    TrainingData,
+    drawn_from_marginals,
+    leads_of,
+)
+from vitrail.learning.problem import Problem
 from vitrail.learning.training import messages_fit, problem_of
-from vitrail.model import outputs_of
 from vitrail.model.calibration import Evidence
-from vitrail.model.voting import leads
 from vitrail.nn import Program
 from vitrail.nn.moments import moments
 
-RIVALS = ("streaming", "ste")
+CANDIDATES = ("streaming", "ste")
 SEEN, HELD = 20_000, 5_000  # rows that the choice trains on and asks about, at most
 
 
-@dataclass(frozen=True)
-class Trainer:
-    """What the choice came to."""
-
-    plan: Plan  # for all rows
-    choice: Choice | None  # None where no row could be held out
-    accuracy: Mapping[str, float]  # of each rival on the rows held out
-    stopped: bool  # by Ctrl-C
+def select(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
+    """Train by the candidate that is right on more held-out rows; streaming, if there are none."""
+    if previous is None:
+        (program,) = programs_of(data, options)
+        settled = _chosen(data, options, problem_of(program, data.nets))
+    else:
+        settled = going_on(data, options, previous)
+    return run(data, options, previous, settled, solver="select", selected=settled.plan.solver)
 
 
 def suits(problem: Problem) -> bool:
-    """Whether the two come into question: no messages to keep, or no cheap way to make them."""
+    """Whether they come into question: no messages to keep, or no cheap way to make them."""
     program = problem.program
     return (program.shallow is None or not messages_fit(problem)) and _has_moments(program)
 
 
-def chosen_trainer(
-    choosing: Choosing, problem: Problem, settings: Mapping[str, Any], networks: int
-) -> Trainer:
-    """The rival that is right on more of the rows held out; streaming, if there are none."""
+def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settled:
     program = problem.program
-    plans = {name: plan(problem, _asked(settings, name, problem)) for name in RIVALS}
+    # straight-through knows no posterior of a deep net
+    alone = options.predictor == "posterior" and program.shallow is None
+    candidates = CANDIDATES[:1] if alone else CANDIDATES
+    choosing = choosing_of(data, options, problem)
+    plans = {name: _plan(problem, options, name) for name in candidates}
     parts = choosing.folds()[:1]
-    if not parts:
-        return Trainer(plans[RIVALS[0]], None, {}, False)
+    if not parts or len(candidates) == 1:
+        return Settled(plans[candidates[0]], notes={"held_out_accuracy": {}})
     seen, held = (
         part.where(torch.from_numpy(random_order(choosing.seed, len(part))[:most]).sort().values)
         for part, most in zip(parts[0], (SEEN, HELD), strict=True)
@@ -63,10 +67,8 @@ def chosen_trainer(
     found: dict[str, Choice] = {}
     accuracy: dict[str, float] = {}
     small = problem_of(program, [seen])
-    trials = choosing.trained(
-        [seen], [plan(small, {**_asked(settings, name, small), "restarts": 1}) for name in RIVALS]
-    )
-    for name in RIVALS:
+    trials = choosing.trained([seen], [_plan(small, options, name) for name in candidates])
+    for name in candidates:
         try:
             trained = next(trials)
         except KeyboardInterrupt:
@@ -74,23 +76,23 @@ def chosen_trainer(
                 raise
             break
         bits = trained.best[None]
-        if name == "streaming":
-            bits = drawn_from_marginals(program, trained, networks, choosing.seed)
-        said = torch.cat([leads(part) for part in outputs_of(program, bits, held.inputs)])
-        evidence = Evidence(said, held.labels, held.weight)
+        if name == "streaming" and options.predictor != "best":
+            log_odds = trained.log_odds[trained.chosen, torch.arange(len(trained.best))]
+            bits = drawn_from_marginals(log_odds, count_of(options), choosing.seed)
+        evidence = Evidence(leads_of(program, bits, held.inputs), held.labels, held.weight)
         hits = choosing.hits(evidence)
         accuracy[name] = round(float((hits * held.weight).sum() / held.weight.sum()), 6)
         found[name] = Choice(program, 0, hits, evidence, trained, True)
     best = max(accuracy, key=lambda name: accuracy[name])
-    return Trainer(plans[best], found[best], accuracy, len(found) < len(RIVALS))
+    notes = {"held_out_accuracy": accuracy}
+    return Settled(plans[best], found[best], len(found) < len(candidates), notes)
 
 
-def _asked(settings: Mapping[str, Any], name: str, problem: Problem) -> dict[str, Any]:
-    """The settings of a rival: both see the rows equally often, in equal batches."""
-    streaming = plan(problem, {"solver": "streaming"})
-    equal = {"batch": streaming.batch, "epochs": streaming.epochs, "beta": math.inf, "polish": 0}
-    given = {key: value for key, value in settings.items() if value != AUTO}
-    return {**equal, **given, "solver": name}
+def _plan(problem: Problem, options: FitOptions, name: str) -> Plan:
+    """The plan of a candidate: both see the rows equally often, in equal batches."""
+    usual = plan(problem, {"solver": "streaming"})
+    equal: dict[str, Any] = {"batch": usual.batch, "epochs": usual.epochs, "beta": math.inf}
+    return plan(problem, {**equal, **options.given, "polish": 0, "solver": name})
 
 
 def _has_moments(program: Program) -> bool:

@@ -33,7 +33,7 @@ from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.learning.folds import split_rows
 from vitrail.learning.posterior import DRAWN_BITS
-from vitrail.learning.preprocessing import Front, auto_bias
+from vitrail.learning.preprocessing import Preprocessing, auto_bias
 from vitrail.learning.table import LAST_BETA, STREAM_BATCH
 from vitrail.model import Model, as_inputs, outputs_of, thresholds_of
 from vitrail.model.calibration import Evidence, calibrate
@@ -93,7 +93,7 @@ def fit_stream(
     encoder = fit_encoder(found.table)
     signs = isinstance(encoder, BitColumns) and (encoder.low, encoder.high) == SIGNS
     coding: Coding = "bipolar" if signs else "binary"
-    front = Front(encoder, found.coder, coding, auto_bias(coding), "argmax")
+    front = Preprocessing(encoder, found.coder, coding, auto_bias(coding), "argmax")
     program = program_of(mlp(front.num_inputs, hidden, front.num_outputs), (front.num_inputs,))
     held = _held_out(found.labels, seed)
     apart = found.numbers[held]
@@ -164,7 +164,7 @@ def window_rows(bits: int, memory: int) -> int:
 
 
 def _encoded(
-    rows: ROWS, target: str, front: Front, wanted: Wanted
+    rows: ROWS, target: str, front: Preprocessing, wanted: Wanted
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for block in blocks(rows, wanted):
         if len(block):
@@ -174,13 +174,15 @@ def _encoded(
             )
 
 
-def _graph(program: Program, front: Front, bits: np.ndarray, labels: np.ndarray) -> FactorGraph:
+def _graph(
+    program: Program, front: Preprocessing, bits: np.ndarray, labels: np.ndarray
+) -> FactorGraph:
     inputs = as_inputs(bits, front.coding, front.bias)
     return factor_graph(network(program, inputs, torch.from_numpy(labels)))
 
 
 def _model(
-    front: Front,
+    front: Preprocessing,
     program: Program,
     log_odds: Tensor,
     found: Sample,

@@ -1,13 +1,13 @@
 """The one table of solver names: classifier, command line and experiments all read it.
 
-A name stands for a rule for its settings and the stages it runs. Whoever wants other settings
-than these passes a solver or stages of `vitrail.solvers` instead of a name.
+A name stands for a learner and the options it takes. Most learners run stages of
+`vitrail.solvers`: their entries have a rule for their settings and one for their stages.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,14 @@ STREAM_BATCH, STREAM_BATCHES = 128, 16  # examples added up at once, and batches
 STREAM_EPOCHS, LEAST_BATCHES = 20, 500  # few examples are seen more often
 LAST_BETA = 10.0  # serves the posterior and one network alike
 SAMPLED_DRAWS = 32  # a message, where beliefs that commit are sampled
-ALIASES = {"straight_through": "ste", "portfolio": AUTO}
+ALIASES = {"straight_through": "ste", "portfolio": "messages"}
+OPTIONS = ("update", "samples", "beta", "damping", "batch", "epochs", "restarts", "polish")
+PARAMETERS = {"batch": "batch_size"}  # of the classifier, where it has another name
+PASSING = OPTIONS
+FOUND = ", which solver='auto' takes for these rows and this net"
+STEPS = ("beta", "batch", "epochs", "restarts", "polish")
+PROVING = ("beta", "polish")
+SEARCHING = ("beta", "restarts", "polish")
 IN_FIGURES = {"sbp": "SBP", "ste": "GD", "s3p": "S3P", "s4p": "S4P", "snmp": "SNMP"}  # the paper's
 
 Stages = Sequence[Stage]
@@ -50,19 +57,40 @@ Stages = Sequence[Stage]
 
 @dataclass(frozen=True)
 class Entry:
-    """What a solver's name stands for."""
+    """What a solver's name stands for.
+
+    settings, stages: of learners that run stages; None of those that do not.
+    """
 
     summary: str
-    settings: Callable[[Problem], Settings]
-    stages: Callable[[Settings, Problem], Stages]
+    options: tuple[str, ...]  # those of OPTIONS that it takes
+    settings: Callable[[Problem], Settings] | None = None
+    stages: Callable[[Settings, Problem], Stages] | None = None
 
 
 def canonical(name: str) -> str:
-    """The name that the table has for this one; ValueError for a name it does not know."""
+    """AUTO or the table's name for this one; ValueError for a name it does not know."""
     found = ALIASES.get(name, name)
-    if found not in SOLVERS:
-        raise ValueError(f"unknown solver {name!r}; choose one of: {', '.join(SOLVERS)}")
+    if found != AUTO and found not in SOLVERS:
+        raise ValueError(f"unknown solver {name!r}; choose one of: {AUTO}, {', '.join(SOLVERS)}")
     return found
+
+
+def parameter_of(option: str) -> str:
+    """What the classifier calls an option."""
+    return PARAMETERS.get(option, option)
+
+
+def check_options(solver: str, given: Iterable[str], *, found: bool = False) -> None:
+    """Raise for an option that a solver does not take; found: it was found by the rules."""
+    for option in given:
+        if option in SOLVERS[solver].options:
+            continue
+        others = [name for name, entry in SOLVERS.items() if option in entry.options]
+        raise ValueError(
+            f"{parameter_of(option)} is no option of {solver!r}{FOUND if found else ''}; leave it "
+            f"out, or take a solver that has it: {', '.join(others)}"
+        )
 
 
 def baseline(name: str, **settings: Any) -> Any:
@@ -79,7 +107,7 @@ def polish(settings: Settings, problem: Problem) -> Stages:
     return portfolio(shape, ("polish",), flips=flips, rounds=settings.polish)
 
 
-def _auto(settings: Settings, problem: Problem) -> Stages:
+def _messages(settings: Settings, problem: Problem) -> Stages:
     return portfolio(
         problem.shape(settings.beta, settings.restarts),
         NAMES if settings.polish else ("sbp",),
@@ -91,7 +119,7 @@ def _auto(settings: Settings, problem: Problem) -> Stages:
 
 def _polished(problem: Problem) -> Settings:
     rounds = POLISH_ROUNDS if problem.cheap_flips else 0
-    return replace(usual(problem), solver=AUTO, polish=rounds)
+    return replace(usual(problem), solver="messages", polish=rounds)
 
 
 def _unsampled(problem: Problem) -> Settings:
@@ -206,19 +234,25 @@ def _sampled(settings: Settings, problem: Problem) -> Stages:
 FLIPS = flip(SAMPLED_DRAWS)
 
 SOLVERS: dict[str, Entry] = {
-    AUTO: Entry("messages, then local search; hard examples get all stages", _polished, _auto),
-    "bp": Entry("belief propagation with exact messages", _unsampled, _bp),
-    "sbp": Entry("stochastic belief propagation: sampled messages", usual, _sbp),
-    "s3p": Entry("surveys, exact on the side of variables", _surveys("s3p"), _sp(s3p)),
-    "s4p": Entry("surveys, sampled on both sides", _surveys("s4p"), _sp(s4p)),
-    "snmp": Entry("sbp, then s4p on what is left", _surveys("snmp"), _snmp),
-    "reinforced": Entry("belief propagation that commits", _hard("reinforced"), _reinforced),
-    "sampled": Entry("the same by sampled flips", _hard("sampled"), _sampled),
-    "streaming": Entry("messages that no batch outlives; any depth", _streamed, _streaming),
-    "ste": Entry("straight-through gradients", _epochs("ste", GRADIENT_EPOCHS), _gradient),
-    "bop": Entry("binary optimiser", _epochs("bop", GRADIENT_EPOCHS), _gradient),
-    "bayesbinn": Entry("Bayesian rule", _epochs("bayesbinn", GRADIENT_EPOCHS), _gradient),
-    "annealing": Entry("simulated annealing", _epochs("annealing", 1), _search),
-    "exhaustive": Entry("every configuration", _epochs("exhaustive", 1), _search),
-    "cpsat": Entry("constraint solver with proofs", _epochs("cpsat", 1), _search),
+    "chains": Entry("Metropolis chains from random starts, calibrated on held-out rows", ("beta",)),
+    "messages": Entry(
+        "messages, then local search; hard examples get all stages", PASSING, _polished, _messages
+    ),
+    "select": Entry("streaming or ste, by accuracy on held-out rows", ("batch", "epochs")),
+    "bp": Entry("belief propagation with exact messages", PASSING, _unsampled, _bp),
+    "sbp": Entry("stochastic belief propagation: sampled messages", PASSING, usual, _sbp),
+    "s3p": Entry("surveys, exact on the side of variables", PASSING, _surveys("s3p"), _sp(s3p)),
+    "s4p": Entry("surveys, sampled on both sides", PASSING, _surveys("s4p"), _sp(s4p)),
+    "snmp": Entry("sbp, then s4p on what is left", PASSING, _surveys("snmp"), _snmp),
+    "reinforced": Entry(
+        "belief propagation that commits", SEARCHING, _hard("reinforced"), _reinforced
+    ),
+    "sampled": Entry("the same by sampled flips", SEARCHING, _hard("sampled"), _sampled),
+    "streaming": Entry("messages that no batch outlives; any depth", STEPS, _streamed, _streaming),
+    "ste": Entry("straight-through gradients", STEPS, _epochs("ste", GRADIENT_EPOCHS), _gradient),
+    "bop": Entry("binary optimiser", STEPS, _epochs("bop", GRADIENT_EPOCHS), _gradient),
+    "bayesbinn": Entry("Bayesian rule", STEPS, _epochs("bayesbinn", GRADIENT_EPOCHS), _gradient),
+    "annealing": Entry("simulated annealing", SEARCHING, _epochs("annealing", 1), _search),
+    "exhaustive": Entry("every configuration", PROVING, _epochs("exhaustive", 1), _search),
+    "cpsat": Entry("constraint solver with proofs", PROVING, _epochs("cpsat", 1), _search),
 }

@@ -31,7 +31,7 @@ MESSAGE_BYTES = 10  # of an example and a weight: a message, its copy as it chan
 class Trained:
     """What training found for N nets, each from R starts. NaN is a net that never had examples."""
 
-    solution: Solution[Any]  # its problems are the nets that had examples, start by start
+    solution: Any  # a Solution: its problems are the nets that had examples, start by start
     starts: Tensor  # (R, N, A) bool, the best network of each start
     before: Tensor  # (R, N, A) bool, the same before local search
     accuracy: Tensor  # (R, N) float64, on the training rows, of `starts`

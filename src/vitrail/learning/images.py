@@ -28,10 +28,9 @@ class Reading:
     cuts: int = 1  # bits a pixel
     ones: int = 0  # constant inputs after the bits
 
-    def encoder(self, table: Any) -> tuple[BitColumns, tuple[float, float]]:
-        """What makes bits of the pixels of a table, and what pixels range over."""
-        found = BitColumns.of_images(table, self.cuts)
-        return found, (found.low, found.high)
+    def encoder(self, table: Any) -> BitColumns:
+        """What makes bits of the pixels of a table."""
+        return BitColumns.of_images(table, self.cuts)
 
 
 def reading(
