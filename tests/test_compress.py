@@ -110,12 +110,12 @@ def test_one_network_is_not_compressed():
 
 
 def test_a_net_larger_than_any_committee_of_units_is_compressed_to_networks():
-    rows = RNG.integers(0, 2, (40, 16)).astype(float)
+    images = RNG.integers(0, 2, (40, 1, 4, 4))
     module = conv((1, 4, 4), channels=(16, 8))
     net = BinaryNetClassifier(
         module=module, solver="streaming", epochs=1, networks=4, random_state=0
     )
-    small = compress(net.fit(rows, rows[:, 5] > 0).model_, rows)
+    small = compress(net.fit(images, images[:, 0, 1, 1]).model_, images.reshape(40, 16))
     chosen = small.record["compressed"]["chosen"]
     assert chosen["way"] == "networks"
     assert chosen["bits"] == chosen["members"] * small.program.num_bits

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from ranks.cases import CASES, STEPS, batches, found
-from torch.distributed import HashStore
+from torch.distributed import HashStore  # pyright: ignore[reportPrivateImportUsage]
 
 from vitrail import ranks
 from vitrail.ranks import ALONE, ROLL_CALL
