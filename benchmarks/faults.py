@@ -25,7 +25,7 @@ STEPS, EVERY = 60, 7
 def job(folder: Path, victim: int, at: int) -> str:
     """One rank: a digest of weights, marginals and scores."""
     from vitrail import factor_graph, perceptron, run
-    from vitrail.data import glass
+    from vitrail.datasets import glass
     from vitrail.fingerprint import fingerprint
     from vitrail.ranks import joined
     from vitrail.solvers import belief_propagation

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from vitrail import BinaryNetClassifier
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.lab.datasets import few_per_class
 
 METHODS = {

@@ -18,7 +18,7 @@ from looking_bp import looking
 from torch import Tensor
 
 from vitrail.baselines import optima
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.graph import FactorGraph
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.random import Key, Stream, lanes32

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from vitrail.baselines import optima
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.solvers import portfolio, run_stages
 from vitrail.solvers.portfolio import NAMES

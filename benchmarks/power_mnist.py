@@ -13,7 +13,7 @@ import torch
 
 from vitrail.baselines import straight_through
 from vitrail.baselines.annealing import annealing
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.factors import network, perceptron
 from vitrail.graph import factor_graph
 from vitrail.nn import paper_conv, paper_mlp

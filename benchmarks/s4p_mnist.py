@@ -12,7 +12,7 @@ import time
 import torch
 from looking_bp import looking
 
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph
 from vitrail.solvers import belief_propagation, run, s4p

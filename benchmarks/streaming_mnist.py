@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.baselines import straight_through
-from vitrail.data.idx import FULL_INTENSITY, max_pool
+from vitrail.datasets.idx import FULL_INTENSITY, max_pool
 from vitrail.decode import samples
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph

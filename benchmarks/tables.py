@@ -23,10 +23,10 @@ from sklearn.tree import DecisionTreeClassifier
 from vitrail import BinaryNetClassifier, run
 from vitrail.baselines import straight_through
 from vitrail.cli.predict import quality
-from vitrail.data.tables import Table
 from vitrail.lab.datasets import labelled_table
 from vitrail.learning.examples import Examples, graph_of
 from vitrail.learning.folds import split_rows
+from vitrail.tables.table import Table
 
 RATES = (0.003, 0.01, 0.03)
 EPOCHS = 40

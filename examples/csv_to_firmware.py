@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from vitrail import BinaryNetClassifier
-from vitrail.data.tables import read_table
 from vitrail.export import export_model
+from vitrail.tables.table import read_table
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "firmware")
 folder.mkdir(exist_ok=True)

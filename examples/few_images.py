@@ -9,7 +9,7 @@ they disagree the answer is unsure, and can be left open.
 import numpy as np
 
 from vitrail import BinaryNetClassifier
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 
 SHOTS = 10
 data = mnist()  # 14×14 bits, embedded

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from vitrail import BinaryNetClassifier
-from vitrail.data import stained_glass
+from vitrail.datasets import stained_glass
 from vitrail.nn import BinaryLinear, Sign, num_weights, set_bits
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph
 from vitrail.lab.plots import beliefs_figure, save

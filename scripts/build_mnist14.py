@@ -1,4 +1,4 @@
-"""Build src/vitrail/data/mnist14.npz from the four original idx files of MNIST.
+"""Build src/vitrail/datasets/mnist14.npz from the four original idx files of MNIST.
 
     python scripts/build_mnist14.py FOLDER [-o OUT]
 
@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail.data.dataset import brighter
-from vitrail.data.idx import FULL_INTENSITY, max_pool, read_idx
-from vitrail.data.mnist import EMBEDDED, pack
+from vitrail.datasets.dataset import brighter
+from vitrail.datasets.idx import FULL_INTENSITY, max_pool, read_idx
+from vitrail.datasets.mnist import EMBEDDED, pack
 
 
 def original(folder: Path, name: str) -> Path:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from vitrail import BinaryNetClassifier
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.model import Model
 
 OUT = Path(__file__).parents[1] / "docs" / "playground" / "digits" / "networks.js"

@@ -9,14 +9,14 @@ import torch
 from hypothesis import strategies as st
 from torch import nn
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import ColumnCode, TableEncoder
-from vitrail.data.labels import LabelCoder
 from vitrail.model import Model
 from vitrail.model.voting import Scheme, num_nets
 from vitrail.nn import mlp, program_of
 from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Step
 from vitrail.nn.program import Program
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import ColumnCode, TableEncoder
+from vitrail.tables.labels import LabelCoder
 
 LOWS = st.sampled_from([-1, 0])
 NAMES = st.text("aZ é\"',*/\\?0_", min_size=1, max_size=6).filter(lambda name: name == name.strip())

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from parts import need
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.cells import as_word
-from vitrail.data.frames import as_frame
 from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
 from vitrail.export.golden import sample_rows
 from vitrail.export.onnx import input_names, onnx_graph
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.cells import as_word
+from vitrail.tables.frames import as_frame
 
 PAGE = Path(__file__).parents[1] / "docs" / "numpy-file.md"
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vitrail import factor_graph, perceptron
-from vitrail.data import glass, stained_glass
+from vitrail.datasets import glass, stained_glass
 from vitrail.factors import Factors
 from vitrail.random import Key, thresholds
 from vitrail.solvers import Feedback, Solver, belief_propagation, s4p

@@ -42,8 +42,8 @@ class Trial:
 
 def check_model(folder: Path, whole: Whole, said: str) -> None:
     """The best so far is there and can be used, or it says that nothing is."""
-    from vitrail.data.tables import read_table
     from vitrail.model import load_model
+    from vitrail.tables.table import read_table
 
     place = folder / "m.safetensors"
     if not place.exists():

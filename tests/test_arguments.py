@@ -19,12 +19,12 @@ from vitrail import (
     run,
 )
 from vitrail.cli import main
-from vitrail.data import glass
-from vitrail.data.account import ColumnAccount, column_lines
+from vitrail.datasets import glass
 from vitrail.estimator import BinaryNetClassifier
 from vitrail.factors import table
 from vitrail.graph import indexed
 from vitrail.solvers.s4p import s4p
+from vitrail.tables.account import ColumnAccount, column_lines
 from vitrail.updates import counting, flip, pinned
 
 NAN, INF = float("nan"), float("inf")

@@ -12,9 +12,10 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from vitrail import memory
 from vitrail.cli import main
-from vitrail.data import memory, tables
 from vitrail.model import load_model
+from vitrail.tables import table as tables
 
 RNG = np.random.default_rng(0)
 HEADER = ["colour", "size", "note", "class"]
@@ -343,7 +344,7 @@ def test_closed_streams_end_in_no_traceback(model, data):
 
 
 def test_ctrl_c_before_anything_is_found_says_so(data, tmp_path, monkeypatch):
-    from vitrail.data.encoders import TableEncoder
+    from vitrail.tables.encoders import TableEncoder
 
     def interrupted(*arguments):
         raise KeyboardInterrupt

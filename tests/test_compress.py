@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from vitrail import BinaryNetClassifier, compress
-from vitrail.data.encoders import TableEncoder
 from vitrail.learning import committee
 from vitrail.learning.crossing import crossed
 from vitrail.learning.input_selection import RIDGE, TeacherOutputs, elimination_order, fit_logistic
@@ -18,6 +17,7 @@ from vitrail.learning.teacher import Teacher, View
 from vitrail.model import Model, model_from_bytes, outputs_of
 from vitrail.model.voting import clipped_margins, leads, scores
 from vitrail.nn import conv
+from vitrail.tables.encoders import TableEncoder
 
 RNG = np.random.default_rng(4)
 TABLE = pd.DataFrame(RNG.normal(size=(150, 3)), columns=["a", "b", "c"])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.decode import best_of, decoded, samples, sequential, threshold
 from vitrail.factors import perceptron, table
 from vitrail.graph import FactorGraph, factor_graph, indexed, join

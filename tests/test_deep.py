@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from vitrail import BinaryNetClassifier
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.learning.problem import Problem
 from vitrail.learning.select import suits
 from vitrail.model import load_model

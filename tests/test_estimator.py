@@ -16,8 +16,8 @@ from sklearn.preprocessing import FunctionTransformer
 from torch import nn
 
 from vitrail import BinaryNetClassifier
-from vitrail.data import mnist
-from vitrail.data.errors import DataWarning
+from vitrail.datasets import mnist
+from vitrail.errors import DataWarning
 from vitrail.learning import SOLVERS
 from vitrail.learning.examples import Examples
 from vitrail.nn import BinaryConv2d, BinaryLinear, Threshold
@@ -150,7 +150,8 @@ def test_hidden_units_learn_what_a_linear_net_cannot():
 def test_every_solver_learns_by_its_name(solver):
     hidden = {"select": (3, 3)}.get(solver, (3,) if solver == "chains" else ())
     epochs = {"epochs": 10} if "epochs" in SOLVERS[solver].options else {}
-    fitted = BinaryNetClassifier(hidden, solver, bias=0, random_state=0, **epochs)
+    settings = {"hidden": hidden, "solver": solver, "bias": 0, "random_state": 0, **epochs}
+    fitted = BinaryNetClassifier(**settings)
     fitted.fit(BITS[:60], RULE[:60])
     assert fitted.score(BITS[:60], RULE[:60]) > 0.75
     assert fitted.solver_ == fitted.plan_["solver"] == solver

@@ -8,12 +8,12 @@ from parts import need
 from torch import nn
 
 from vitrail import BinaryNetClassifier
-from vitrail.data.bits import BitColumns
-from vitrail.data.tables import Table
 from vitrail.learning.images import Reading, reading
 from vitrail.model import Model, load_model
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, conv, program_of
 from vitrail.report.measures import measure
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.table import Table
 
 SHAPE = (1, 7, 6)
 KINDS = 3

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from vitrail.cli import main
-from vitrail.data.tables import read_table
 from vitrail.model import load_model
 from vitrail.report import measure
+from vitrail.tables.table import read_table
 
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}

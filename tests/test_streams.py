@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from vitrail.data.errors import DataError
-from vitrail.data.streams import Windows, blocks, sample
+from vitrail.errors import DataError
 from vitrail.learning.streams import BASE, fit_stream, window_rows
 from vitrail.model import load_model
 from vitrail.ranks import World
+from vitrail.tables.streams import Windows, blocks, sample
 
 INPUTS = 15
 TEACHER = np.where(np.arange(INPUTS) % 3 > 0, 1, -1)

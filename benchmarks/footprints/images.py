@@ -19,11 +19,11 @@ from torch import nn
 
 from footprints.rows import Rows
 from vitrail import BinaryNetClassifier
-from vitrail.data.bits import BitColumns
 from vitrail.model import Model
 from vitrail.model.calibration import linear_table
 from vitrail.nn import BinaryConv2d, BinaryLinear, Threshold
 from vitrail.solvers import Stage, geometric, streaming
+from vitrail.tables.bits import BitColumns
 
 VOTERS = (1, 2, 3, 4, 6, 8)
 BATCH = 128

@@ -19,8 +19,6 @@ from sklearn.tree import DecisionTreeClassifier
 from footprints.images import WIDTHS, convolutions
 from footprints.rows import Features, Rows, split_of
 from vitrail import BinaryNetClassifier
-from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import TableEncoder
 from vitrail.export.line import with_line
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
@@ -28,6 +26,8 @@ from vitrail.lab.rivals import Logistic, voted
 from vitrail.learning.compression import Compression, best_of
 from vitrail.learning.quantised_linear import QuantisedLinear
 from vitrail.model import Model
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder
 
 OURS = "vitrail"
 MEMBERS = (1, 2, 4, 8, 16, 32)  # of a net: each may have as many bits as a hidden unit

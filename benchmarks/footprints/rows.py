@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.lab.datasets import labelled_table
 from vitrail.lab.rivals import Features, as_whole, device_columns
 

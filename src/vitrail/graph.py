@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
-from vitrail.data.checks import check_made
-from vitrail.data.memory import available_memory, in_gigabytes
+from vitrail.checks import check_made
+from vitrail.memory import available_memory, in_gigabytes
 from vitrail.numerics import DEFAULT_MEMORY, chunks, on_lattice
 from vitrail.prepared import Prepared
 from vitrail.ranks import ALONE, World

@@ -6,7 +6,7 @@ from thread_count import num_threads
 
 from vitrail.baselines.annealing import annealing
 from vitrail.baselines.exhaustive import optima
-from vitrail.data import glass, mnist
+from vitrail.datasets import glass, mnist
 from vitrail.factors import network, perceptron
 from vitrail.graph import factor_graph, join
 from vitrail.nn import mlp

@@ -7,7 +7,7 @@ import torch
 
 from vitrail.baselines.cpsat import cpsat, prove
 from vitrail.baselines.exhaustive import optima
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.factors import network, perceptron
 from vitrail.graph import factor_graph, join
 from vitrail.nn import mlp

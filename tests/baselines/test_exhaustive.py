@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from vitrail.baselines.exhaustive import exhaustive, optima
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.factors import network, perceptron
 from vitrail.graph import factor_graph, join
 from vitrail.nn import mlp

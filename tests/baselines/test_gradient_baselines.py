@@ -7,7 +7,7 @@ import torch
 
 from vitrail.baselines import bayesbinn, bop, straight_through
 from vitrail.baselines.gradient import batch_loss
-from vitrail.data import glass, mnist
+from vitrail.datasets import glass, mnist
 from vitrail.factors import network, perceptron, table
 from vitrail.graph import factor_graph, join
 from vitrail.nn import mlp, paper_conv

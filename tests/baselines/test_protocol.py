@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from vitrail.baselines import BASELINES
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph, join
 from vitrail.solvers import run

@@ -12,14 +12,14 @@ from parts import need
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from torch import nn
 
-from vitrail.data import mnist
-from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import TableEncoder
-from vitrail.data.labels import LabelCoder
+from vitrail.datasets import mnist
 from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
 from vitrail.model.voting import Scheme, num_nets
 from vitrail.nn import BinaryConv1d, BinaryConv2d, BinaryLinear, Sign, Threshold, mlp
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.labels import LabelCoder
 
 pytestmark = pytest.mark.long
 RANDOM_ROWS = 10_000

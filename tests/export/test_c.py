@@ -11,11 +11,11 @@ from export_runs import COMPILERS, STRICT, as_csv, expected_lines, header_of, ru
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from parts import need
 
-from vitrail.data.encoders import ColumnCode
 from vitrail.export.c.header import MANY_WORDS
 from vitrail.export.errors import ExportError
 from vitrail.export.golden import sample_rows
 from vitrail.nn import mlp, paper_conv, paper_linear
+from vitrail.tables.encoders import ColumnCode
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 

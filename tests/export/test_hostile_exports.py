@@ -24,12 +24,6 @@ from export_runs import (
 from fuzz.exports import answer_lines, by_javascript, differences
 from parts import need
 
-from vitrail.data.blanks import BLANKS
-from vitrail.data.columns import ColumnCode
-from vitrail.data.encoders import TableEncoder
-from vitrail.data.labels import LabelCoder
-from vitrail.data.spelling import Spelling
-from vitrail.data.tables import read_table
 from vitrail.export.arrays import npz_file
 from vitrail.export.c.text import comment, identifiers, renamed, string
 from vitrail.export.formats import golden_rows
@@ -37,9 +31,15 @@ from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
 from vitrail.export.onnx import input_names, onnx_graph
 from vitrail.nn import mlp
+from vitrail.tables.blanks import BLANKS
+from vitrail.tables.columns import ColumnCode
+from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.labels import LabelCoder
+from vitrail.tables.spelling import Spelling
+from vitrail.tables.table import read_table
 
 ROWS = 12
-pytestmark = pytest.mark.filterwarnings("ignore::vitrail.data.errors.DataWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::vitrail.errors.DataWarning")
 
 
 def test_models_with_hostile_names_and_cells_are_answered_alike(tmp_path):

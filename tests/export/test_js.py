@@ -7,7 +7,7 @@ from export_cases import committee, many_models
 from export_runs import DRIVER, by_row, run_node
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 
-from vitrail.data.errors import DataWarning
+from vitrail.errors import DataWarning
 from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
 

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
 from parts import need
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.cuts import NumberType
-from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.devices import TARGETS, cost, emulated
 from vitrail.export.golden import sample_rows
 from vitrail.export.plan import planned
 from vitrail.export.rule import rule_of
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.cuts import NumberType
+from vitrail.tables.encoders import ColumnCode, TableEncoder
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 BY_NAME = {target.name: target for target in TARGETS}

@@ -6,9 +6,9 @@ from export_cases import committee, models
 from export_runs import run_onnx
 from hypothesis import HealthCheck, given, settings
 
-from vitrail.data.columns import ColumnCode
-from vitrail.data.errors import DataWarning
+from vitrail.errors import DataWarning
 from vitrail.export.golden import sample_rows
+from vitrail.tables.columns import ColumnCode
 
 
 def check(model, count):

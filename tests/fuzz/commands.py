@@ -208,8 +208,8 @@ def faults(case: Case, done: Any, folder: Path) -> list[str]:
 
 
 def _is_constant(table: RuleTable, folder: Path) -> bool:
-    from vitrail.data.tables import read_table
     from vitrail.model import load_model
+    from vitrail.tables.table import read_table
 
     table.fresh.to_csv(folder / "fresh.csv", index=False)
     model = load_model(folder / "m.safetensors")

@@ -20,20 +20,20 @@ import numpy as np
 import torch
 from export_runs import COMPILERS, as_csv, expected_lines, run_all, run_node, run_numpy, run_onnx
 
-from vitrail.data.blanks import stripped
-from vitrail.data.cells import is_missing
-from vitrail.data.columns import ColumnCode
-from vitrail.data.cuts import MOST_WHOLE
-from vitrail.data.encoders import TableEncoder
-from vitrail.data.errors import DataError, DataWarning
-from vitrail.data.labels import LabelCoder
-from vitrail.data.spelling import numeral, plain_number
-from vitrail.data.tables import read_table
+from vitrail.errors import DataError, DataWarning
 from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
 from vitrail.model import Model
 from vitrail.model.voting import Scheme, num_nets
 from vitrail.nn import mlp, program_of
+from vitrail.tables.blanks import stripped
+from vitrail.tables.cells import is_missing
+from vitrail.tables.columns import ColumnCode
+from vitrail.tables.cuts import MOST_WHOLE
+from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.labels import LabelCoder
+from vitrail.tables.spelling import numeral, plain_number
+from vitrail.tables.table import read_table
 
 Column = Sequence[str | None]
 Rows = dict[str, np.ndarray]  # columns of text, None where missing

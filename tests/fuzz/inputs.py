@@ -23,7 +23,7 @@ from fuzz.table_files import damaged
 from silent_constant import SILENT_CONSTANT, is_silent_constant
 
 from vitrail import belief_propagation, factor_graph, perceptron, run
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.estimator import BinaryNetClassifier
 from vitrail.factors import table
 from vitrail.graph import indexed

@@ -11,10 +11,10 @@ from bounded import calls_in_child
 from fuzz.seeds import fresh_seeds
 from fuzz.table_files import MAKERS, made
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import TableEncoder, fit_encoder
-from vitrail.data.errors import DataWarning
-from vitrail.data.tables import iter_table, read_table
+from vitrail.errors import DataWarning
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder, fit_encoder
+from vitrail.tables.table import iter_table, read_table
 
 SHORT, LONG = 40, 2_000  # files of each kind
 AT_ONCE = 500  # of a child: what one call leaks shows in the next

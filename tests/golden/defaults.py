@@ -11,7 +11,7 @@ from golden.record import Record, Rows, digest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from vitrail import BinaryNetClassifier
-from vitrail.data import glass
+from vitrail.datasets import glass
 
 SHOWN = 6  # rows of probabilities that are kept
 
@@ -97,6 +97,11 @@ def _glass() -> tuple[Any, Any]:
     return found.inputs.numpy(), found.labels.numpy()
 
 
+def _signs() -> tuple[Any, Any]:
+    bits, labels = _bits(majority, 7, 50)()
+    return 2 * bits - 1, labels
+
+
 def _repeated(data: Data, times: int) -> Data:
     return lambda: tuple(np.repeat(np.asarray(part), times, 0) for part in data())  # type: ignore
 
@@ -137,7 +142,7 @@ DEFAULT: dict[str, Data] = {
     "labels as words": _named(_of(load_iris, 24), ["setosa", "versicolor", "virginica"]),
     "series": _series,
     "images": _images,
-    "signs": lambda: (lambda bits, y: (2 * bits - 1, y))(*_bits(majority, 7, 50)()),
+    "signs": _signs,
     "1 : 20": lambda: (_numbers(2, 84, 0.0)()[0], np.arange(84) % 21 == 0),
     "glass": _glass,
 }

@@ -10,7 +10,7 @@ import pytest
 import torch.distributed as dist
 
 from vitrail import factor_graph, perceptron, ranks, run
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.ranks import World
 from vitrail.solvers import belief_propagation, s4p
 from vitrail.updates import closed_form, flip

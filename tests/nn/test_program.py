@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from vitrail.data.errors import DataError
+from vitrail.errors import DataError
 from vitrail.nn import (
     BinaryConv2d,
     BinaryLinear,

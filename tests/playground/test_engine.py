@@ -13,7 +13,7 @@ import playground_reference as reference
 import pytest
 import torch
 
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.random import Key, Stream, lanes16, lanes32, normal, threshold_edges, thresholds
 
 NODE = shutil.which("node")

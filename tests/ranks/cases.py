@@ -22,10 +22,7 @@ import torch
 from torch import Tensor
 
 from vitrail import BinaryNetClassifier, factor_graph, join, network, perceptron, run
-from vitrail.data import glass
-from vitrail.data.encoders import TableEncoder
-from vitrail.data.tables import Table
-from vitrail.data.writing import write_table
+from vitrail.datasets import glass
 from vitrail.graph import FactorGraph
 from vitrail.learning.streams import BASE, fit_stream
 from vitrail.nn import mlp
@@ -42,6 +39,9 @@ from vitrail.solvers import (
     streaming,
 )
 from vitrail.surveys import gaussian
+from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.table import Table
+from vitrail.tables.writing import write_table
 from vitrail.updates import closed_form, counting, exact, flip, pooled
 
 FIRST_SITTING = 10  # steps until the checkpoint

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from vitrail import load_model
-from vitrail.data import glass
+from vitrail.datasets import glass
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph, join
 from vitrail.solvers import portfolio, run_copies

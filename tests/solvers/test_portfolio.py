@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.factors import blackbox, network, perceptron, table
 from vitrail.graph import FactorGraph, factor_graph, indexed, join
 from vitrail.nn import mlp

@@ -9,7 +9,7 @@ import torch
 from thread_count import num_threads
 
 from vitrail.baselines import straight_through
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.factors import perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.random import Key

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from vitrail.data import glass, mnist
+from vitrail.datasets import glass, mnist
 from vitrail.factors import perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.random import Key

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.decode import samples
 from vitrail.factors import perceptron
 from vitrail.graph import FactorGraph, factor_graph, join

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.factors import blackbox, perceptron, table
 from vitrail.graph import factor_graph, indexed, join
 from vitrail.random import Key

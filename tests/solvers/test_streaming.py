@@ -7,7 +7,7 @@ import torch
 from oracles import random_inputs, random_labels
 from torch import nn
 
-from vitrail.data import glass, mnist
+from vitrail.datasets import glass, mnist
 from vitrail.factors import network, perceptron, table
 from vitrail.graph import factor_graph, indexed, join
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sign, Threshold, mlp

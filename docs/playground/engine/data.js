@@ -1,4 +1,4 @@
-// Random problems as src/vitrail/data/glass.py makes them: the same bits for the same seed.
+// Random problems as src/vitrail/datasets/glass.py makes them: the same bits for the same seed.
 
 // What a stream of words is for.
 const Purpose = { INPUTS: 0, LABELS: 1, TEACHER: 4 };

@@ -50,7 +50,7 @@ export function asPython({ data, examples, weights, beta, damping, samples, surv
   return [
     "from math import inf",
     "from vitrail import factor_graph, perceptron, run",
-    `from vitrail.data import ${make}`,
+    `from vitrail.datasets import ${make}`,
     `from vitrail.solvers import ${surveys ? "s4p" : "belief_propagation"}`,
     ...(surveys ? ["from vitrail.surveys import weighted"] : []),
     "from vitrail.updates import flip",

@@ -70,7 +70,7 @@ def prove(
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
-        >>> from vitrail.data import glass
+        >>> from vitrail.datasets import glass
         >>> data = glass(5, 7, seed=0)
         >>> proof = prove(factor_graph(perceptron(data.inputs, data.labels)))[0]  # doctest: +SKIP
         >>> proof.satisfied, proof.bound  # doctest: +SKIP

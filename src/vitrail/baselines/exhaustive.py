@@ -47,7 +47,7 @@ def optima(graph: FactorGraph, histogram: bool = False) -> list[Optimum]:
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
-        >>> from vitrail.data import glass
+        >>> from vitrail.datasets import glass
         >>> data = glass(20, 7, seed=0)
         >>> best = optima(factor_graph(perceptron(data.inputs, data.labels)))[0]
         >>> best.examples
@@ -142,7 +142,7 @@ def exhaustive() -> Exhaustive:
 
     Examples:
         >>> from vitrail import factor_graph, perceptron, run
-        >>> from vitrail.data import glass
+        >>> from vitrail.datasets import glass
         >>> data = glass(5, 11, seed=0)
         >>> run(exhaustive(), factor_graph(perceptron(data.inputs, data.labels))).best_accuracy
         tensor([1.], dtype=torch.float64)

@@ -24,8 +24,8 @@ def bench(
 
     Example: `vitrail bench --share 0.05 --json bench.json`
     """
-    from vitrail.data.output import check_writable
     from vitrail.lab.bench import run_bench
+    from vitrail.output import check_writable
 
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device is cpu or cuda, got {device!r}")

@@ -29,7 +29,7 @@ from vitrail.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from vitrail.data import Dataset
+    from vitrail.datasets import Dataset
     from vitrail.engines import Backend
 
 NAMED = "glass[:NxM], stained-glass[:NxM], digits[:A-B], mnist:A-B"
@@ -179,7 +179,7 @@ def _print(data: str, results: list[dict[str, Any]]) -> None:
 
 def _named(name: str, seed: int) -> tuple[Any, Any, Any, Any] | None:
     """A data set of the package by its name; None if the name is not one of these."""
-    from vitrail.data import digits, glass, mnist, stained_glass
+    from vitrail.datasets import digits, glass, mnist, stained_glass
 
     kind, _, detail = name.partition(":")
     try:
@@ -209,8 +209,8 @@ def _arrays(found: Dataset) -> tuple[Any, Any, Any, Any]:
 
 
 def _file(path: str, target: str | None, test_size: float, seed: int) -> tuple[Any, Any, Any, Any]:
-    from vitrail.data.tables import read_table
     from vitrail.learning.folds import split_rows
+    from vitrail.tables.table import read_table
 
     table = read_table(path)
     column = target_column(table, target)

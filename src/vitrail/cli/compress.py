@@ -43,10 +43,10 @@ def compress(
 
     Example: `vitrail compress mushroom.safetensors mushroom.csv -o small.safetensors`
     """
-    from vitrail.data.output import check_writable
-    from vitrail.data.tables import read_table
     from vitrail.learning import compress as compress_model
     from vitrail.model import load_model
+    from vitrail.output import check_writable
+    from vitrail.tables.table import read_table
 
     check_apart(output, data, model)
     check_writable(output)

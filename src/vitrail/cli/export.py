@@ -38,9 +38,9 @@ def export(
 
     Example: `vitrail export mushroom.safetensors --to c -o firmware --name mushroom`
     """
-    from vitrail.data.tables import read_table
     from vitrail.export import export_model
     from vitrail.model import load_model
+    from vitrail.tables.table import read_table
 
     net = load_model(model)
     table = None if rows is None else read_table(rows)
@@ -55,9 +55,9 @@ def export(
 
 def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
     """Print the costs on devices, and write them as a page."""
-    from vitrail.data.output import atomic_output
     from vitrail.export import report as costs
     from vitrail.export.formats import golden_rows
+    from vitrail.output import atomic_output
 
     right, rows = None, 0
     target = net.record.get("target")

@@ -32,8 +32,8 @@ from vitrail.cli.report import page_of
 if TYPE_CHECKING:
     from torch import nn
 
-    from vitrail.data.tables import Table
     from vitrail.model import Model
+    from vitrail.tables.table import Table
 
 
 NETS = ("mlp", "conv")
@@ -92,14 +92,14 @@ def fit(
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """
     from vitrail import ranks
-    from vitrail.data.account import column_lines
-    from vitrail.data.output import check_writable
-    from vitrail.data.tables import read_table
     from vitrail.engines import checked_backend, workers
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.learning import canonical
     from vitrail.learning.folds import split_rows
+    from vitrail.output import check_writable
     from vitrail.solvers import Status
+    from vitrail.tables.account import column_lines
+    from vitrail.tables.table import read_table
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
     canonical(solver)
@@ -213,8 +213,8 @@ def _stream(
 ) -> None:
     """Train on rows that are read as they come, and save the model."""
     from vitrail import ranks
-    from vitrail.data.account import column_lines
     from vitrail.learning.streams import fit_stream
+    from vitrail.tables.account import column_lines
 
     units = () if isinstance(hidden, str) else hidden
     console = plain_console()

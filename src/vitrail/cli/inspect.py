@@ -33,8 +33,8 @@ def info(
 
     Example: `vitrail info mushroom.safetensors`
     """
-    from vitrail.data.account import column_lines
     from vitrail.model import load_model
+    from vitrail.tables.account import column_lines
 
     if model is None:
         _print(versions(), as_json)

@@ -65,8 +65,8 @@ def check_apart(output: Path, *inputs: Path) -> None:
 
 def check_figure(path: Path) -> None:
     """Refuse a figure that could not be drawn or written, before the work that it shows."""
-    from vitrail.data.output import check_writable
     from vitrail.lab import plots
+    from vitrail.output import check_writable
 
     assert plots  # its import says what to install where matplotlib is missing
     check_writable(path)

@@ -53,10 +53,10 @@ def predict(
 
     Example: `vitrail predict mushroom.safetensors new.csv -o answers.csv --proba`
     """
-    from vitrail.data.tables import Table, iter_table
-    from vitrail.data.writing import check_table_output, write_table
     from vitrail.model import load_model
     from vitrail.model.voting import ONE
+    from vitrail.tables.table import Table, iter_table
+    from vitrail.tables.writing import check_table_output, write_table
 
     net = load_model(model)
     check_table_output(output)
@@ -99,8 +99,8 @@ def evaluate(
 
     Example: `vitrail evaluate mushroom.safetensors mushroom.csv`
     """
-    from vitrail.data.tables import iter_table
     from vitrail.model import load_model
+    from vitrail.tables.table import iter_table
 
     net = load_model(model)
     target = target if target is not None else net.record.get("target")

@@ -20,8 +20,8 @@ from vitrail.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from vitrail.data.tables import Table
     from vitrail.model import Model
+    from vitrail.tables.table import Table
 
 
 @app.command()
@@ -40,9 +40,9 @@ def report(
 
     Example: `vitrail report mushroom.safetensors mushroom.csv -o report.html`
     """
-    from vitrail.data.output import check_writable
-    from vitrail.data.tables import read_table
     from vitrail.model import load_model
+    from vitrail.output import check_writable
+    from vitrail.tables.table import read_table
 
     check_apart(output, data, model)
     check_writable(output)

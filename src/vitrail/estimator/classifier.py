@@ -17,12 +17,8 @@ from sklearn.utils.validation import (
 )
 from torch import nn
 
-from vitrail.data.cells import checked_names
-from vitrail.data.dataset import Coding
-from vitrail.data.errors import DataError
-from vitrail.data.frames import PlaceFrame, as_frame, collected, from_arrow, is_arrow
-from vitrail.data.labels import LabelCoder, listed
-from vitrail.data.tables import Table
+from vitrail.datasets.dataset import Coding
+from vitrail.errors import DataError
 from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, even_rows
 from vitrail.learning.checks import CHECKS, checked_setting, is_auto
 from vitrail.learning.images import flat_images
@@ -35,6 +31,10 @@ from vitrail.learning.table import OPTIONS, parameter_of
 from vitrail.model import Model
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
+from vitrail.tables.cells import checked_names
+from vitrail.tables.frames import PlaceFrame, as_frame, collected, from_arrow, is_arrow
+from vitrail.tables.labels import LabelCoder, listed
+from vitrail.tables.table import Table
 
 Auto = Literal["auto"]
 IMAGE_AXES = 4  # (rows, channels, height, width)

@@ -15,9 +15,9 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from vitrail.data.cells import CELL_TYPES, is_missing
-from vitrail.data.errors import DataError
-from vitrail.data.labels import as_labels, require_labels
+from vitrail.errors import DataError
+from vitrail.tables.cells import CELL_TYPES, is_missing
+from vitrail.tables.labels import as_labels, require_labels
 
 LARGEST_SUM = 2.0**53  # of weights; floats count whole numbers up to there
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.cuts import rounded
-from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Pool, Windows, planned
 from vitrail.export.rule import sides
 from vitrail.model import Model
 from vitrail.nn import low_value
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.cuts import rounded
+from vitrail.tables.encoders import ColumnCode, TableEncoder
 
 VERSION = 1
 

@@ -8,12 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.cells import Cells, as_word
-from vitrail.data.columns import ColumnCode
-from vitrail.data.cuts import MOST_WHOLE
-from vitrail.data.frames import as_frame, places
-from vitrail.data.output import atomic_output
 from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
 from vitrail.export.errors import ExportError
@@ -22,6 +16,12 @@ from vitrail.export.js import js_module
 from vitrail.export.layouts import laid_out
 from vitrail.export.onnx import onnx_graph
 from vitrail.model import Model
+from vitrail.output import atomic_output
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.cells import Cells, as_word
+from vitrail.tables.columns import ColumnCode
+from vitrail.tables.cuts import MOST_WHOLE
+from vitrail.tables.frames import as_frame, places
 
 Contents = dict[str, bytes]  # by path
 

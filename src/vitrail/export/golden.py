@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import ColumnCode, TableEncoder
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import ColumnCode, TableEncoder
 
 GOLDEN = 16  # rows with known answers in exported code
 Rows = Mapping[str, Sequence[Any]]  # columns by name

@@ -16,11 +16,11 @@ from math import gcd
 
 import numpy as np
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import TableEncoder
 from vitrail.export.plan import Plan
 from vitrail.export.rule import MOST_SCORES, Rule
 from vitrail.model import Model
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder
 
 Jump = tuple[int, ...]  # what a step adds to the score of each net
 

@@ -19,11 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.blanks import BLANKS
-from vitrail.data.cells import MISSING_WORDS
-from vitrail.data.cuts import rounded
-from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.arrays import layer_weights, lows, places
 from vitrail.export.errors import ExportError
 from vitrail.export.plan import Layer, Plan, planned
@@ -31,6 +26,11 @@ from vitrail.export.rule import rule_of, sides
 from vitrail.model import Model
 from vitrail.model.voting import LEVELS, ONE
 from vitrail.nn import low_value
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.blanks import BLANKS
+from vitrail.tables.cells import MISSING_WORDS
+from vitrail.tables.cuts import rounded
+from vitrail.tables.encoders import ColumnCode, TableEncoder
 
 if TYPE_CHECKING:
     import onnx

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail.data.draws import random_order
-from vitrail.data.idx import read_idx
-from vitrail.data.tables import Table, read_table
+from vitrail.datasets.idx import read_idx
+from vitrail.draws import random_order
+from vitrail.tables.table import Table, read_table
 
 LABEL = "class"  # the column of labels in every table of a benchmark
 

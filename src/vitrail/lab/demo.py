@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.estimator import BinaryNetClassifier
 from vitrail.graph import FactorGraph
 from vitrail.lab.datasets import few_per_class

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from vitrail.data.checks import checked_count, checked_path
+from vitrail.checks import checked_count, checked_path
 from vitrail.learning.problem import AUTO
 from vitrail.learning.table import SOLVERS, canonical
 from vitrail.nn import Program

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.data.checks import check_made, checked_count
+from vitrail.checks import check_made, checked_count
 from vitrail.learning.committee import CommitteeCompressor
 from vitrail.learning.crossing import crossed
 from vitrail.learning.distillation import Distillation

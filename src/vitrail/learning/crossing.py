@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.data.draws import Purpose, random_words
+from vitrail.draws import Purpose, random_words
 
 CROSS_PROBABILITY = 0.3  # probability that a column comes from the other row
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.data.draws import random_order
+from vitrail.draws import random_order
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.model.voting import Scheme

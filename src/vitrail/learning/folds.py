@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.data.draws import random_order
+from vitrail.draws import random_order
 from vitrail.learning.examples import Examples
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from vitrail.data.bits import MOST_CUTS, BitColumns
-from vitrail.data.errors import counted
+from vitrail.errors import counted
 from vitrail.nn import Program
 from vitrail.nn.nets import image_channels, reads_images
+from vitrail.tables.bits import MOST_CUTS, BitColumns
 
 
 @dataclass(frozen=True)

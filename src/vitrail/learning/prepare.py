@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.data.bits import SIGNS, BitColumns
-from vitrail.data.encoders import fit_encoder
-from vitrail.data.labels import LabelCoder
 from vitrail.learning.images import reading
 from vitrail.learning.posterior import FitOptions
 from vitrail.learning.preprocessing import Preprocessing, auto_bias, unless_auto
 from vitrail.learning.problem import AUTO
 from vitrail.learning.resolve import by_chains
 from vitrail.model.voting import Scheme
+from vitrail.tables.bits import SIGNS, BitColumns
+from vitrail.tables.encoders import fit_encoder
+from vitrail.tables.labels import LabelCoder
 
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 SCHEMES: dict[str, Scheme] = {"argmax": "argmax", "ovo": "pairs", "ovr": "one-vs-rest"}

@@ -13,15 +13,15 @@ from sklearn.utils.validation import check_random_state
 from torch import Tensor
 
 from vitrail import ranks
-from vitrail.data.bits import BitColumns
-from vitrail.data.dataset import Coding
-from vitrail.data.encoders import TableEncoder
-from vitrail.data.labels import LabelCoder
+from vitrail.datasets.dataset import Coding
 from vitrail.learning.checks import checked_setting
 from vitrail.learning.examples import Examples
 from vitrail.learning.problem import AUTO
 from vitrail.model import as_inputs
 from vitrail.model.voting import Scheme, num_nets
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.labels import LabelCoder
 
 GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
 

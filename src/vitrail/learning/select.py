@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from vitrail.data.draws import random_order
+from vitrail.draws import random_order
 from vitrail.learning.choice import Choice
 from vitrail.learning.messages import Settled, choosing_of, count_of, going_on, programs_of, run
 from vitrail.learning.plan import Plan, plan

@@ -19,28 +19,28 @@ import torch
 from torch import Tensor
 
 from vitrail import __version__, ranks
-from vitrail.data.bits import SIGNS, BitColumns
-from vitrail.data.checks import checked_count
-from vitrail.data.dataset import Coding
-from vitrail.data.draws import random_order
-from vitrail.data.encoders import fit_encoder
-from vitrail.data.errors import DataError
-from vitrail.data.memory import in_gigabytes
-from vitrail.data.streams import ROWS, Sample, Windows, blocks, labels_of, sample, target_of
-from vitrail.data.wanted import Wanted
+from vitrail.checks import checked_count
+from vitrail.datasets.dataset import Coding
 from vitrail.decode import samples, threshold
+from vitrail.draws import random_order
+from vitrail.errors import DataError
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.learning.folds import split_rows
 from vitrail.learning.posterior import DRAWN_BITS
 from vitrail.learning.preprocessing import Preprocessing, auto_bias
 from vitrail.learning.table import LAST_BETA, STREAM_BATCH
+from vitrail.memory import in_gigabytes
 from vitrail.model import Model, as_inputs, outputs_of, thresholds_of
 from vitrail.model.calibration import Evidence, calibrate
 from vitrail.model.voting import ONE, leads
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
 from vitrail.solvers import geometric, streaming
+from vitrail.tables.bits import SIGNS, BitColumns
+from vitrail.tables.encoders import fit_encoder
+from vitrail.tables.streams import ROWS, Sample, Windows, blocks, labels_of, sample, target_of
+from vitrail.tables.wanted import Wanted
 
 DEFAULT_MEMORY = 2**31
 BASE = 3 * 2**28  # bytes that the program itself takes, with torch and the blocks it reads

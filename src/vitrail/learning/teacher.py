@@ -11,12 +11,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.encoders import TableEncoder
 from vitrail.model import Model, outputs_of
 from vitrail.model.calibration import rising, soft_table
 from vitrail.model.voting import ONE, chances, clipped_margins, leads, levels, scores
 from vitrail.nn import Program
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from vitrail import ranks
-from vitrail.data.errors import TableTooLargeError
-from vitrail.data.memory import available_memory, in_gigabytes
+from vitrail.errors import TableTooLargeError
 from vitrail.learning.examples import Examples, graph_of
 from vitrail.learning.plan import Plan
 from vitrail.learning.problem import Problem
+from vitrail.memory import available_memory, in_gigabytes
 from vitrail.nn import Program
 from vitrail.solvers import MessagePassing, Solution, Stage, Status, Streaming, run_stages
 from vitrail.solvers.checkpoint import run_fingerprint

@@ -23,12 +23,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.dataset import Coding
-from vitrail.data.encoders import TableEncoder
-from vitrail.data.errors import DataError
-from vitrail.data.labels import LabelCoder
-from vitrail.data.plain import PlainReader
+from vitrail.datasets.dataset import Coding
+from vitrail.errors import DataError
 from vitrail.model import first_format
 from vitrail.model.model import RATES, Model, ModelError
 from vitrail.model.voting import LEVELS, ONE, Scheme, num_nets
@@ -36,6 +32,10 @@ from vitrail.nn import Program, program_of
 from vitrail.nn.nodes import MAX_SIZE
 from vitrail.nn.opaque import Opaque
 from vitrail.nn.program import program_from_nodes
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.labels import LabelCoder
+from vitrail.tables.plain import PlainReader
 
 FORMAT = "vitrail-model"
 VERSION = "2"

@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vitrail.data.errors import DataError
-from vitrail.data.plain import PlainReader
+from vitrail.errors import DataError
 from vitrail.model.calibration import linear_table, logistic_table
 from vitrail.model.voting import ONE
 from vitrail.nn import mlp, program_of
 from vitrail.nn.nodes import MAX_SIZE
 from vitrail.nn.program import MAX_NODES
+from vitrail.tables.plain import PlainReader
 
 VERSION = "1"
 LATTICE = 2**20  # shares were multiples of its inverse

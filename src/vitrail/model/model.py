@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.dataset import Coding
-from vitrail.data.encoders import TableEncoder
-from vitrail.data.labels import LabelCoder
-from vitrail.data.output import atomic_output
+from vitrail.datasets.dataset import Coding
 from vitrail.model import voting
 from vitrail.nn import Program
 from vitrail.numerics import DEFAULT_MEMORY, chunks
+from vitrail.output import atomic_output
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.labels import LabelCoder
 
 PACKED_BYTES = 64  # of a row and a net or an input, with what voting makes of it
 MOST_PACKED = 2**31 - 1  # that a score may be in packed prediction

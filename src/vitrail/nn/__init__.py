@@ -2,7 +2,7 @@
 
 from torch.nn import Flatten, MaxPool2d, Sequential
 
-from vitrail.data.dataset import Coding
+from vitrail.datasets.dataset import Coding
 from vitrail.nn.coding import checked_inputs, low_value, numbers, values
 from vitrail.nn.layers import (
     BinaryConv1d,

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitrail.data.dataset import Coding
+from vitrail.datasets.dataset import Coding
 from vitrail.nn.coding import low_value
 from vitrail.nn.nodes import Conv, Linear, Node, Shape, Step, Weighted, step
 

@@ -8,7 +8,7 @@ from math import prod, sqrt
 
 from torch import nn
 
-from vitrail.data.dataset import Coding
+from vitrail.datasets.dataset import Coding
 from vitrail.nn.layers import Activation, BinaryConv2d, BinaryLinear, Sign, Threshold
 from vitrail.nn.program import Program
 

@@ -24,8 +24,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vitrail.data.plain import PlainReader
 from vitrail.nn.coding import values
+from vitrail.tables.plain import PlainReader
 
 Shape = tuple[int, ...]
 Indices = NDArray[np.int64]

@@ -16,7 +16,7 @@ from hashlib import sha256
 import torch
 from torch import Tensor, nn
 
-from vitrail.data.errors import DataError
+from vitrail.errors import DataError
 from vitrail.nn.nodes import Flatten, Linear, Node, Shape, Step, Weighted, node_from_dict
 from vitrail.nn.opaque import Opaque
 from vitrail.nn.wiring import Wiring, wire

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.draws import random_order
+from vitrail.draws import random_order
 from vitrail.model import Model, outputs_of
 from vitrail.model.voting import ONE, leads
+from vitrail.tables.bits import BitColumns
 
 BINS = 10  # of confidence
 SHOWN_ROWS = 8  # hardest rows, and rows that networks disagree on

@@ -10,13 +10,13 @@ from string import Template
 from typing import Any
 
 from vitrail import __version__
-from vitrail.data.output import atomic_output
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, Cost, cost
 from vitrail.export.errors import ExportError
 from vitrail.export.formats import golden_rows
 from vitrail.export.report import work_of
 from vitrail.model import Model
+from vitrail.output import atomic_output
 from vitrail.report.charts import line_chart, panes
 from vitrail.report.measures import Column, Measures, Row
 

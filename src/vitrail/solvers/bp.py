@@ -202,7 +202,7 @@ def belief_propagation(
 
     Examples:
         >>> from vitrail import factor_graph, perceptron, run
-        >>> from vitrail.data import glass
+        >>> from vitrail.datasets import glass
         >>> from vitrail.updates import exact
         >>> data = glass(5, 11, seed=0)
         >>> graph = factor_graph(perceptron(data.inputs, data.labels))

@@ -67,7 +67,7 @@ def run_copies(
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
-        >>> from vitrail.data import glass
+        >>> from vitrail.datasets import glass
         >>> from vitrail.solvers import portfolio
         >>> data = glass(5, 11, seed=0)
         >>> graph = factor_graph(perceptron(data.inputs, data.labels))

@@ -89,7 +89,7 @@ def portfolio(
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
-        >>> from vitrail.data import glass
+        >>> from vitrail.datasets import glass
         >>> data = glass(5, 11, seed=0)
         >>> graph = factor_graph(perceptron(data.inputs, data.labels))
         >>> [stage.name for stage in portfolio(graph)]

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from vitrail import interrupts
-from vitrail.data.checks import check_made, checked_count, checked_number, checked_path
+from vitrail.checks import check_made, checked_count, checked_number, checked_path
 from vitrail.graph import FactorGraph
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
@@ -115,7 +115,7 @@ def run(
 
     Examples:
         >>> from vitrail import belief_propagation, factor_graph, perceptron
-        >>> from vitrail.data import glass
+        >>> from vitrail.datasets import glass
         >>> from vitrail.updates import flip
         >>> data = glass(5, 11, seed=0)
         >>> graph = factor_graph(perceptron(data.inputs, data.labels))

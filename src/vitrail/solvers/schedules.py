@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.data.checks import checked_count
+from vitrail.checks import checked_count
 from vitrail.graph import FactorGraph
 from vitrail.numerics import chunks
 from vitrail.random import Key, permutation_keys

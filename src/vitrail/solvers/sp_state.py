@@ -12,7 +12,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from vitrail.data.checks import checked_count, checked_number
+from vitrail.checks import checked_count, checked_number
 from vitrail.factors import Factors
 from vitrail.scopes import Scope
 from vitrail.solvers.checkpoint import PER_FACTOR

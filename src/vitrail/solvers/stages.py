@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vitrail.data.checks import checked_path
+from vitrail.checks import checked_path
 from vitrail.graph import FactorGraph
 from vitrail.random import MAX_SEED, Key
 from vitrail.solvers.base import Solver
@@ -94,7 +94,7 @@ def run_stages(
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
-        >>> from vitrail.data import glass
+        >>> from vitrail.datasets import glass
         >>> from vitrail.solvers import snmp
         >>> from vitrail.updates import exact
         >>> data = glass(5, 11, seed=0)

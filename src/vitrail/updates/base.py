@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from vitrail.data.checks import checked_count
+from vitrail.checks import checked_count
 from vitrail.factors import Factors
 from vitrail.numerics import DEFAULT_MEMORY, EXACT_LIMIT, SAMPLED_LIMIT, chunks, on_lattice
 from vitrail.random import Key

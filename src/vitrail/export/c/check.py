@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.blanks import BLANKS, stripped
-from vitrail.data.cells import MISSING_WORDS, as_number, as_word, is_missing
-from vitrail.data.cuts import rounded
 from vitrail.export.c import encoder as code
 from vitrail.export.c.text import comment, filled, string, table, unsigned
 from vitrail.export.golden import Rows
 from vitrail.model import Model
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.blanks import BLANKS, stripped
+from vitrail.tables.cells import MISSING_WORDS, as_number, as_word, is_missing
+from vitrail.tables.cuts import rounded
 
 
 def check_code(model: Model, rows: Rows) -> str:

@@ -9,9 +9,6 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.cuts import rounded
-from vitrail.data.encoders import ColumnCode, TableEncoder
 from vitrail.export.c.text import (
     TEMPLATES,
     byte_or,
@@ -27,6 +24,9 @@ from vitrail.export.c.text import (
 )
 from vitrail.export.errors import ExportError
 from vitrail.model import Model
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.cuts import rounded
+from vitrail.tables.encoders import ColumnCode, TableEncoder
 
 NO_NUMBER = "TINY_NO_NUMBER"
 FEW = 4  # constant inputs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-from vitrail.data.bits import BitColumns
 from vitrail.export.c.check import check_code
 from vitrail.export.c.encoder import GUARD, columns_of, cut_type, encoder_code
 from vitrail.export.c.line import Answer, answered
@@ -30,6 +29,7 @@ from vitrail.export.line import with_line
 from vitrail.export.plan import Layer, Plan, Pool, planned
 from vitrail.export.rule import Rule, folded, rule_of
 from vitrail.model import Model
+from vitrail.tables.bits import BitColumns
 
 MOST_SCORE = 2**30  # twice a score fits 32 bits
 SUMS_BYTES, BIT_COLUMNS_BYTES, TABLE_BYTES = 100, 50, 110  # of code: votes and two encoders

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from vitrail.data.bits import BitColumns
 from vitrail.export.c.encoder import (
     beside,
     bit_cuts,
@@ -34,6 +33,7 @@ from vitrail.export.c.text import (
 from vitrail.export.line import Jump, Line
 from vitrail.export.rule import Rule
 from vitrail.model import Model
+from vitrail.tables.bits import BitColumns
 
 SMALLEST, LARGEST = limits("int32_t")
 FEW_SUMS = 4  # that have a register each

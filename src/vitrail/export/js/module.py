@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.data.bits import BitColumns
-from vitrail.data.blanks import BLANKS
-from vitrail.data.cells import MISSING_WORDS
-from vitrail.data.cuts import rounded
-from vitrail.data.encoders import TableEncoder
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Pool, planned
 from vitrail.export.rule import rule_of, sides
 from vitrail.model import Model
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.blanks import BLANKS
+from vitrail.tables.cells import MISSING_WORDS
+from vitrail.tables.cuts import rounded
+from vitrail.tables.encoders import TableEncoder
 
 
 def js_module(model: Model, rows: Rows) -> str:

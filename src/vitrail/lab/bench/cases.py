@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vitrail.data import mnist
+from vitrail.datasets import mnist
 from vitrail.factors import Network, network, perceptron
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.lab.bench import paper

@@ -13,14 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from vitrail.baselines.annealing import annealing
-from vitrail.data import glass
-from vitrail.data.memory import available_memory, in_gigabytes
+from vitrail.datasets import glass
 from vitrail.graph import FactorGraph, join
 from vitrail.lab.experiments.experiment import column, distinct, pick
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.lab.experiments.units import Row, Rows, Unit
 from vitrail.learning.preprocessing import device_for
 from vitrail.learning.table import ALIASES, SAMPLED_DRAWS, baseline
+from vitrail.memory import available_memory, in_gigabytes
 from vitrail.solvers import Solution, portfolio, run, run_stages
 from vitrail.updates import flip
 

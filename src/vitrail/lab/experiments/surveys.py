@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vitrail.data import glass
+from vitrail.datasets import glass
 from vitrail.factors import perceptron
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.lab.plots import survey_figure

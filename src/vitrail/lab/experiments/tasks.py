@@ -8,7 +8,7 @@ from typing import Literal
 
 from torch import nn
 
-from vitrail.data import Dataset, digits, glass, mnist, stained_glass
+from vitrail.datasets import Dataset, digits, glass, mnist, stained_glass
 from vitrail.factors import network, perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.nn import paper_conv, paper_mlp

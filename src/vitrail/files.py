@@ -1,0 +1,122 @@
+"""Files as they are opened: once, with a sentence when that fails, unpacked up to a limit."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+from vitrail.errors import DataError
+from vitrail.memory import check_size, most_bytes
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def open_file(path: str | Path) -> io.BufferedReader:
+    """The file, opened for reading bytes, or one sentence on why not; `-` is standard input."""
+    if str(path) == "-":
+        return _standard_input()
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise DataError(f"{path} not found; check the path") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; give a file") from None
+    except (OSError, ValueError) as error:  # a ValueError is a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path} cannot be read: {reason}; check its permissions") from None
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether the path is `-` for standard input, a pipe or a device, which can be read once."""
+    if str(path) == "-":
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def file_size(stream: io.BufferedReader) -> int | None:
+    """The bytes of an opened file; None of a pipe or a device."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # not a file of the system at all
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+class Unpacked(io.RawIOBase):
+    """The bytes of a file, or of standard input for `-`, unpacked where they are gzipped.
+
+    title       what errors call the file
+    file_bytes  its size, None of a stream
+    count       how many bytes have been given out
+    end         the last byte given out that ends no line
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.title = "standard input" if str(path) == "-" else str(path)
+        self._raw = raw = open_file(path)
+        self._is_ours = str(path) != "-"
+        self.file_bytes = file_size(raw)
+        self.count, self.end = 0, b""
+        self._seen = (0, 1)  # bytes unpacked, packed: of one moment, as threads may be reading
+        self._limit: int | None = None
+        self._source: Any = raw
+        if raw.peek(2).startswith(GZIP_MAGIC):
+            self._source = gzip.GzipFile(fileobj=raw)
+            self._limit = None if self.file_bytes is None else most_bytes(self.file_bytes)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer)
+        try:
+            size = self._source.readinto(view)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(
+                f"{self.title} is a damaged gzip file ({error}); copy it again"
+            ) from None
+        self.count += size
+        if self._source is not self._raw:
+            self._seen = self.count, self._raw.tell()
+        self.end = bytes(view[max(0, size - 64) : size]).rstrip(b"\r\n")[-1:] or self.end
+        if self._limit is not None and self.count > self._limit:
+            check_size(self.title, "over that many bytes", self.count, self.file_bytes)
+        return size
+
+    def bytes_after(self, start: int) -> int | None:
+        """How many bytes there are from `start` on; None of what is packed or a stream."""
+        known = self.file_bytes is not None and self._source is self._raw
+        return self.file_bytes - start if known and self.file_bytes is not None else None
+
+    def total(self) -> float | None:
+        """About how many bytes there are unpacked, judged by those so far; None if unknown."""
+        if self.file_bytes is None:
+            return None
+        if self._source is self._raw:
+            return self.file_bytes
+        unpacked, packed = self._seen
+        return unpacked * self.file_bytes / packed
+
+    def close(self) -> None:
+        if self._is_ours and not self.closed:
+            self._raw.close()
+        super().close()
+
+
+def _standard_input() -> io.BufferedReader:
+    try:
+        buffer: Any = sys.stdin.buffer
+        buffer.readable()
+    except (AttributeError, ValueError):  # there is none, or it is closed
+        raise DataError("standard input is closed; give a file, or pipe a table in") from None
+    return buffer if isinstance(buffer, io.BufferedReader) else io.BufferedReader(buffer)

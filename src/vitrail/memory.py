@@ -1,0 +1,95 @@
+"""How much memory this process may still take, and how much a file may ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vitrail.errors import TableTooLargeError
+
+# A packed file may hold anything: a megabyte of zeros is a kilobyte. What a file unpacks to is
+# bounded by its size, so that a small one, damaged or meant badly, cannot take all of the memory.
+ANY_FILE_MAY_TAKE = 1 << 29
+TIMES_ITS_SIZE = 200
+
+# Where Linux says it: the machine's free memory, and a container's limit and use (v2, v1).
+MEMINFO = Path("/proc/meminfo")
+STATM = Path("/proc/self/statm")
+CGROUPS = (
+    (Path("/sys/fs/cgroup"), "memory.max", "memory.current"),
+    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"),
+)
+
+
+def available_memory() -> int | None:
+    """Bytes that can still be taken without swapping; None where the system does not say."""
+    free = [_free_in_machine(), _free_in_limit()]
+    free += [_free_in_group(*group) for group in CGROUPS]
+    known = [amount for amount in free if amount is not None]
+    return min(known, default=None)
+
+
+def in_gigabytes(amount: int) -> str:
+    """`12.3 GB`, as people read it."""
+    return f"{amount / 1e9:.1f} GB"
+
+
+def most_bytes(file_bytes: int) -> int:
+    """What a file of that size may unpack to."""
+    return max(ANY_FILE_MAY_TAKE, TIMES_ITS_SIZE * file_bytes)
+
+
+def check_size(title: str, what: str, needed: int, file_bytes: int | None, held: int = 0) -> None:
+    """Raise a TableTooLargeError where loading `what` needs more bytes than there are or may be.
+
+    file_bytes  the size of the file, None where nobody knows
+    held        how many of the bytes needed are taken already
+    """
+    if file_bytes is not None and needed > most_bytes(file_bytes):
+        raise TableTooLargeError(
+            f"{title}: {file_bytes:,} bytes unpack to {what} ({in_gigabytes(needed)}), which is "
+            f"over {TIMES_ITS_SIZE} times their size; check the file, or save it unpacked"
+        )
+    free = available_memory()
+    if free is not None and needed - held > free:
+        raise TableTooLargeError(
+            f"{title}: {what} need {in_gigabytes(needed)} of memory to load, "
+            f"{in_gigabytes(free)} is available; use a sample of the rows or fewer columns"
+        )
+
+
+def _free_in_machine() -> int | None:
+    try:
+        return _field(MEMINFO, "MemAvailable:") * 1024
+    except (OSError, ValueError):
+        return None
+
+
+def _free_in_limit() -> int | None:
+    """What `ulimit -v` leaves to this process."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None
+        return max(0, limit - int(STATM.read_text().split()[0]) * resource.getpagesize())
+    except (ImportError, OSError, ValueError):  # not a Unix, or not one that says
+        return None
+
+
+def _free_in_group(folder: Path, limit: str, used: str) -> int | None:
+    """What a group may still take; cached pages of files it has read can be given up."""
+    try:
+        taken = int((folder / used).read_text()) - _field(folder / "memory.stat", "inactive_file")
+        return max(0, int((folder / limit).read_text()) - taken)
+    except (OSError, ValueError):  # no such group, or its limit is "max"
+        return None
+
+
+def _field(path: Path, name: str) -> int:
+    """The number behind a name in a file of names and numbers."""
+    for line in path.read_text().splitlines():
+        words = line.split()
+        if words and words[0] == name:
+            return int(words[1])
+    raise ValueError(f"{path} has no {name}")

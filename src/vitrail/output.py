@@ -1,0 +1,94 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vitrail.errors import DataError
+
+
+@contextmanager
+def atomic_output(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write to, which takes its name only when the block ends without an error.
+
+    It is written beside its place and renamed; a link is followed, an existing file's permissions
+    are kept. A device or a pipe is written directly.
+    """
+    target = Path(os.path.realpath(path))
+    with _explained(path):
+        draft, stream = _open(target, path)
+    try:
+        with stream:
+            yield stream
+        if draft is not None:
+            with _explained(path):
+                if target.exists():
+                    draft.chmod(stat.S_IMODE(target.stat().st_mode))
+                draft.replace(target)
+    except BaseException:
+        if draft is not None:
+            draft.unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise a DataError if `atomic_output` could not write there; leaves no trace."""
+    target = Path(os.path.realpath(path))
+    with _explained(path):
+        draft, stream = (None, None) if _is_device(target) else _open(target, path)
+    if draft is not None and stream is not None:
+        stream.close()
+        draft.unlink()
+
+
+def _is_device(target: Path) -> bool:
+    return target.exists() and not target.is_file() and not target.is_dir()
+
+
+class _Output(io.FileIO):
+    """A file that says in a sentence, with the path its user gave, why it cannot be written."""
+
+    def __init__(self, file: Path, mode: str, path: str | Path) -> None:
+        super().__init__(file, mode)
+        self._path = path
+
+    def write(self, data: Any, /) -> int:
+        with _explained(self._path):
+            return super().write(data)
+
+
+def _open(target: Path, path: str | Path) -> tuple[Path | None, BinaryIO]:
+    """A draft beside the target, or no draft and the target itself if it is a device or a pipe."""
+    if _is_device(target):
+        return None, io.BufferedWriter(_Output(target, "wb", path))
+    if target.is_dir():
+        raise IsADirectoryError
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError
+    draft = target.with_name(f".vitrail-{secrets.token_hex(8)}.tmp")
+    return draft, io.BufferedWriter(_Output(draft, "xb", path))
+
+
+@contextmanager
+def _explained(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except IsADirectoryError:
+        raise DataError(f"cannot write {path}: it is a folder; give a file name") from None
+    except BrokenPipeError:  # the reader has what it wanted
+        raise
+    except OSError as error:
+        folder = Path(os.path.realpath(path)).parent
+        if not folder.is_dir():
+            raise DataError(
+                f"cannot write {path}: there is no folder {folder}; create it"
+            ) from None
+        reason = error.strerror or "permission denied"
+        raise DataError(f"cannot write {path}: {reason}; choose another place") from None

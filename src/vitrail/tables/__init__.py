@@ -1,0 +1,6 @@
+"""Tables of numbers and words: readers and writers, encoders to bits, labels."""
+
+from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.table import Table, iter_table, read_table
+
+__all__ = ["Table", "TableEncoder", "iter_table", "read_table"]

@@ -1,0 +1,255 @@
+"""What one column of a table becomes: its bits, their names, and how it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from vitrail.tables.cells import Cells, as_word
+from vitrail.tables.cuts import NUMBER_TYPES, NumberType, rounded
+from vitrail.tables.plain import PlainReader
+from vitrail.tables.spelling import PLAIN, Spelling, numeral
+
+
+@dataclass(frozen=True)
+class ColumnCode:
+    """What one column becomes. Bits come in the order of the fields, the missing bit last.
+
+    categories  words with a bit each
+    other       whether any other word has a bit of its own
+    thresholds  ascending; a number lies in one of the len(thresholds) + 1 bins between them
+    values      a name for each bin, if the bins have a bit each; a thermometer bit `x > threshold`
+                besides, unless there are only two bins, where it would repeat one of them
+    missing     whether a missing value has a bit of its own
+    typical     the training median, read where a number is missing that never was in training
+    held_as     the type that numbers and thresholds are rounded to before they are compared
+    spelling    how numbers are written
+    strays      words among the numbers of training that count as missing
+    """
+
+    name: str
+    numeric: bool
+    categories: tuple[str, ...] = ()
+    other: bool = False
+    thresholds: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+    missing: bool = False
+    typical: float = 0.0
+    held_as: NumberType = "float32"
+    spelling: Spelling = PLAIN
+    strays: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether numbers are held as int32."""
+        return self.held_as == "int32"
+
+    @property
+    def bit_names(self) -> list[str]:
+        """One name a bit."""
+        unit = self.spelling.unit
+        names = [f"{self.name}={word}" for word in self.categories]
+        names += [f"{self.name} other"] * self.other
+        names += [f"{self.name}={value:.15g}{unit}" for value in self.values]
+        names += [f"{self.name}>{threshold:.15g}{unit}" for threshold in self._thermometer]
+        names += [f"{self.name} missing"] * self.missing
+        return names
+
+    @property
+    def _thermometer(self) -> tuple[float, ...]:
+        return () if len(self.values) == 2 else self.thresholds
+
+    def bits(self, cells: Cells) -> np.ndarray:
+        """The column's bits, (rows, bits) int8."""
+        if self.numeric:
+            cells = cells.spelled(self.spelling)
+        numbers, missing, words = cells.numbers, cells.missing, cells.is_word
+        if not self.numeric:
+            words = ~missing | (not self.missing)  # numbers, and news of no value, are words here
+        parts: list[np.ndarray] = []
+        place = {word: i for i, word in enumerate(self.categories)}
+        found = np.array(
+            [
+                place.get(as_word(level), -1) if word else -2
+                for level, word in zip(cells.levels, words, strict=True)
+            ],
+            np.intp,
+        )
+        if self.numeric and not self.other:
+            missing = missing | (found == -1)
+        parts += [found == i for i in range(len(self.categories))]
+        parts += [found == -1] * self.other
+        if self.thresholds or self.values:
+            if not self.missing:
+                numbers = np.where(missing, self.typical, numbers)
+            cuts, numbers = (rounded(x, self.held_as) for x in (self.thresholds, numbers))
+            bins = np.searchsorted(cuts, numbers)
+            bins = np.where(np.isnan(numbers), -1, bins)
+            parts += [bins == i for i in range(len(self.values))]
+            parts += [bins > i for i in range(len(self._thermometer))]
+        parts += [missing] * self.missing
+        return np.stack(parts, axis=1).astype(np.int8)[cells.codes]
+
+    @property
+    def steps(self) -> list[int]:
+        """The bit of each threshold; of two bins that of the second."""
+        first = len(self.categories) + self.other
+        if len(self.values) == 2:
+            return [first + 1]
+        return [first + len(self.values) + i for i in range(len(self.thresholds))]
+
+    @property
+    def apart(self) -> list[int]:
+        """The bits that `only` can choose among: all but those of bins and of other words."""
+        rest = [len(self.bit_names) - 1] * self.missing
+        return [*(self.steps if self.numeric else range(len(self.categories))), *rest]
+
+    def only(self, bits: Collection[int]) -> tuple[ColumnCode, list[int]] | None:
+        """What reads only these of its bits, and which are left; None where that is nothing.
+
+        Of numbers only thresholds are chosen: what is said of words among them and of missing ones
+        stays. Of categories any are; those left out are words never seen.
+        """
+        last = len(self.bit_names) - 1
+        if self.numeric:
+            if not self.thresholds:  # one number or none
+                return (self, [*range(last + 1)]) if last in bits else None
+            chosen = [i for i, bit in enumerate(self.steps) if bit in bits]
+            if not chosen and self.missing and last in bits:
+                chosen = [len(self.steps) // 2]
+            fewer = replace(self, thresholds=tuple(self.thresholds[i] for i in chosen), values=())
+            first = len(self.categories) + self.other
+            left = [*range(first), *(self.steps[i] for i in chosen), *([last] * self.missing)]
+            return (fewer, left) if chosen else None
+        left = [i for i in range(len(self.categories)) if i in bits]
+        words, missing = tuple(self.categories[i] for i in left), self.missing and last in bits
+        all_known = len(left) == len(self.categories) and missing == self.missing
+        fewer = replace(self, categories=words, other=self.other and all_known, missing=missing)
+        left += [len(words)] * fewer.other + [last] * missing
+        return (fewer, left) if left else None
+
+    def coarser(self, most: int) -> tuple[ColumnCode, list[int]]:
+        """With at most so many thresholds, evenly from first to last, and which bits are left."""
+        count = len(self.thresholds)
+        if self.values or count <= most:
+            return self, list(range(len(self.bit_names)))
+        chosen = [self.steps[(2 * i + 1) * count // (2 * most)] for i in range(most)]
+        fewer = self.only(chosen)
+        assert fewer is not None
+        return fewer
+
+    def states(self) -> np.ndarray:
+        """The bits of every kind of value, (states, bits) int64.
+
+        Of numbers: each bin, a missing number, then words among them. Of words: each category, any
+        other word, a missing one.
+        """
+        words, width = len(self.categories) + self.other, len(self.bit_names)
+        lone = np.eye(width, dtype=np.int64)
+        missing = lone[-1:] if self.missing else None
+        if not self.numeric:
+            other = lone[words - 1 : words] if self.other else np.zeros((1, width), np.int64)
+            none = other if missing is None else missing
+            return np.vstack([lone[: len(self.categories)], other, none])
+        bins = len(self.thresholds) + 1
+        parts = [np.zeros((bins, words), np.int64)]
+        parts += [np.eye(bins, dtype=np.int64)] * bool(self.values)
+        parts += [np.tri(bins, bins - 1, -1, dtype=np.int64)] * bool(self._thermometer)
+        parts += [np.zeros((bins, 1), np.int64)] * self.missing
+        numbers = np.hstack(parts)
+        if missing is None:
+            cuts, typical = (rounded(x, self.held_as) for x in (self.thresholds, self.typical))
+            missing = numbers[[int(np.searchsorted(cuts, typical))]]
+        return np.vstack([numbers, missing, lone[:words]])
+
+    def unknown_words(self, cells: Cells) -> list[int]:
+        """Levels that are no numbers in a column of them, and were not there in training."""
+        if not self.numeric or self.other:
+            return []
+        known = {*self.categories, *self.strays}
+        words = np.flatnonzero(cells.spelled(self.spelling).is_word)
+        return [int(level) for level in words if as_word(cells.levels[level]) not in known]
+
+    def contradiction(self, cells: Cells) -> int | None:
+        """A level of numbers with decimals behind the mark that training's had not; None for none.
+
+        Where there is one, another with two readings may mean either, whatever training says.
+        """
+        if not self.numeric or cells.levels.dtype.kind not in "OU":
+            return None
+        candidates = np.isnan(cells.numbers) if self.spelling.decimal == "." else ~cells.missing
+        for level in np.flatnonzero(candidates):
+            text = cells.levels[level]
+            if isinstance(text, str) and self.spelling.contradicts(numeral(text)):
+                return int(level)
+        return None
+
+    def doubtful(self, cells: Cells) -> int | None:
+        """A level of numbers that has two readings; None for none."""
+        if not self.numeric or cells.levels.dtype.kind not in "OU":
+            return None
+        texts = ((i, text) for i, text in enumerate(cells.levels) if isinstance(text, str))
+        return next((i for i, text in texts if self.spelling.doubts(numeral(text))), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers and text."""
+        return {
+            "name": self.name,
+            "numeric": self.numeric,
+            "categories": list(self.categories),
+            "other": self.other,
+            "thresholds": list(self.thresholds),
+            "values": list(self.values),
+            "missing": self.missing,
+            "typical": self.typical,
+            "held_as": self.held_as,
+            "decimal": self.spelling.decimal,
+            "unit": self.spelling.unit,
+            "grouped": self.spelling.grouped,
+            "strays": list(self.strays),
+        }
+
+    @staticmethod
+    def from_dict(state: object) -> ColumnCode:
+        """The reverse of `to_dict`; anything else is refused.
+
+        Older files do not say how numbers are held; theirs are compared as they were, as float64.
+        Nor do they say whether thousands were grouped; theirs may be.
+        """
+        read = PlainReader(state, "column code")
+        held_as = read.text("held_as") if read.has("held_as") else "float64"
+        known: dict[str, NumberType] = {choice: choice for choice in NUMBER_TYPES}
+        read.require(held_as in known, f"has numbers held as the unknown {held_as!r}")
+        decimal = read.text("decimal") if read.has("decimal") else "."
+        read.require(decimal in (".", ",", ""), f"has the unknown mark of decimals {decimal!r}")
+        code = ColumnCode(
+            name=read.text("name"),
+            numeric=read.flag("numeric"),
+            categories=read.texts("categories"),
+            other=read.flag("other"),
+            thresholds=read.numbers("thresholds"),
+            values=read.numbers("values"),
+            missing=read.flag("missing"),
+            typical=read.number("typical"),
+            held_as=known[held_as],
+            spelling=Spelling(
+                decimal,
+                read.text("unit") if read.has("unit") else "",
+                read.flag("grouped") if read.has("grouped") else True,
+            ),
+            strays=read.texts("strays") if read.has("strays") else (),
+        )
+        read.done()
+        thresholds, values = code.thresholds, code.values
+        read.require(len(set(code.categories)) == len(code.categories), "repeats a category")
+        for numbers in (thresholds, values):
+            ascending = all(low < high for low, high in pairwise(numbers))
+            read.require(ascending, "has numbers out of order")
+        read.require(len(values) in (0, len(thresholds) + 1), "needs a value for each bin")
+        read.require(code.numeric or not thresholds, "has thresholds for words")
+        read.require(bool(code.bit_names), "has no bits")
+        return code

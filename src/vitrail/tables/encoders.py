@@ -1,0 +1,273 @@
+"""Real tables as bits: what each column becomes is learned on the training part and then fixed.
+
+| column | bits |
+|---|---|
+| words | one per category (`odor=n`); the rare ones of a column with very many share `odor other` |
+| two numbers (0/1, ±1, booleans, …) | one per value (`sex=0`, `sex=1`) |
+| few whole numbers | one per value and a thermometer (`chest=4`, `chest>3.5`) |
+| numbers | a thermometer at quantiles of the training rows (`age>54.5`) |
+| frequent words among numbers | one per word (`age=unknown`); rare ones count as missing |
+| missing in training | one more (`age missing`), the others being 0 |
+| constant in training, or without a name (row numbers) | none |
+
+Why two bits for two values: weights are +1 or -1, never 0. A single bit always counts; of two
+bits exactly one is on, so equal weights say the same whatever the value is (a constant, which the
+bias takes up) and the column is ignored, while opposite weights count double. In the same way few
+whole numbers get both readings, as codes and as an order: with weights ±1 neither can spell the
+other well.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from vitrail.checks import checked_count
+from vitrail.errors import DataError, DataWarning, counted
+from vitrail.tables.account import ColumnAccount
+from vitrail.tables.bits import BitColumns, bit_range
+from vitrail.tables.cells import Cells
+from vitrail.tables.columns import ColumnCode
+from vitrail.tables.cuts import affordable_thresholds
+from vitrail.tables.drafts import ColumnFitter, Drafted, Numbers
+from vitrail.tables.frames import Frame, as_frame, places
+from vitrail.tables.plain import PlainReader
+from vitrail.tables.spelling import numeral
+from vitrail.tables.table import Table
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """Turns tables into bits the way it was fitted to.
+
+    columns  what each informative column becomes
+    names    all columns of the training table in their order, with those that became no bits
+    account  what became of each of them, and why
+
+    Example: `encoder = TableEncoder.fit(train); bits = encoder.transform(test)`.
+    """
+
+    columns: tuple[ColumnCode, ...]
+    names: tuple[str, ...]
+    account: tuple[ColumnAccount, ...] = ()
+
+    @staticmethod
+    def fit(
+        table: Any,
+        *,
+        thresholds: int | None = None,
+        max_categories: int = 32,
+        pairs: bool = True,
+        weight: np.ndarray | None = None,
+    ) -> TableEncoder:
+        """Learn the code of every column of a table; `vitrail.tables.frames` says which it takes.
+
+        thresholds      most thermometer bits of a column of numbers; None for as many as columns
+                        and rows can afford (`affordable_thresholds`)
+        max_categories  a column with more words keeps those that occur most often, and at least
+                        twice; the rest share one bit
+        pairs           a bit for each of two values; False gives such a column one bit
+        weight          (rows,) > 0: a row of weight k counts as k rows
+        """
+        if thresholds is not None:
+            checked_count("thresholds", thresholds, 1)
+        checked_count("max_categories", max_categories, 1)
+        frame = as_frame(table)
+        if not frame.columns:
+            raise DataError("the table has no columns to learn from; add some beside the labels")
+        if len(frame) < 2:
+            raise DataError(f"expected at least two rows to learn from, got {len(frame)}; add rows")
+        fitter = ColumnFitter(frame, weight, max_categories, pairs)
+        drafts = fitter.drafts()
+        if thresholds is None:
+            numbers = sum(isinstance(d, Numbers) and len(d.values) > 2 for d in drafts)
+            thresholds = affordable_thresholds(numbers, len(frame))
+        return _encoder([draft.finish(thresholds) for draft in drafts])
+
+    @property
+    def bit_names(self) -> tuple[str, ...]:
+        """One readable name a bit, such as `odor=n`, `age>54.5`, `age missing`."""
+        return tuple(name for code in self.columns for name in code.bit_names)
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The columns of training, in their order."""
+        return self.names
+
+    def coarser(self, most: int) -> tuple[TableEncoder, list[int]]:
+        """With at most so many thresholds a column of numbers, and which of the bits are left."""
+        return self._with([code.coarser(most) for code in self.columns])
+
+    @property
+    def apart(self) -> list[int]:
+        """The bits that `only` can choose among."""
+        return [first + bit for code, first in self._placed() for bit in code.apart]
+
+    def only(self, bits: Collection[int]) -> tuple[TableEncoder, list[int]]:
+        """What reads only these bits and those that must be read with them, and which are left."""
+        return self._with(
+            [code.only({bit - first for bit in bits}) for code, first in self._placed()]
+        )
+
+    def states(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Of each column the place of its bits, and those of every kind of value it can have."""
+        for code, bits in zip(self.columns, self.spans, strict=True):
+            yield bits, code.states()
+
+    @property
+    def spans(self) -> list[slice]:
+        """The places of each column's bits."""
+        return [slice(first, first + len(code.bit_names)) for code, first in self._placed()]
+
+    def _placed(self) -> Iterator[tuple[ColumnCode, int]]:
+        """The columns, and the place of the first bit of each."""
+        first = 0
+        for code in self.columns:
+            yield code, first
+            first += len(code.bit_names)
+
+    def _with(
+        self, codes: list[tuple[ColumnCode, list[int]] | None]
+    ) -> tuple[TableEncoder, list[int]]:
+        """These codes in the place of the columns', None being none, and which bits are left."""
+        places = [first for _, first in self._placed()]
+        kept = {one[0].name: one[0] for one in codes if one is not None}
+        left = [
+            first + bit
+            for one, first in zip(codes, places, strict=True)
+            if one is not None
+            for bit in one[1]
+        ]
+        account = tuple(_accounted(one, kept.get(one.name)) for one in self.account)
+        return replace(self, columns=tuple(kept.values()), account=account), left
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The training columns that became no bits."""
+        kept = {code.name for code in self.columns}
+        return tuple(name for name in self.names if name not in kept)
+
+    def transform(self, table: Any) -> np.ndarray:
+        """The bits of a table's rows, (rows, bits) int8 of 0 and 1.
+
+        Columns are found by name, further ones are ignored; an array's by place. A category never
+        seen sets the `other` bit, or none; a number out of range fills or empties the thermometer;
+        a missing value where training had none is read as the median, or as a category never seen.
+        What is no number in a column of numbers counts as missing, and a DataWarning names it.
+        Numbers are read as they were written in training; one that may then mean two things, such
+        as `1,234` where training had no comma, is refused.
+        """
+        frame = as_frame(table)
+        where = places(frame, self.names, [code.name for code in self.columns])
+        bits = np.empty((len(frame), len(self.bit_names)), np.int8)
+        first, strange, contradiction = 0, [], None
+        for code in self.columns:
+            cells = frame.cells(where[code.name])
+            width = len(code.bit_names)
+            bits[:, first : first + width] = code.bits(cells)
+            first += width
+            other = code.contradiction(cells)
+            if other is not None and contradiction is None:
+                contradiction = str(cells.levels[other]), code.name
+            for level in code.unknown_words(cells):
+                if code.spelling.doubts(numeral(str(cells.levels[level]))):
+                    raise _two_readings(frame, code, cells, level, "no number written so")
+                rows = np.flatnonzero(cells.codes == level)
+                strange.append((code.name, str(cells.levels[level]), int(rows[0]), len(rows)))
+        if contradiction is not None:
+            text, column = contradiction
+            for code in self.columns:
+                cells = frame.cells(where[code.name])
+                level = code.doubtful(cells)
+                if level is not None:
+                    why = f"no number such as {text!r} in column {column!r}"
+                    raise _two_readings(frame, code, cells, level, why)
+        if strange:
+            name, word, row, _ = strange[0]
+            more = sum(count for *_, count in strange) - 1
+            also = f" (and {counted(more, 'cell')} like it)" * bool(more)
+            warnings.warn(
+                f"column {name!r}, {frame.place(row)}: expected a number, found {word!r}{also}; "
+                "read as missing",
+                DataWarning,
+                stacklevel=2,
+            )
+        return bits
+
+    def to_dict(self) -> dict[str, Any]:
+        """The encoder as plain lists, numbers and text, fit for JSON."""
+        return {
+            "columns": [code.to_dict() for code in self.columns],
+            "names": list(self.names),
+            "account": [account.to_dict() for account in self.account],
+        }
+
+    @staticmethod
+    def from_dict(state: object) -> TableEncoder:
+        """The encoder of `to_dict`; anything malformed is a ValueError. Runs no code."""
+        read = PlainReader(state, "encoder")
+        columns = tuple(ColumnCode.from_dict(column) for column in read.items("columns"))
+        names = read.texts("names")
+        notes = read.items("account") if read.has("account") else []
+        account = tuple(ColumnAccount.from_dict(note) for note in notes)
+        read.done()
+        used = [code.name for code in columns]
+        read.require(bool(used), "has no columns")
+        read.require(len(set(names)) == len(names), "repeats a column name")
+        read.require([name for name in names if name in set(used)] == used, "names other columns")
+        accounted = tuple(note.name for note in account)
+        read.require(accounted in ((), names), "accounts for other columns")
+        return TableEncoder(columns, names, account)
+
+
+def fit_encoder(table: Any, weight: np.ndarray | None = None) -> TableEncoder | BitColumns:
+    """The encoder that suits a table: bits and pixels as they are, all else by its columns.
+
+    weight (rows,): a row of weight k counts as k rows, one of weight 0 not at all.
+    """
+    frame = as_frame(table)
+    if weight is not None and not weight.all():
+        rows = np.flatnonzero(weight)
+        frame, weight = frame.take(rows), weight[rows]
+    if isinstance(frame, Table) and frame.image_shape is not None:
+        return BitColumns.of_images(frame)
+    found = None if isinstance(frame, Table) and frame.stands_in_file else bit_range(frame)
+    if found is not None:
+        return BitColumns.fit(frame, *found)
+    return TableEncoder.fit(frame, weight=weight)
+
+
+def _two_readings(
+    frame: Frame, code: ColumnCode, cells: Cells, level: int, unknown: str
+) -> DataError:
+    """The refusal of a cell that may mean two numbers, because training had nothing of the kind."""
+    text = str(cells.levels[level])
+    found = numeral(text)
+    return DataError(
+        f"column {code.name!r}, {frame.place(cells.first_row(level))}: {text!r} may mean "
+        f"{found.point:g} or {found.comma:g}, and training had {unknown}; write numbers as in the "
+        "table of training"
+    )
+
+
+def _accounted(one: ColumnAccount, code: ColumnCode | None) -> ColumnAccount:
+    """What became of a column that is read by this code now."""
+    if code is not None:
+        return replace(one, bits=len(code.bit_names))
+    gone = replace(one, kept_as="dropped", bits=0, note="a small model does without it")
+    return gone if one.bits else one
+
+
+def _encoder(drafts: list[Drafted]) -> TableEncoder:
+    codes = tuple(draft.code for draft in drafts if draft.code is not None)
+    account = tuple(draft.account for draft in drafts)
+    if not codes:
+        raise DataError(
+            f"none of the columns tells rows apart ({account[0].name}: {account[0].note}); "
+            "add columns that carry information"
+        )
+    return TableEncoder(codes, tuple(note.name for note in account), account)
