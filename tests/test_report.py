@@ -7,7 +7,7 @@ import pytest
 
 from vitrail.cli import main
 from vitrail.model import load_model
-from vitrail.report import measure
+from vitrail.report.measures import measure
 from vitrail.tables.table import read_table
 
 PHONE = {"width": 390, "height": 844}

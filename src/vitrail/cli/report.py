@@ -54,9 +54,8 @@ def report(
 
 def page_of(model: Model, table: Table, labels: np.ndarray, output: Path, rows_are: str) -> None:
     """Measure, write, and say where the page is."""
-    from vitrail.report import measure, write_page
+    from vitrail.report import write_report
 
-    found = measure(model, table, labels)
-    write_page(model, found, output, table, rows_are)
+    write_report(model, table, labels, output, rows_are)
     with when_stopped(f"stopped; the page is in {shown(output)}"):
         plain_console().print(f"report: {shown(output)}")

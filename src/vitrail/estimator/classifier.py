@@ -95,6 +95,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         solver_: The name of the learner that ran.
         plan_: The options that ran, a dictionary; the same that the model's record keeps.
         found_by_: The stage that found the best network, of each net.
+        feature_importances_: The share of the votes' variance that each column accounts for.
 
     Examples:
         >>> from vitrail import BinaryNetClassifier
@@ -216,10 +217,89 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.probabilities(self._table(X, reset=False))
 
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`, (rows, C); −inf where a probability is 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of the classes: (rows,) of `classes_[1]` for two classes, else (rows, C).
+
+        They order rows as `predict_proba` does; rows of equal probability are ordered by votes.
+        """
+        check_is_fitted(self)
+        decisions = self.model_.decisions(self._table(X, reset=False))
+        return decisions[:, 1] if len(self.classes_) == 2 else decisions
+
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class of each row."""
         check_is_fitted(self)
         return self.classes_[self.model_.answers(self._table(X, reset=False)).numbers.numpy()]
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """The share of the votes' variance that each column accounts for, (columns,), of sum 1.
+
+        It is read off the networks, without rows: a column counts by how much the votes move when
+        its value changes and the others stay. All are 0 where no column moves a vote.
+        """
+        check_is_fitted(self)
+        return self.model_.importances()
+
+    def export(
+        self,
+        path: str | Path = ".",
+        to: str = "c",
+        *,
+        name: str = "tiny",
+        layout: str = "header",
+        rows: Any = None,
+    ) -> list[Path]:
+        """Write the model as code that gives the same answers, as `vitrail export` does.
+
+        Args:
+            path: The folder for the files.
+            to: "c", "js", "onnx" (needs the extra `export`) or "numpy".
+            name: Of the files, and in C of all names.
+            layout: Of C: one of `vitrail.export.LAYOUTS`.
+            rows: Rows (rows, columns); the exported code checks itself with the first of them. None
+                makes some up.
+
+        Returns:
+            The files that were written.
+
+        Examples:
+            >>> net = BinaryNetClassifier(hidden=(), random_state=0).fit([[0], [1]] * 5, [0, 1] * 5)
+            >>> net.export("firmware", to="c", name="switch")  # doctest: +SKIP
+            [PosixPath('firmware/switch.h')]
+        """
+        from vitrail.export import export_model
+
+        check_is_fitted(self)
+        table = None if rows is None else self._table(rows, reset=False)
+        return export_model(self.model_, to, path, name=name, layout=layout, rows=table)
+
+    def report(self, path: str | Path, X: Any, y: Any) -> Path:
+        """Write one page about the model, as `vitrail report` does.
+
+        Args:
+            path: The file of the page.
+            X: Rows (rows, columns), best those that the model was not trained on.
+            y: Labels (rows,).
+
+        Returns:
+            The file that was written.
+
+        Examples:
+            >>> net = BinaryNetClassifier(hidden=(), random_state=0).fit([[0], [1]] * 5, [0, 1] * 5)
+            >>> net.report("report.html", [[0], [1]], [0, 1])  # doctest: +SKIP
+            PosixPath('report.html')
+        """
+        from vitrail.report import write_report
+
+        check_is_fitted(self)
+        table = as_frame(self._table(X, reset=False))
+        return write_report(self.model_, table, checked_labels(y, table), path, "given")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

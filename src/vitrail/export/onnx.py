@@ -23,9 +23,10 @@ from vitrail.export.arrays import layer_weights, lows, places
 from vitrail.export.errors import ExportError
 from vitrail.export.plan import Layer, Plan, planned
 from vitrail.export.rule import rule_of, sides
+from vitrail.extras import needs
 from vitrail.model import Model
 from vitrail.model.voting import LEVELS, ONE
-from vitrail.nn import low_value
+from vitrail.nn.coding import low_value
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.blanks import BLANKS
 from vitrail.tables.cells import MISSING_WORDS
@@ -46,12 +47,8 @@ Kind = Literal["number", "word"]  # what an input holds
 
 def onnx_graph(model: Model) -> onnx.ModelProto:
     """The graph of a model."""
-    try:
+    with needs("export", "an ONNX file"):
         import onnx
-    except ModuleNotFoundError:
-        raise ExportError(
-            "ONNX files need the package onnx; install vitrail with the extra `export`"
-        ) from None
     graph = _Graph()
     plan = planned(model)
     if max(layer.fan_in for layer in plan.layers) >= EXACT:

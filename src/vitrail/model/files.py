@@ -115,8 +115,25 @@ def load_model(path: str | Path, module: nn.Module | None = None) -> Model:
     return model_from_bytes(content, str(path), module)
 
 
-def model_from_bytes(content: bytes, name: str, module: nn.Module | None = None) -> Model:
-    """The model whose file has these contents; `name` is what errors call it."""
+def model_from_bytes(
+    content: bytes, name: str = "the file", module: nn.Module | None = None
+) -> Model:
+    """The model whose file has these contents; ModelError if there is none.
+
+    Args:
+        content: What `Model.to_bytes` gave, or what a model file holds.
+        name: What errors call it.
+        module: As for `load_model`.
+
+    Returns:
+        The model.
+
+    Examples:
+        >>> from vitrail import BinaryNetClassifier
+        >>> net = BinaryNetClassifier(hidden=(), random_state=0).fit([[0], [1]] * 5, [0, 1] * 5)
+        >>> model_from_bytes(net.model_.to_bytes()).bits == net.model_.bits
+        True
+    """
     try:
         tensors = load(content)
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])

@@ -111,7 +111,11 @@ class Model:
         if given is not None and known is not None and tuple(given) != known:
             sizes = ["×".join(map(str, shape)) for shape in (given, known)]
             raise ModelError(f"the images are {sizes[0]}, the model knows {sizes[1]}; scale them")
-        return as_inputs(self.encoder.transform(table), self.coding, self.bias)
+        return self.inputs_of(self.encoder.transform(table))
+
+    def inputs_of(self, bits: np.ndarray) -> Tensor:
+        """The same for bits as the encoder makes them, (rows, bits)."""
+        return as_inputs(bits, self.coding, self.bias)
 
     def answers(self, table: Any) -> Answers:
         """Answers, probabilities and disagreement on a table's rows, as integers."""
@@ -119,13 +123,13 @@ class Model:
 
     def answers_of(self, inputs: Tensor) -> Answers:
         """The same for rows as `inputs` makes them."""
-        parts = [self._answers(*sums) for sums in self._tallies(inputs)]
+        parts = [self._answers(*sums) for sums in self.tallies(inputs)]
         if not parts:
             none = torch.zeros(0, dtype=torch.int64)
             return Answers(none, none.reshape(0, self.num_classes), none)
         return Answers(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
-    def _tallies(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    def tallies(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """`voting.tally` of all networks, a chunk of rows at a time."""
         most = self.clip * int(self.votes.sum(0).max())
         if not (packable(self.program, inputs) and most <= MOST_PACKED):
@@ -152,6 +156,31 @@ class Model:
     def probabilities(self, table: Any) -> np.ndarray:
         """P(class) of each row, (rows, C) float64; rows add up to 1."""
         return self.answers(table).chances.numpy() / voting.ONE
+
+    def decisions(self, table: Any) -> np.ndarray:
+        """Log-odds of each class, (rows, C) float64, ordered as the probabilities are.
+
+        Rows whose probabilities are equal are ordered by their scores, before the rounding to
+        levels. Column 1 of two classes is positive where class 1 is the answer; of several classes
+        the answer has the largest value.
+        """
+        finer = [
+            voting.decisions(
+                score, self.votes, self.clip, self.calibration, self.num_classes, self.scheme
+            )
+            for score, _ in self.tallies(self.inputs(table))
+        ]
+        return torch.cat([torch.zeros(0, self.num_classes, dtype=torch.float64), *finer]).numpy()
+
+    def importances(self) -> np.ndarray:
+        """The importance of each column of training, (columns,) float64 ≥ 0, of sum 1.
+
+        It is the share of the votes' variance that changes of the column account for, by the
+        networks alone: `vitrail.model.importance` has the definition.
+        """
+        from vitrail.model.importance import importances
+
+        return importances(self)
 
     def uncertainty(self, table: Any) -> np.ndarray:
         """Disagreement of the networks on each row, (rows,) float64 in [0, 1].

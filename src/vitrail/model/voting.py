@@ -107,6 +107,25 @@ def class_chances(score: Tensor) -> Tensor:
     return part.scatter_add(1, answer, ONE - part.sum(1, keepdim=True))
 
 
+def decisions(
+    score: Tensor, votes: Tensor, clip: int, table: Tensor, num_classes: int, scheme: Scheme
+) -> Tensor:
+    """Log-odds of the classes (rows, C) float64, finer than the probabilities.
+
+    score (rows, N, O): of `tally`. A probability of p parts becomes (p + r)/(ONE + 1), where r in
+    (0, 1) orders rows of equal p: by the scores of the classes, then by votes. Of classes with
+    equal scores the answer, which is the first, gets the largest value among them.
+    """
+    chosen = class_scores(chances(levels(score, votes, clip), table), num_classes, scheme)
+    most = clip * votes.to(torch.int64).sum(0)[None, :, None]
+    share = class_scores(ONE * (score + most).double() / (2 * most), num_classes, scheme)
+    top = ONE * max(1, num_classes - 1)  # of a class's score
+    finer = class_chances(chosen) + (chosen + (share + 1) / (top + 2)) / (top + 1)
+    if num_classes > 2:
+        finer = finer.scatter(1, chosen.argmax(1, keepdim=True), finer.amax(1, keepdim=True))
+    return torch.logit(finer / (ONE + 1))
+
+
 def opposition(
     agreeing: Tensor, votes: Tensor, answer: Tensor, num_classes: int, scheme: Scheme
 ) -> Tensor:

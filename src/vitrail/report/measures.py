@@ -10,7 +10,9 @@ import numpy as np
 import torch
 
 from vitrail.draws import random_order
-from vitrail.model import Model, outputs_of
+from vitrail.model import Model
+from vitrail.model.importance import column_bits
+from vitrail.model.model import outputs_of
 from vitrail.model.voting import ONE, leads
 from vitrail.tables.bits import BitColumns
 
@@ -238,7 +240,7 @@ def _columns(
     model: Model, inputs: torch.Tensor, truth: np.ndarray, agreement: np.ndarray, seed: int
 ) -> tuple[Column, ...]:
     """The columns of highest importance, with the bits that networks agree on most."""
-    spans = _spans(model)
+    spans = column_bits(model)
     rows = _some(inputs, 1.0 * len(spans) * model.networks.shape[0] * model.networks.shape[1], seed)
     kept, right = inputs[rows], truth[rows]
 
@@ -253,14 +255,6 @@ def _columns(
         loss = baseline - accuracy(changed)
         found.append(Column(name, loss, _bits(model, agreement, span)))
     return tuple(sorted(found, key=lambda one: -one.loss)[:SHOWN_COLUMNS])
-
-
-def _spans(model: Model) -> list[tuple[str, slice]]:
-    """The bits of each column that has some."""
-    encoder = model.encoder
-    bits = isinstance(encoder, BitColumns)
-    names = encoder.names if bits else [code.name for code in encoder.columns]
-    return list(zip(names, encoder.spans, strict=True))
 
 
 def _bits(model: Model, agreement: np.ndarray, span: slice) -> tuple[Bit, ...]:

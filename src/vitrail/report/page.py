@@ -9,6 +9,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+import numpy as np
+
 from vitrail import __version__
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, Cost, cost
@@ -18,7 +20,7 @@ from vitrail.export.report import work_of
 from vitrail.model import Model
 from vitrail.output import atomic_output
 from vitrail.report.charts import line_chart, panes
-from vitrail.report.measures import Column, Measures, Row
+from vitrail.report.measures import Column, Measures, Row, measure
 
 FORM = Path(__file__).with_name("page.html")
 MOST_BITS = 2**21  # of networks that are compiled for devices; more would take minutes
@@ -26,11 +28,31 @@ ENTRY = "predict"  # the function whose bytes are told: rows in, an answer out
 MOST_CLASSES = 30  # of a confusion matrix that fits a page
 
 
-def write_page(model: Model, found: Measures, path: Path, table: Any, rows_are: str) -> Path:
-    """Write the page; `rows_are` says in a few words which rows were measured on."""
+def write_report(
+    model: Model, table: Any, labels: np.ndarray, path: str | Path, rows_are: str
+) -> Path:
+    """Measure a model on rows with labels, and write the page.
+
+    Args:
+        model: Any model.
+        table: The rows, with the columns that the model was trained with.
+        labels: Labels (rows,).
+        path: The file of the page.
+        rows_are: A few words that say which rows they are, after "Measured on 100 rows".
+
+    Returns:
+        The file.
+
+    Examples:
+        >>> from vitrail import load_model, read_table
+        >>> table = read_table("test.csv")  # doctest: +SKIP
+        >>> model = load_model("net.safetensors")  # doctest: +SKIP
+        >>> write_report(model, table, table["kind"], "r.html", "held out")  # doctest: +SKIP
+    """
+    text = page(model, measure(model, table, labels), table, rows_are)
     with atomic_output(path) as stream:
-        stream.write(page(model, found, table, rows_are).encode())
-    return path
+        stream.write(text.encode())
+    return Path(path)
 
 
 def page(model: Model, found: Measures, table: Any, rows_are: str) -> str:
