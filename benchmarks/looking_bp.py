@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, bernoulli, thresholds
-from vitrail.solvers import BeliefPropagation, BPState
+from vitrail.solvers.bp import BeliefPropagation, BPState
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from vitrail.decode import samples
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.lab.datasets import mnist_files
-from vitrail.nn import Flatten, Program, Sign, Threshold, conv, mlp, numbers
+from vitrail.nn import Flatten, Program, Sign, Threshold, conv, mlp
+from vitrail.nn.coding import numbers
 from vitrail.nn.moments import chances
 from vitrail.random import Key
 from vitrail.solvers import Solution, Solver, geometric, run, streaming

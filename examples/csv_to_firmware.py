@@ -13,9 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail import BinaryNetClassifier
-from vitrail.export import export_model
-from vitrail.tables.table import read_table
+from vitrail import BinaryNetClassifier, read_table
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "firmware")
 folder.mkdir(exist_ok=True)
@@ -37,7 +35,7 @@ net.fit(rows.take(train), labels[train])
 right = float(np.mean(net.predict(rows.take(unseen)) == labels[unseen]))
 print(f"{net.model_.bits} bits: {right:.3f} of unseen rows right")
 
-(header,) = export_model(net.model_, "c", folder, name="motor", rows=rows)
+(header,) = net.export(folder, to="c", name="motor", rows=rows)
 print(f"{header.name}: {header.stat().st_size:,} bytes of source")
 
 if compiler := shutil.which("cc"):

@@ -14,7 +14,8 @@ from vitrail.learning.crossing import crossed
 from vitrail.learning.input_selection import RIDGE, TeacherOutputs, elimination_order, fit_logistic
 from vitrail.learning.quantised_linear import LinearSize, QuantisedLinear, digits_of, max_margin
 from vitrail.learning.teacher import Teacher, View
-from vitrail.model import Model, model_from_bytes, outputs_of
+from vitrail.model import Model, model_from_bytes
+from vitrail.model.model import outputs_of
 from vitrail.model.voting import clipped_margins, leads, scores
 from vitrail.nn import conv
 from vitrail.tables.encoders import TableEncoder

@@ -19,15 +19,9 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from vitrail import BinaryNetClassifier
-from vitrail.model import (
-    Model,
-    ModelError,
-    load_model,
-    model_from_bytes,
-    thresholds_of,
-    transferred,
-)
+from vitrail.model import Model, ModelError, load_model, model_from_bytes
 from vitrail.model.files import checksum, spelled
+from vitrail.model.model import thresholds_of, transferred
 from vitrail.model.voting import ONE
 from vitrail.nn import BinaryLinear, Sign
 

@@ -21,10 +21,13 @@ _HOME = {
     "blackbox": "vitrail.factors",
     "compress": "vitrail.learning",
     "factor_graph": "vitrail.graph",
+    "fit_stream": "vitrail.learning",
+    "iter_table": "vitrail.tables",
     "join": "vitrail.graph",
     "load_model": "vitrail.model",
     "network": "vitrail.factors",
     "perceptron": "vitrail.factors",
+    "read_table": "vitrail.tables",
     "run": "vitrail.solvers",
     "table": "vitrail.factors",
 }
@@ -33,9 +36,10 @@ if TYPE_CHECKING:
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.factors import blackbox, network, perceptron, table
     from vitrail.graph import FactorGraph, factor_graph, join
-    from vitrail.learning import compress
+    from vitrail.learning import compress, fit_stream
     from vitrail.model import load_model
     from vitrail.solvers import Solution, Status, belief_propagation, run
+    from vitrail.tables import iter_table, read_table
 
 __all__ = [
     "BinaryNetClassifier",
@@ -47,10 +51,13 @@ __all__ = [
     "blackbox",
     "compress",
     "factor_graph",
+    "fit_stream",
+    "iter_table",
     "join",
     "load_model",
     "network",
     "perceptron",
+    "read_table",
     "run",
     "table",
 ]

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vitrail.kernels.cpu.predict import Nets, outputs, tally
-from vitrail.model import outputs_of, voting
+from vitrail.model import voting
+from vitrail.model.model import outputs_of
 from vitrail.nn import mlp, program_of
 
 

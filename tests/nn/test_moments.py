@@ -19,9 +19,9 @@ from vitrail.nn import (
     Sign,
     Threshold,
     mlp,
-    numbers,
     program_of,
 )
+from vitrail.nn.coding import numbers
 from vitrail.nn.moments import Moments, chances, log_chance, moments, through
 from vitrail.nn.nodes import Conv, Linear, MaxPool
 

@@ -15,7 +15,6 @@ from vitrail.nn import (
     Program,
     Sign,
     Threshold,
-    linear_program,
     mlp,
     num_weights,
     paper_conv,
@@ -24,7 +23,7 @@ from vitrail.nn import (
 )
 from vitrail.nn.nodes import KINDS
 from vitrail.nn.opaque import Opaque
-from vitrail.nn.program import program_from_nodes
+from vitrail.nn.program import linear_program, program_from_nodes
 
 
 class Wrapped(nn.Module):

@@ -6,12 +6,12 @@ Every baseline is a solver, run by the same `run` as ours: same data, same budge
 from collections.abc import Callable
 from typing import Any
 
-from vitrail.baselines.annealing import Annealing, annealing
-from vitrail.baselines.bayesbinn import BayesBiNN, bayesbinn
-from vitrail.baselines.bop import Bop, bop
-from vitrail.baselines.cpsat import CPSAT, Proof, cpsat, prove
-from vitrail.baselines.exhaustive import Exhaustive, Optimum, exhaustive, optima
-from vitrail.baselines.ste import StraightThrough, straight_through
+from vitrail.baselines.annealing import annealing
+from vitrail.baselines.bayesbinn import bayesbinn
+from vitrail.baselines.bop import bop
+from vitrail.baselines.cpsat import Proof, cpsat, prove
+from vitrail.baselines.exhaustive import Optimum, exhaustive, optima
+from vitrail.baselines.ste import straight_through
 from vitrail.solvers.base import Solver
 
 BASELINES: dict[str, Callable[..., Solver[Any]]] = {
@@ -26,14 +26,8 @@ BASELINES: dict[str, Callable[..., Solver[Any]]] = {
 
 __all__ = [
     "BASELINES",
-    "CPSAT",
-    "Annealing",
-    "BayesBiNN",
-    "Bop",
-    "Exhaustive",
     "Optimum",
     "Proof",
-    "StraightThrough",
     "annealing",
     "bayesbinn",
     "bop",

@@ -94,8 +94,8 @@ def fit(
     from vitrail import ranks
     from vitrail.engines import checked_backend, workers
     from vitrail.estimator import BinaryNetClassifier
-    from vitrail.learning import canonical
     from vitrail.learning.folds import split_rows
+    from vitrail.learning.table import canonical
     from vitrail.output import check_writable
     from vitrail.solvers import Status
     from vitrail.tables.account import column_lines
@@ -267,7 +267,7 @@ def is_gray(table: Table) -> bool:
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:
     """The model with its accuracy on held-out rows, and thresholds from them where they suffice."""
-    from vitrail.model import thresholds_of
+    from vitrail.model.model import thresholds_of
 
     answers = model.answers(table)
     right = answers.numbers.numpy() == model.labels.encode(labels)

@@ -3,10 +3,10 @@
 Every maker returns a `Dataset`; real data are embedded in vitrail or in scikit-learn.
 """
 
-from vitrail.datasets.dataset import Coding, Dataset
+from vitrail.datasets.dataset import Dataset
 from vitrail.datasets.digits import digits
 from vitrail.datasets.glass import glass, stained_glass
 from vitrail.datasets.idx import load_idx
 from vitrail.datasets.mnist import mnist
 
-__all__ = ["Coding", "Dataset", "digits", "glass", "load_idx", "mnist", "stained_glass"]
+__all__ = ["Dataset", "digits", "glass", "load_idx", "mnist", "stained_glass"]

@@ -17,7 +17,7 @@ from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Pool, Windows, planned
 from vitrail.export.rule import sides
 from vitrail.model import Model
-from vitrail.nn import low_value
+from vitrail.nn.coding import low_value
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.cuts import rounded
 from vitrail.tables.encoders import ColumnCode, TableEncoder

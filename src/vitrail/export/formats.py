@@ -37,11 +37,23 @@ def export_model(
 ) -> list[Path]:
     """Write a model as files of another language, and return their paths.
 
-    to      one of FORMATS
-    name    of files, and in C of everything in them
-    layout  of C: one of vitrail.export.layouts.LAYOUTS
-    rows    a table; its first rows are checked by the exported code against the answers here.
+    Args:
+        model: Any model.
+        to: One of FORMATS; "onnx" needs the extra `export`.
+        folder: Where the files go.
+        name: Of files, and in C of everything in them.
+        layout: Of C: one of LAYOUTS.
+        rows: A table; its first rows are checked by the exported code against the answers here.
             Without one, rows are made up that reach every part of the encoder.
+
+    Returns:
+        The files that were written.
+
+    Examples:
+        >>> from vitrail import load_model
+        >>> model = load_model("cancer.safetensors")  # doctest: +SKIP
+        >>> export_model(model, "js", "site", name="cancer")  # doctest: +SKIP
+        [PosixPath('site/cancer.mjs')]
     """
     if to not in FORMATS:
         raise ExportError(f"unknown format {to!r}; choose one of: {', '.join(FORMATS)}")
@@ -116,3 +128,4 @@ FORMATS: dict[str, Callable[[Model, str, str, Rows], Contents]] = {
     "onnx": _onnx,
     "numpy": _numpy,
 }
+"""Each format by name, as a function that gives the files' contents."""

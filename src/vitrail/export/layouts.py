@@ -137,3 +137,4 @@ LAYOUTS: dict[str, Callable[[str, str], Files]] = {
     "zephyr": _zephyr,
     "firmware": _firmware,
 }
+"""Each layout of C files by name, as a function that gives the files."""

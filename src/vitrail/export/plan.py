@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from vitrail.export.errors import ExportError
 from vitrail.model import Model
-from vitrail.nn import low_value
+from vitrail.nn.coding import low_value
 from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Step
 
 Pair = tuple[int, int]

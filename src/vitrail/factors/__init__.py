@@ -2,11 +2,10 @@
 
 from vitrail.factors.base import HARD, Classifiers, Factors
 from vitrail.factors.network import BlackBox, Network, blackbox, network, perceptron
-from vitrail.factors.table import MAX_TABLE_ARITY, Table, table
+from vitrail.factors.table import Table, table
 
 __all__ = [
     "HARD",
-    "MAX_TABLE_ARITY",
     "BlackBox",
     "Classifiers",
     "Factors",

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from vitrail.factors.base import meets
-from vitrail.nn import Shallow, values
+from vitrail.nn.coding import values
+from vitrail.nn.program import Shallow
 
 
 def shallow_flips(

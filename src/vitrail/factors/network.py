@@ -17,15 +17,9 @@ from vitrail.factors.base import (
     selected_parts,
 )
 from vitrail.factors.flips import shallow_flips
-from vitrail.nn import (
-    Coding,
-    Program,
-    checked_inputs,
-    linear_program,
-    low_value,
-    numbers,
-    program_of,
-)
+from vitrail.nn import Coding, Program, program_of
+from vitrail.nn.coding import checked_inputs, low_value, numbers
+from vitrail.nn.program import linear_program
 from vitrail.scopes import Scope
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]

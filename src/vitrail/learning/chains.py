@@ -36,7 +36,7 @@ from vitrail.learning.posterior import (
     leave_one_out,
 )
 from vitrail.learning.problem import AUTO
-from vitrail.model import outputs_of
+from vitrail.model.model import outputs_of
 from vitrail.model.voting import clipped_margins, leads
 from vitrail.nn import Program
 from vitrail.random import Key

@@ -20,8 +20,8 @@ from vitrail.learning.folds import stratified_folds
 from vitrail.learning.plan import Plan
 from vitrail.learning.problem import Problem
 from vitrail.learning.training import Trained, problem_of, train
-from vitrail.model import outputs_of
 from vitrail.model.calibration import Evidence, logistic_table
+from vitrail.model.model import outputs_of
 from vitrail.model.voting import Scheme, chances, class_scores, leads, levels, scores
 from vitrail.nn import Program
 from vitrail.solvers import Status

@@ -25,7 +25,8 @@ from vitrail.learning.crossing import crossed
 from vitrail.learning.distillation import Distillation
 from vitrail.learning.quantised_linear import QuantisedLinear
 from vitrail.learning.teacher import Compressor, Student, Teacher, View
-from vitrail.model import Model, transferred
+from vitrail.model import Model
+from vitrail.model.model import transferred
 
 MAX_ROWS = 4000  # of those given, at most, that are used
 SYNTHETIC_ROWS = 4000  # crossed rows to learn from, and as many to measure agreement on

@@ -34,8 +34,9 @@ from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model.calibration import Evidence
 from vitrail.nn import Program
 from vitrail.random import MAX_SEED, Key
-from vitrail.solvers import Status, Streaming
+from vitrail.solvers import Status
 from vitrail.solvers.sampling import posterior_samples
+from vitrail.solvers.streaming import Streaming
 
 NEAR = 4.0  # log-odds: a chain near a network begins with two percent of its bits flipped
 LEAVING_OUT = 5.0  # beta at most, where a row is left out by counting networks anew

@@ -20,8 +20,8 @@ from vitrail.decode import samples
 from vitrail.learning.crossing import crossed
 from vitrail.learning.examples import Examples
 from vitrail.learning.preprocessing import Preprocessing
-from vitrail.model import outputs_of, thresholds_of, transferred
 from vitrail.model.calibration import Calibration, Evidence, calibrate
+from vitrail.model.model import outputs_of, thresholds_of, transferred
 from vitrail.model.voting import Scheme, leads
 from vitrail.nn import Program
 from vitrail.random import Key

@@ -17,7 +17,7 @@ from vitrail.datasets.dataset import Coding
 from vitrail.learning.checks import checked_setting
 from vitrail.learning.examples import Examples
 from vitrail.learning.problem import AUTO
-from vitrail.model import as_inputs
+from vitrail.model.model import as_inputs
 from vitrail.model.voting import Scheme, num_nets
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import TableEncoder

@@ -31,8 +31,9 @@ from vitrail.learning.posterior import DRAWN_BITS
 from vitrail.learning.preprocessing import Preprocessing, auto_bias
 from vitrail.learning.table import LAST_BETA, STREAM_BATCH
 from vitrail.memory import in_gigabytes
-from vitrail.model import Model, as_inputs, outputs_of, thresholds_of
+from vitrail.model import Model
 from vitrail.model.calibration import Evidence, calibrate
+from vitrail.model.model import as_inputs, outputs_of, thresholds_of
 from vitrail.model.voting import ONE, leads
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from vitrail.model import Model, outputs_of
+from vitrail.model import Model
 from vitrail.model.calibration import rising, soft_table
+from vitrail.model.model import outputs_of
 from vitrail.model.voting import ONE, chances, clipped_margins, leads, levels, scores
 from vitrail.nn import Program
 from vitrail.tables.bits import BitColumns

@@ -17,9 +17,10 @@ from vitrail.learning.plan import Plan
 from vitrail.learning.problem import Problem
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.nn import Program
-from vitrail.solvers import MessagePassing, Solution, Stage, Status, Streaming, run_stages
+from vitrail.solvers import MessagePassing, Solution, Stage, Status, run_stages
 from vitrail.solvers.checkpoint import run_fingerprint
 from vitrail.solvers.stages import checkpoint_files
+from vitrail.solvers.streaming import Streaming
 
 Progress = Callable[[int, Tensor, Tensor], None]
 NAN = float("nan")

@@ -89,6 +89,6 @@ def checked_inputs(inputs: Tensor, levels: bool = False) -> Tensor:
         wrong = inputs[~known][0].item()
         raise ValueError(
             f"inputs must be bits (-1/+1 or 0/1), got {wrong:g}; threshold images, "
-            "and encode tables with vitrail.datasets.TableEncoder"
+            "and encode tables with vitrail.tables.TableEncoder"
         )
     return inputs.to(torch.int8).contiguous()

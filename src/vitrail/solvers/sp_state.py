@@ -18,8 +18,8 @@ from vitrail.scopes import Scope
 from vitrail.solvers.checkpoint import PER_FACTOR
 from vitrail.solvers.damping import Damping, as_damping
 from vitrail.solvers.schedules import Batches, Order
-from vitrail.surveys import Grid, Split
 from vitrail.surveys.factor_update import checked_inner
+from vitrail.surveys.histogram import Grid, Split
 from vitrail.updates import CavityUpdate, Update
 from vitrail.updates.base import MOST_DRAWS
 

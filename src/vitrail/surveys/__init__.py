@@ -2,28 +2,20 @@
 
 from collections.abc import Callable
 
-from vitrail.surveys.cavity import Feed
-from vitrail.surveys.gaussian import Gaussian, gaussian
-from vitrail.surveys.histogram import Grid, Split
-from vitrail.surveys.tilted import Tilted, tilted
+from vitrail.surveys.gaussian import gaussian
+from vitrail.surveys.tilted import tilted
 from vitrail.surveys.variable import VariableUpdate
-from vitrail.surveys.weighted import Weighted, weighted
+from vitrail.surveys.weighted import weighted
 
 VARIABLES: dict[str, Callable[..., VariableUpdate]] = {
     "weighted": weighted,
     "tilted": tilted,
     "gaussian": gaussian,
 }
+"""Each variable→factor update by name, as a function that makes it."""
 
 __all__ = [
     "VARIABLES",
-    "Feed",
-    "Gaussian",
-    "Grid",
-    "Split",
-    "Tilted",
-    "VariableUpdate",
-    "Weighted",
     "gaussian",
     "tilted",
     "weighted",

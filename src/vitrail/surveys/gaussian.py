@@ -98,5 +98,11 @@ class Gaussian(VariableUpdate):
 
 
 def gaussian() -> Gaussian:
-    """Gaussian sums; for variables of hundreds of factors and more."""
+    """Gaussian sums; for variables of hundreds of factors and more.
+
+    Examples:
+        >>> from vitrail.solvers import s4p
+        >>> from vitrail.updates import flip
+        >>> solver = s4p(flip(), variable=gaussian())
+    """
     return Gaussian()

@@ -51,5 +51,11 @@ class Tilted(VariableUpdate):
 
 
 def tilted() -> Tilted:
-    """Exact draws without weights; for any degree."""
+    """Exact draws without weights; for any degree.
+
+    Examples:
+        >>> from vitrail.solvers import s4p
+        >>> from vitrail.updates import flip
+        >>> solver = s4p(flip(), variable=tilted())
+    """
     return Tilted()

@@ -48,7 +48,16 @@ class Weighted(VariableUpdate):
 
 
 def weighted(y: float = 1.0) -> Weighted:
-    """Algorithm 3; y is the exponent on every weight (the Parisi parameter), 1 in the paper."""
+    """Algorithm 3 of the paper: weighted draws, for variables of few factors.
+
+    Args:
+        y: The exponent on every weight (the Parisi parameter), 1 in the paper.
+
+    Examples:
+        >>> from vitrail.solvers import s4p
+        >>> from vitrail.updates import flip
+        >>> solver = s4p(flip(), variable=weighted(y=1.0))
+    """
     if not y > 0:
         raise ValueError(f"the exponent y must be above 0, got {y}; 1 is the paper's")
     return Weighted(float(y))

@@ -2,5 +2,6 @@
 
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.table import Table, iter_table, read_table
+from vitrail.tables.writing import write_table
 
-__all__ = ["Table", "TableEncoder", "iter_table", "read_table"]
+__all__ = ["Table", "TableEncoder", "iter_table", "read_table", "write_table"]

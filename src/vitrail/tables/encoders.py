@@ -44,16 +44,15 @@ from vitrail.tables.table import Table
 class TableEncoder:
     """Turns tables into bits the way it was fitted to.
 
-    columns  what each informative column becomes
-    names    all columns of the training table in their order, with those that became no bits
-    account  what became of each of them, and why
-
-    Example: `encoder = TableEncoder.fit(train); bits = encoder.transform(test)`.
+    Examples:
+        >>> encoder = TableEncoder.fit({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
+        >>> encoder.bit_names[-2:]
+        ('sex=f', 'sex=m')
     """
 
-    columns: tuple[ColumnCode, ...]
-    names: tuple[str, ...]
-    account: tuple[ColumnAccount, ...] = ()
+    columns: tuple[ColumnCode, ...]  # what each informative column becomes
+    names: tuple[str, ...]  # all columns of training in their order, with those without bits
+    account: tuple[ColumnAccount, ...] = ()  # what became of each of them, and why
 
     @staticmethod
     def fit(

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from vitrail.updates.base import CavityUpdate, Estimate, Messages, Update, damped
+from vitrail.updates.base import CavityUpdate, Estimate, Messages, Update
 from vitrail.updates.closed_form import closed_form
 from vitrail.updates.counting import counting
-from vitrail.updates.exact import MAX_EXACT_ARITY, exact
+from vitrail.updates.exact import exact
 from vitrail.updates.flip import flip
 from vitrail.updates.pinned import pinned
 from vitrail.updates.pooled import pooled
@@ -21,7 +21,6 @@ UPDATES: dict[str, Callable[..., Update]] = {
 """Each update by name, as `BinaryNetClassifier(update=…)` and the command line take it."""
 
 __all__ = [
-    "MAX_EXACT_ARITY",
     "UPDATES",
     "CavityUpdate",
     "Estimate",
@@ -29,7 +28,6 @@ __all__ = [
     "Update",
     "closed_form",
     "counting",
-    "damped",
     "exact",
     "flip",
     "pinned",

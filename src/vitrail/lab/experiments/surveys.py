@@ -19,8 +19,7 @@ from vitrail.graph import FactorGraph, factor_graph
 from vitrail.lab.plots import survey_figure
 from vitrail.random import Key
 from vitrail.solvers import Feedback, Info, Solver, belief_propagation, s4p
-from vitrail.surveys import Grid
-from vitrail.surveys.histogram import point_mass
+from vitrail.surveys.histogram import Grid, point_mass
 from vitrail.updates import closed_form, flip
 
 
