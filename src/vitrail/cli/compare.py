@@ -42,7 +42,7 @@ def compare(
     target: Target = None,
     hidden: Hidden = "0",
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="For every solver alike; chosen if left out.")
+        int | None, typer.Option(min=1, help="Of every solver that has epochs; chosen if left out.")
     ] = None,
     test_size: Annotated[float, typer.Option(min=0.0, max=0.9, help="Of files.")] = 0.2,
     seed: Seed = 0,
@@ -54,6 +54,9 @@ def compare(
     ] = None,
 ) -> None:
     """Train the same net by several solvers and print how they did.
+
+    Each answers as `fit` with its name does: chains, streaming and messages with many networks, the
+    others with the best they found.
 
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
@@ -103,14 +106,15 @@ class Task:
     def done(self, solver: str) -> tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]:
         """What one solver reached, and its training curve."""
         from vitrail.estimator import BinaryNetClassifier
+        from vitrail.learning import SOLVERS, canonical
 
         rows, labels, test_rows, test_labels, named = _rows(self)
+        paced = solver != "auto" and "epochs" in SOLVERS[canonical(solver)].options
         net = BinaryNetClassifier(
             hidden=self.hidden,
             solver=solver,
-            predictor="best",
             bias=0 if named else "auto",  # the nets of the paper have none
-            epochs="auto" if self.epochs is None else self.epochs,
+            epochs=self.epochs if self.epochs is not None and paced else "auto",
             random_state=self.seed,
             verbose=1,
         )

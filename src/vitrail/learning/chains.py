@@ -185,7 +185,7 @@ def _posterior(
         },
         history=drawn.history,
         steps=len(drawn.history),
-        evaluations=0,
+        evaluations=drawn.proposals,
         status=tuple(Status.SOLVED if one else status for one in solved.tolist()),
         found_by=("chains",) * len(best),
         state=drawn,
@@ -252,6 +252,7 @@ class Drawn:
     interrupted: bool
     mixing: Mapping[str, Any]  # of `mixing`
     calibrated: int  # rows that the calibration was made from
+    proposals: int = 0  # of all chains
     log_weight: Tensor | None = None  # (D·C, N), by rows that came later; None: all alike
 
     def best(self, total: Tensor) -> tuple[Tensor, Tensor]:
@@ -380,11 +381,13 @@ class Run:
             world=ranks.here(),
             journal=self.journal("chains", cold, starts, step, self.count),
         )
-        history, drawn, wrong, stopped = History(), [], [], False
+        history, drawn, wrong, stopped, done = History(), [], [], False, 0
         watch = _Watch(data, self.program)
 
         def go(sweeps: int, warm: Sequence[float], until: Sequence[float]) -> None:
+            nonlocal done
             running.advance(sweeps, warm, until)
+            done += sweeps * starts.numel()
             right = 1 - running.wrong / total
             history.add(accuracy=right.mean(0), best=right.amax(0))
 
@@ -430,6 +433,7 @@ class Run:
             stopped,
             watch.mixing(cold),
             data.examples.num_rows,
+            done,
         )
 
     def reweighted(self, drawn: Drawn) -> Drawn | None:
