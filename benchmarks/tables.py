@@ -51,7 +51,7 @@ def one_split(
         "seconds": seconds,
         "units": float(sum(model.program.hidden or ())),
         "bits": float(model.bits),
-        "polished": float(net.plan_.polish > 0),
+        "polished": float(net.plan_.get("polish", 0) > 0),
         "ece_best": quality(chances, test_y.numpy())["calibration_error"],
         "majority": float((test_y == train_y.mode().values).double().mean()),
     }
