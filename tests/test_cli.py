@@ -212,9 +212,13 @@ def test_compare_prints_a_row_per_solver_and_draws(tmp_path):
 
 
 def test_compare_takes_files(data):
-    code, out, _ = call("compare", data, "--target", "class", "--epochs", 2, "--json")
+    how = ("--target", "class", "--hidden", 3, "--solvers", "chains,sbp", "--epochs", 2)
+    code, out, _ = call("compare", data, *how, "--json")
     assert code == 0
-    assert json.loads(out)["results"][0]["test"] > 0.3
+    chains, sbp = json.loads(out)["results"]
+    assert (chains["solver"], sbp["solver"]) == ("chains", "sbp")
+    assert chains["test"] > 0.8
+    assert 0 < sbp["train_last"] <= sbp["train_best"] <= 1
 
 
 def test_ctrl_c_keeps_the_best_and_says_where(data, tmp_path, monkeypatch):
