@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
@@ -45,6 +46,7 @@ from vitrail.solvers.chains import ROUND, Chains, Sample, random_starts, warming
 from vitrail.solvers.checkpoint import run_fingerprint
 from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
+from vitrail.solvers.progress import Progress, progress_bar
 
 DIGEST = 12  # digits of the digest in names of checkpoints
 RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
@@ -81,7 +83,7 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     before = previous.state if previous is not None else None
     before = before if isinstance(before, Drawn) else None
     starts = None if before is None else before.networks[-1]
-    run = Run(data, program, burn_in, count, options.seed, options.checkpoint)
+    run = Run(data, program, burn_in, count, options.seed, options.checkpoint, options.progress)
     found, calls = None, 0 if previous is None else previous.calls
     if before is not None and data.added is not None:
         if data.examples.num_rows >= RECALIBRATED * before.calibrated:
@@ -309,6 +311,7 @@ class Run:
     count: int  # networks of every net
     seed: int
     checkpoint: str | Path | None = None  # the name of files that chains are saved to
+    progress: bool = False  # bars on a terminal
     journals: list[Journal] = field(default_factory=list)
 
     def journal(self, name: str, *asked: Any) -> Journal | None:
@@ -321,6 +324,11 @@ class Run:
         made = Journal(Path(f"{self.checkpoint}.{own[:DIGEST]}.{name}"), own)
         self.journals.append(made)
         return made
+
+    def bar(self, sweeps: int, label: str) -> AbstractContextManager[Progress]:
+        """What shows how far chains are, on a terminal where that is asked for."""
+        shown = self.progress and ranks.here().first
+        return progress_bar(sweeps, label) if shown else nullcontext(_silent)
 
     def ended(self) -> None:
         """Remove the files: nobody goes on from here."""
@@ -350,7 +358,8 @@ class Run:
         journal = self.journal("folds", betas)
         parts = Parts(self.data, self.program, self.partner, betas, self.seed, journal)
         try:
-            found = parts.judge(self.burn_in)
+            with self.bar(parts.sweeps(self.burn_in), "chains on held-out folds") as show:
+                found = parts.judge(self.burn_in, show)
         except KeyboardInterrupt:
             if not parts.moved:
                 raise
@@ -387,9 +396,10 @@ class Run:
         def go(sweeps: int, warm: Sequence[float], until: Sequence[float]) -> None:
             nonlocal done
             running.advance(sweeps, warm, until)
-            done += sweeps * starts.numel()
+            done += sweeps
             right = 1 - running.wrong / total
             history.add(accuracy=right.mean(0), best=right.amax(0))
+            show(done, right.mean(0), right.amax(0))
 
         def keep() -> None:
             drawn.append(running.bits)
@@ -403,22 +413,24 @@ class Run:
             for kept in (drawn, wrong, watch.said):
                 kept.clear()
             keep()
-            for _ in range(1, -(-self.count // chains)):
+            for _ in range(1, draws):
                 for _ in range(BETWEEN):
                     go(1, cold, cold)
                     watch.look(running.bits)
                 keep()
 
+        draws = -(-self.count // chains)
         try:
-            if going_on:
-                stay()
-            else:
-                for sweeps, warm, until in warming(cold, self.burn_in):
-                    go(sweeps, warm, until)
-            collect()
-            if self.burn_in == BURN_IN and unmixed(watch.mixing(cold)):
-                stay()
+            with self.bar(self.burn_in + BETWEEN * (draws - 1), "chains on all rows") as show:
+                if going_on:
+                    stay()
+                else:
+                    for sweeps, warm, until in warming(cold, self.burn_in):
+                        go(sweeps, warm, until)
                 collect()
+                if self.burn_in == BURN_IN and unmixed(watch.mixing(cold)):
+                    stay()
+                    collect()
         except KeyboardInterrupt:
             stopped = True
             if not len(history):
@@ -433,7 +445,7 @@ class Run:
             stopped,
             watch.mixing(cold),
             data.examples.num_rows,
-            done,
+            done * starts.numel(),
         )
 
     def reweighted(self, drawn: Drawn) -> Drawn | None:
@@ -472,6 +484,10 @@ class Run:
         rows = self.data.examples.num_rows
         mixing = {"draws": 0, "chains": chains}
         return Drawn(networks, wrong, betas, history, True, mixing, rows)
+
+
+def _silent(_sweeps: int, _accuracy: Tensor, _best: Tensor) -> None:
+    pass
 
 
 def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:

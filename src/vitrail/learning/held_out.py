@@ -24,6 +24,7 @@ from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming
 from vitrail.solvers.journal import Journal
+from vitrail.solvers.progress import Progress
 
 PARTS = 4
 ENOUGH_ROWS = 2000  # judged; further parts would say little more
@@ -78,6 +79,7 @@ class Parts:
         ]
         key = Key(seed, HELD_OUT_STEP)
         starts = random_starts(key, len(self.betas), len(nets), program.num_bits)
+        self._total = torch.stack([one.weight.sum() for one in nets]).clamp(min=1e-300)
         samples = [Sample(one.inputs, one.labels, one.weight) for one in nets]
         self._chains = Chains(
             key,
@@ -96,14 +98,26 @@ class Parts:
         bits = self._chains.bits
         return bits.unflatten(1, (len(self._held), -1)).flatten(0, 1)
 
-    def judge(self, burn_in: int) -> HeldOut:
+    def sweeps(self, burn_in: int) -> int:
+        """How many sweeps `judge` takes."""
+        return int(SHORTER * burn_in) + BETWEEN * (DRAWS - 1)
+
+    def judge(self, burn_in: int, show: Progress) -> HeldOut:
         """Run the chains, and ask them about the rows that they have not seen."""
-        for sweeps, warm, cold in warming(self.betas, int(SHORTER * burn_in)):
+        done = 0
+
+        def go(sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
+            nonlocal done
             self._chains.advance(sweeps, warm, cold)
-            self.moved = True
+            self.moved, done = True, done + sweeps
+            right = 1 - self._chains.wrong / self._total
+            show(done, right, right.amax(0))
+
+        for sweeps, warm, cold in warming(self.betas, int(SHORTER * burn_in)):
+            go(sweeps, warm, cold)
         drawn = [self._chains.bits]
         for _ in range(1, DRAWS):
-            self._chains.advance(BETWEEN, self.betas, self.betas)
+            go(BETWEEN, self.betas, self.betas)
             drawn.append(self._chains.bits)
         networks = torch.stack(drawn).unflatten(2, (len(self._held), -1))  # (D, B, parts, N, A)
         said = [self._asked(networks[:, :, at], held) for at, held in enumerate(self._held)]
