@@ -1,4 +1,4 @@
-"""The room that decides: names, plans, the choice of a net, training, the posterior, its size."""
+"""Learners by name, the rules that choose one, the posterior they return, and its compression."""
 
 from vitrail.learning.compression import compress
 from vitrail.learning.plan import Plan, plan
