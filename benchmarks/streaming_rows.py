@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
-from vitrail.learning.streams import fit_stream
+from vitrail.learning import fit_stream
 
 INPUTS, BLOCK, FRESH = 196, 10_000, 20_000
 

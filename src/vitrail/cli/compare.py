@@ -59,7 +59,7 @@ def compare(
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
     from vitrail.engines import checked_backend
-    from vitrail.learning import canonical
+    from vitrail.learning.table import canonical
 
     if figure is not None:
         check_figure(figure)

@@ -95,8 +95,8 @@ def fit(
     from vitrail import ranks
     from vitrail.engines import checked_backend, workers
     from vitrail.estimator import BinaryNetClassifier
-    from vitrail.learning import canonical
     from vitrail.learning.folds import split_rows
+    from vitrail.learning.table import canonical
     from vitrail.output import check_writable
     from vitrail.solvers import Status
     from vitrail.tables.account import column_lines
@@ -214,7 +214,7 @@ def _stream(
 ) -> None:
     """Train on rows that are read as they come, and save the model."""
     from vitrail import ranks
-    from vitrail.learning.streams import fit_stream
+    from vitrail.learning import fit_stream
     from vitrail.tables.account import column_lines
 
     units = () if isinstance(hidden, str) else hidden
