@@ -1,4 +1,4 @@
-"""Images as nets read them: so many bits a pixel, and channels of ones after them.
+"""Images as nets read them: several bits per pixel, and channels of ones after them.
 
 A net says by the channels that its first convolution reads how images become bits. Of C channels
 of pixels, k bits each, and one channel of ones it reads k·C + 1. Where all of a window is

@@ -1,9 +1,8 @@
-"""Nets of depth, and more rows than messages have room for: the learner that suits them.
+"""Deep nets, and rows whose messages do not fit into memory: streaming or straight-through.
 
-Streaming and straight-through both keep one number per weight and both come to good nets; which is
-better depends on net and rows. So both are trained on some rows and asked about others, and what
-answers then is what is compared: networks drawn from streaming's posterior, or the one network
-that straight-through found.
+Both keep one number per weight; which is better depends on net and rows. So both are trained on
+some rows and compared on held-out rows by what will predict: networks drawn from streaming's
+posterior, or the one network that straight-through found.
 """
 
 from __future__ import annotations

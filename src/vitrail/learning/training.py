@@ -182,7 +182,7 @@ class _Kept:
 
 
 def messages_fit(problem: Problem, restarts: int = 1) -> bool:
-    """Whether memory has room for a message from every example to every weight."""
+    """Whether a message from every example to every weight fits into memory."""
     available = available_memory()
     return available is None or _needed(problem, restarts) <= available
 

@@ -86,8 +86,8 @@ class Decimated(Wrapper[DecimatedState]):
     ) -> Tensor:
         """Fix ⌈fraction·N⌉ more of each active problem, the most polarised ones first."""
         open_ = (fixed == 0) & ~barred & active[graph.problem]
-        sureness = torch.where(open_, free.abs(), -1.0)
-        order = sureness.argsort(descending=True)
+        polarisation = torch.where(open_, free.abs(), -1.0)
+        order = polarisation.argsort(descending=True)
         order = order[torch.sort(graph.problem[order], stable=True).indices]
         sizes = graph.variables_per_problem
         first = (sizes.cumsum(0) - sizes)[graph.problem[order]]
