@@ -183,9 +183,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
         Args:
             X: Rows (rows, columns): an array, a data frame, or a list of lists; or images (rows,
-                channels, height, width), of which a net reads one bit a pixel: above half
+                channels, height, width), of which a net reads one bit per pixel: above half
                 intensity or not. A `module` whose first convolution reads k times as many
-                channels and one more reads k bits a pixel, equal steps of intensity apart, and
+                channels and one more reads k bits per pixel, equal steps of intensity apart, and
                 a channel of ones; without that one channel it takes bias=0.
             y: Labels (rows,).
             sample_weight: (rows,). A row of weight k counts as k equal rows where all weights are

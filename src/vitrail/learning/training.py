@@ -196,7 +196,7 @@ def _check_memory(plan: Plan) -> None:
     """Raise, before anything is allocated, where the messages will not fit."""
     solvers = [stage.solver for stage in plan.stages]
     if not any(isinstance(s, MessagePassing) and not isinstance(s, Streaming) for s in solvers):
-        return  # these keep one number a weight
+        return  # these keep one number per weight
     num_examples, weights = plan.problem.examples, plan.problem.program.num_bits
     needed, available = _needed(plan.problem, plan.restarts), available_memory()
     if available is not None and needed > available:

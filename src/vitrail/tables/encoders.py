@@ -104,7 +104,7 @@ class TableEncoder:
         return self.names
 
     def coarser(self, most: int) -> tuple[TableEncoder, list[int]]:
-        """With at most so many thresholds a column of numbers, and which of the bits are left."""
+        """With at most `most` thresholds per column of numbers, and which of the bits are left."""
         return self._with([code.coarser(most) for code in self.columns])
 
     @property
