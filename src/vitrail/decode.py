@@ -4,7 +4,7 @@ Thresholding asks every variable for its likelier value. Where variables are cor
 answers need not go together, so the joint decoders look at whole configurations:
 
     best_of         the best of n configurations drawn from the marginals
-    sequential      variables settled block by block, most polarised first, each on the others' draws
+    sequential      variables settled block by block, most polarised first, given the others' draws
     decoded         whichever of threshold, best_of and sequential satisfies most
 
 Reinforcement is the fourth way, and the strongest: `vitrail.solvers.reinforced` decodes while
