@@ -78,7 +78,7 @@ def fit(
     ] = None,
     seed: Seed = 0,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Workers, where several nets are tried on rows held out.")
+        int, typer.Option(min=1, help="Workers, where several nets are compared on held-out rows.")
     ] = 1,
     backend: Workers = "processes",
 ) -> None:

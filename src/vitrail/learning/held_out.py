@@ -39,7 +39,7 @@ STANDARD_ERRORS = 0.5  # by which others must be better than the usual
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What was learned from rows held out."""
+    """What was learned from held-out rows."""
 
     betas: tuple[float, ...]  # for the chains on all rows
     evidence: Evidence  # of chains with these betas
