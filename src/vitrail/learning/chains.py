@@ -63,7 +63,7 @@ WATCHED = 256  # rows at most on which mixing is measured
 LEAST_CHAINS, LEAST_DRAWS = 4, 25  # below, nothing is said about mixing
 LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains go on
 MOST_VOTES = 64  # of a network
-ENOUGH = 25  # undecided networks whose mean vote is as far off as an average may be
+MIN_EFFECTIVE_VOTES = 25  # independent undecided networks whose mean has the largest error allowed
 MOST_SPREAD = 99.0  # where chains stand still
 
 
@@ -499,7 +499,7 @@ def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:
 def unmixed(found: Mapping[str, Any]) -> str | None:
     """The warning about chains that do not agree, where enough is known of them."""
     known = found["draws"] >= LEAST_DRAWS and found["chains"] >= LEAST_CHAINS
-    if not known or found["error"] ** 2 * ENOUGH <= 1:
+    if not known or found["error"] ** 2 * MIN_EFFECTIVE_VOTES <= 1:
         return None
     return (
         f"the chains have not mixed: R-hat {found['spread']:.2f}, effective sample size "
