@@ -14,6 +14,8 @@ import pytest
 
 from vitrail import memory
 from vitrail.cli import main
+from vitrail.cli.options import SOLVER_NAMES
+from vitrail.learning import SOLVERS
 from vitrail.model import load_model
 from vitrail.tables import table as tables
 
@@ -466,6 +468,10 @@ def test_a_table_beyond_memory_is_still_predicted_on(model, data, monkeypatch):
 def test_a_prediction_column_in_the_input_is_refused(model, tmp_path):
     bad = write(tmp_path / "bad.csv", [*HEADER, "prediction"], [[*row, "x"] for row in ROWS])
     assert "already has a column 'prediction'" in one_line(call("predict", model, bad))
+
+
+def test_the_help_names_every_solver_of_the_table():
+    assert SOLVER_NAMES.split(", ") == list(SOLVERS)
 
 
 def test_rows_are_streamed_within_a_ceiling(tmp_path):

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUN = {"python", "sh"}
-DOCUMENTED = ["", ".baselines", ".data", ".factors", ".nn", ".solvers", ".updates"]
+DOCUMENTED = ["", ".baselines", ".datasets", ".factors", ".learning", ".nn", ".solvers", ".tables"]
+DOCUMENTED += [".updates"]
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:

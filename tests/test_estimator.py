@@ -340,8 +340,7 @@ def test_a_solver_or_stages_may_be_passed():
 
 def test_names_of_solvers_have_one_table():
     from vitrail.lab.experiments import capacity, methods
-    from vitrail.learning import canonical
-    from vitrail.learning.table import IN_FIGURES
+    from vitrail.learning.table import IN_FIGURES, canonical
 
     assert capacity.SOLVERS.keys() <= SOLVERS.keys()
     assert IN_FIGURES.keys() <= SOLVERS.keys()

@@ -96,6 +96,7 @@ def test_no_option_switches_from_one_learner_to_another(option):
         ({"predictor": "best", "networks": 8}, "answers with its best network"),
         ({"solver": "ste", "hidden": (3, 3), "predictor": "posterior"}, "knows no posterior"),
         ({"solver": "messages", "beta": (1.0, 2.0)}, "one beta"),
+        ({"solver": "select"}, "select trains one net"),
     ],
 )
 def test_what_a_learner_cannot_do_is_said_with_a_remedy(settings, words):

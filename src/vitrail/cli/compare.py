@@ -16,6 +16,7 @@ from rich.table import Column, Table
 from vitrail import interrupts
 from vitrail.cli.app import app
 from vitrail.cli.options import (
+    SOLVER_NAMES,
     Hidden,
     Json,
     Seed,
@@ -38,7 +39,7 @@ NAMED = "glass[:NxM], stained-glass[:NxM], digits[:A-B], mnist:A-B"
 @app.command()
 def compare(
     data: Annotated[str, typer.Argument(metavar="DATA", help=f"A file, or one of: {NAMED}.")],
-    solvers: Annotated[str, typer.Option(help="Names with commas between.")] = "sbp,ste",
+    solvers: Annotated[str, typer.Option(help=f"With commas: {SOLVER_NAMES}.")] = "sbp,ste",
     target: Target = None,
     hidden: Hidden = "0",
     epochs: Annotated[
@@ -61,7 +62,7 @@ def compare(
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
     from vitrail.engines import checked_backend
-    from vitrail.learning import canonical
+    from vitrail.learning.table import canonical
 
     if figure is not None:
         check_figure(figure)

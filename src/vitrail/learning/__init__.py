@@ -1,8 +1,7 @@
-"""The room that decides: names, plans, the choice of a net, training, the posterior, its size."""
+"""Learners by name, the rules that choose one, the posterior they return, and its compression."""
 
 from vitrail.learning.compression import compress
-from vitrail.learning.plan import Plan, plan
-from vitrail.learning.problem import Problem, Settings
-from vitrail.learning.table import SOLVERS, canonical
+from vitrail.learning.streams import fit_stream
+from vitrail.learning.table import SOLVERS
 
-__all__ = ["SOLVERS", "Plan", "Problem", "Settings", "canonical", "compress", "plan"]
+__all__ = ["SOLVERS", "compress", "fit_stream"]

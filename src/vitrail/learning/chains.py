@@ -1,8 +1,8 @@
-"""The default: many networks drawn from the posterior by long chains from random starts.
+"""The default learner: many networks drawn from the posterior by long chains from random starts.
 
-A net with one hidden layer for each class against the rest (for two classes one net), and of each
-16 chains that begin anywhere, warm up slowly and leave eight networks behind, or more where nets
-are narrow. How cold the chains are, and how sure answers may be, is settled before on rows held out
+There is one net per class against the rest (one net for two classes), by default with one hidden
+layer. Each net has 16 chains, whose beta rises slowly and which yield eight networks each, or more
+where nets are narrow. Beta and the calibration of probabilities are settled on held-out rows first
 (`held_out`). Over 15 tables this was as good as a forest of 200 trees in accuracy and better in
 log-loss; messages before the chains added nothing, and fewer or longer chains were worse.
 """
@@ -52,7 +52,7 @@ DIGEST = 12  # digits of the digest in names of checkpoints
 RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
 WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie
 WIDE_FROM = 2000  # rows from which the widest pays
-FEW = 64  # rows a class, below which narrower nets do as well, and more of them better
+FEW = 64  # rows per class, below which narrower nets do as well, and more of them better
 UNITS = 31 * 128  # hidden units of all networks: more networks where they are narrow
 WORK = 2e10  # words looked at, about a minute on one core; wider nets than that allows are cut
 COLLECTING = 0.5  # of that work at most, for more networks than the least
@@ -65,7 +65,7 @@ WATCHED = 256  # rows at most on which mixing is measured
 LEAST_CHAINS, LEAST_DRAWS = 4, 25  # below, nothing is said about mixing
 LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains go on
 MOST_VOTES = 64  # of a network
-ENOUGH = 25  # undecided networks whose mean vote is as far off as an average may be
+MIN_EFFECTIVE_VOTES = 25  # independent undecided networks whose mean has the largest error allowed
 MOST_SPREAD = 99.0  # where chains stand still
 
 
@@ -493,9 +493,9 @@ def _silent(_sweeps: int, _accuracy: Tensor, _best: Tensor) -> None:
 def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:
     """How far chains agree on rows: `said` (rows, draws, chains, N), and the beta of each chain.
 
-    `spread` is √(V/W), W the mean variance within chains and V that of all with the same beta;
-    one is well mixed. `effective_networks` is the number of independent ones with the same error
-    of their mean, which is `error`.
+    `spread` is R-hat, √(V/W), W the mean variance within chains and V that of all with the same
+    beta; 1 is well mixed. `effective_networks` is the effective sample size: the number of
+    independent networks with the same standard error of their mean, which is `error`.
     """
     draws, chains = said.shape[1:3]
     groups = [[at for at, one in enumerate(betas) if one == beta] for beta in sorted(set(betas))]
@@ -517,12 +517,12 @@ def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:
 
 
 def unmixed(found: Mapping[str, Any]) -> str | None:
-    """What there is to say of chains that do not agree, where enough is known of them."""
+    """The warning about chains that do not agree, where enough is known of them."""
     known = found["draws"] >= LEAST_DRAWS and found["chains"] >= LEAST_CHAINS
-    if not known or found["error"] ** 2 * ENOUGH <= 1:
+    if not known or found["error"] ** 2 * MIN_EFFECTIVE_VOTES <= 1:
         return None
     return (
-        f"the chains have not mixed: all networks together differ {found['spread']:.2f} times as "
-        f"much as those of one chain, and are worth {found['effective_networks']:.0f} independent "
-        "ones; probabilities may be off, so check them on rows held out"
+        f"the chains have not mixed: R-hat {found['spread']:.2f}, effective sample size "
+        f"{found['effective_networks']:.0f} of {found['chains'] * found['draws']}; probabilities "
+        "may be wrong, so check them on held-out rows"
     )

@@ -1,10 +1,10 @@
-"""What chains say on rows that they were not trained on: how sure an answer may be, and which beta.
+"""Chains on folds: scores of held-out rows, which select beta and calibrate probabilities.
 
-Rows are dealt into four parts, every class evenly. For each part some chains run on the rest, one
-for every beta that comes into question, and are asked about the part. Of the sets of betas the one
-with the least log-loss on these rows is taken, but only where it is clearly better than the usual
-one: with labels that are noise in part, cold chains fit the noise. A curve through the same rows
-says how sure a score makes us. Where rows are many one part is enough.
+Rows are divided into four stratified folds. For each fold, chains run on the other rows, one per
+candidate beta, and score the fold. Of the sets of betas, the one with the lowest log-loss on these
+rows is taken, but only where it is clearly better than the usual one: with noisy labels, a high
+beta fits the noise. The calibration curve is fitted to the same rows. With many rows one fold is
+enough.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ STANDARD_ERRORS = 0.5  # by which others must be better than the usual
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What was learned from rows held out."""
+    """What was learned from held-out rows."""
 
     betas: tuple[float, ...]  # for the chains on all rows
     evidence: Evidence  # of chains with these betas
-    losses: Tensor  # (rows,) float64, −log of the chance given to each label
+    losses: Tensor  # (rows,) float64, −log of the probability of each label
     networks: Tensor  # (folds, K, N, A) bool, those that were asked
 
     @property
@@ -128,9 +128,9 @@ class Parts:
         for one in found[1:]:
             gain = found[0].losses - one.losses
             error = (evidence.weight * gain.square()).sum().sqrt()
-            sure = float((evidence.weight * gain).sum() - STANDARD_ERRORS * error)
-            if sure > gained:
-                best, gained = one, sure
+            bound = float((evidence.weight * gain).sum() - STANDARD_ERRORS * error)
+            if bound > gained:
+                best, gained = one, bound
         return best
 
     def _asked(self, networks: Tensor, held: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -148,12 +148,12 @@ class Parts:
         return HeldOut(betas, mine, self._losses(mine), asked)
 
     def _losses(self, evidence: Evidence) -> Tensor:
-        """−log of the chance given to the label of each row, (rows,) float64."""
+        """−log of the probability of each row's label, (rows,) float64."""
         classes, scheme = self._data.num_classes, self._data.scheme
         table = calibrate(evidence, classes, scheme, clip=self._clip).table
-        chance = evidence.chances(self._clip, table, classes, scheme)
-        own = chance.gather(1, evidence.labels[:, None])[:, 0].double()
-        return -(own / chance.sum(1)).clamp(min=1e-3).log()
+        probability = evidence.chances(self._clip, table, classes, scheme)
+        own = probability.gather(1, evidence.labels[:, None])[:, 0].double()
+        return -(own / probability.sum(1)).clamp(min=1e-3).log()
 
 
 def enough(data: TrainingData) -> bool:

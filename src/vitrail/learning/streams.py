@@ -1,8 +1,8 @@
 """Training on more rows than fit into memory: beliefs are kept, rows are read again each epoch.
 
 One look at all rows finds the labels and an even sample; the encoder is fitted to the sample, and
-some of its rows are held out to say how sure answers are. Then batch after batch goes through
-`streaming`, and nothing but one window of rows and one number a weight is held. Ranks read and
+some of its rows are held out for calibration. Then batch after batch goes through `streaming`, and
+only one window of rows and one number per weight are held. Ranks read and
 encode a share of every window each, and then do the same sums: batches are small, and a sum over
 ranks for each would take longer than the batch.
 """
@@ -79,7 +79,7 @@ def fit_stream(
         memory: Bytes that the process may take.
         networks: How many networks of the posterior are kept, at most.
         seed: Same number, same model.
-        progress: Called with rows so far, rows in all epochs, and rows a second.
+        progress: Called with rows so far, rows in all epochs, and rows per second.
 
     Returns:
         The model; its record says how many rows the encoder was fitted to.
