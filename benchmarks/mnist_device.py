@@ -3,7 +3,7 @@
 python benchmarks/mnist_device.py train FOLDER OUT --device cuda     # idx files, plain or gzipped
 python benchmarks/mnist_device.py measure FOLDER OUT/*.safetensors --json rows.json
 
-`train` fits convolutions on three bits a pixel and a channel of ones, and saves one network of
+`train` fits convolutions on three bits per pixel and a channel of ones, and saves one network of
 each; it needs no compiler. `measure` exports them to C, reads what they take on a Cortex-M0+ (code,
 weights and encoder, linked alone), runs all test images through the same C compiled here, and
 stops where an answer is not Python's.
@@ -102,7 +102,7 @@ def measured(model: Model, images: np.ndarray, labels: np.ndarray) -> dict[str, 
         "bits": model.networks.numel(),
         "accuracy": float(np.mean(right)),
         "flash": found.sizes["predict"].flash,
-        "flash with chances": found.sizes["proba"].flash,
+        "flash with probabilities": found.sizes["proba"].flash,
         "stack": found.sizes["predict"].stack,
         "instructions": found.work,
     }
@@ -124,9 +124,9 @@ def measure(args: argparse.Namespace) -> None:
 
 def text(rows: list[dict[str, Any]]) -> str:
     """The table of a page."""
-    sizes = ("flash", "flash with chances", "stack", "instructions")
+    sizes = ("flash", "flash with probabilities", "stack", "instructions")
     lines = [
-        "| channels | one-bit weights | accuracy | flash | with chances | stack, at most "
+        "| channels | one-bit weights | accuracy | flash | with probabilities | stack, at most "
         "| instructions |",
         "|---|---|---|---|---|---|---|",
     ]

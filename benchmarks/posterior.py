@@ -124,19 +124,19 @@ class Searched:
         )  # fmt: skip
 
 
-def judged(chances: np.ndarray, classes: Any, truth: np.ndarray) -> dict[str, Any]:
+def judged(probabilities: np.ndarray, classes: Any, truth: np.ndarray) -> dict[str, Any]:
     """Accuracy, clipped log-loss, and what the calibration error needs, on rows held out."""
-    clipped = np.clip(chances, CLIP, 1 - CLIP)
+    clipped = np.clip(probabilities, CLIP, 1 - CLIP)
     clipped /= clipped.sum(1, keepdims=True)
     place = {label: i for i, label in enumerate(classes)}
     right = np.array([place.get(label, -1) for label in truth])
     own = np.where(right >= 0, clipped[np.arange(len(truth)), right], CLIP)
-    hits, sure = chances.argmax(1) == right, chances.max(1)
-    which = np.minimum((sure * BINS).astype(int), BINS - 1)
+    hits, confidence = probabilities.argmax(1) == right, probabilities.max(1)
+    which = np.minimum((confidence * BINS).astype(int), BINS - 1)
     return {
         "accuracy": float(hits.mean()),
         "log_loss": float(-np.log(own).mean()),
-        "gaps": np.bincount(which, hits - sure, BINS).round(6).tolist(),
+        "gaps": np.bincount(which, hits - confidence, BINS).round(6).tolist(),
         "rows": len(truth),
     }
 
@@ -295,7 +295,7 @@ class Report:
                     kept += self.found[f"{at}/{small}"]["accuracy"] - base
                     whole += self.found[f"{at}/{OURS}"]["accuracy"] - base
             if whole:
-                text = f"- {small}, {SMALL[small]:,} bits a pair of classes: keeps"
+                text = f"- {small}, {SMALL[small]:,} bits per pair of classes: keeps"
                 lines.append(f"{text} {kept / whole:.0%} of the gain over the best network")
         return lines
 

@@ -21,8 +21,12 @@ WAYS = {
     "belief propagation, 5 epochs": {"solver": "sbp"},
     "belief propagation, 15 epochs": {"solver": "sbp", "epochs": 15},
     "straight-through, then local search": {"solver": "ste", "polish": 20},
-    "belief propagation, 1 epoch, then local search": {"epochs": 1, "polish": 20},
-    "belief propagation, 5 epochs, then local search": {"polish": 20},
+    "belief propagation, 1 epoch, then local search": {
+        "solver": "messages",
+        "epochs": 1,
+        "polish": 20,
+    },
+    "belief propagation, 5 epochs, then local search": {"solver": "messages", "polish": 20},
 }
 
 

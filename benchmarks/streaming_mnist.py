@@ -42,7 +42,7 @@ COMMITTEE = 8
 EPOCHS = {"mlp": 20, "conv": 15}
 STEP = {"mlp": 2.0, "conv": 1.0}
 LAST = {"mlp": 30.0, "conv": 10.0}  # beta
-CUTS = 3  # bits a pixel
+CUTS = 3  # bits per pixel
 UNITS = {"threshold": Threshold, "sign": Sign}
 
 
@@ -177,7 +177,7 @@ def main() -> None:
         "--coding",
         choices=("levels", "cuts", "binary", "bipolar"),
         default="levels",
-        help="gray levels as numbers; three bits a pixel and a channel of ones; bits above half "
+        help="gray levels as numbers; three bits per pixel and a channel of ones; bits above half "
         "intensity as 0/1 or -1/+1",
     )
     parser.add_argument("--betas", nargs="*", type=float, help="last beta; 30 for mlp, 10 for conv")

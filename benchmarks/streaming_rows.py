@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
-from vitrail.learning.streams import fit_stream
+from vitrail.learning import fit_stream
 
 INPUTS, BLOCK, FRESH = 196, 10_000, 20_000
 
@@ -72,11 +72,11 @@ def main() -> None:
             "net": f"{INPUTS}-{hidden}-1" if hidden else f"{INPUTS}-1",
             "rows": args.rows,
             "agreement": float((model.predict(signs) == labels).mean()),
-            "rows a second": model.record["rows_per_second"],
+            "rows per second": model.record["rows_per_second"],
             "seconds": model.record["seconds"],
             "peak GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
             "SGDClassifier agreement": float(np.mean(rival.predict(signs) == labels)),
-            "SGDClassifier rows a second": round(rival_speed),
+            "SGDClassifier rows per second": round(rival_speed),
             "ratio": model.record["rows_per_second"] / rival_speed,
         }
         found.append(row)

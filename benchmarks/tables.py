@@ -45,23 +45,23 @@ def one_split(
     train, test = model.inputs(table.take(rows)), model.inputs(table.take(held))
     train_y = torch.from_numpy(model.labels.encode(labels[rows]))
     test_y = torch.from_numpy(model.labels.encode(labels[held]))
-    chances = model.probabilities(table.take(held))
+    probabilities = model.probabilities(table.take(held))
     result = {
-        "vitrail": float((chances.argmax(1) == test_y.numpy()).mean()),
+        "vitrail": float((probabilities.argmax(1) == test_y.numpy()).mean()),
         "seconds": seconds,
         "units": float(sum(model.program.hidden or ())),
         "bits": float(model.bits),
-        "polished": float(net.plan_.polish > 0),
-        "ece_best": quality(chances, test_y.numpy())["calibration_error"],
+        "polished": float(net.plan_.get("polish", 0) > 0),
+        "ece_best": quality(probabilities, test_y.numpy())["calibration_error"],
         "majority": float((test_y == train_y.mode().values).double().mean()),
     }
     if posterior:
         average = BinaryNetClassifier(
             hidden=model.program.hidden or (), predictor="posterior", random_state=split
         ).fit(table.take(rows), labels[rows])
-        chances = average.predict_proba(table.take(held))
-        result["posterior"] = float((chances.argmax(1) == test_y.numpy()).mean())
-        result["ece_posterior"] = quality(chances, test_y.numpy())["calibration_error"]
+        probabilities = average.predict_proba(table.take(held))
+        result["posterior"] = float((probabilities.argmax(1) == test_y.numpy()).mean())
+        result["ece_posterior"] = quality(probabilities, test_y.numpy())["calibration_error"]
     ones = torch.ones(len(train_y), dtype=torch.float64)
     graph = graph_of(model.program, [Examples.distinct(train, train_y, ones)], 1.0, 1)
     unseen = graph_of(model.program, [Examples(test, test_y, *[ones[: len(test_y)]] * 2)], 1.0, 1)

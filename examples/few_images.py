@@ -22,9 +22,9 @@ one.fit(images[few], labels[few])
 print(f"one network: {one.score(unseen, truth):.3f} right, {one.model_.bits} bits")
 
 votes = BinaryNetClassifier(hidden=(7,), random_state=0).fit(images[few], labels[few])
-chances = votes.predict_proba(unseen)
-right = chances.argmax(1) == truth
+probabilities = votes.predict_proba(unseen)
+right = probabilities.argmax(1) == truth
 print(f"{len(votes.model_.networks)} networks: {right.mean():.3f} right")
 
-sure = chances.max(1) >= np.median(chances.max(1))
-print(f"on the half that they are surest of: {right[sure].mean():.3f} right")
+confident = probabilities.max(1) >= np.median(probabilities.max(1))
+print(f"on the half of highest confidence: {right[confident].mean():.3f} right")

@@ -1,4 +1,4 @@
-"""Your own CSV: train, see how good and how sure, keep the model and a page about it.
+"""Your own CSV: train, see accuracy and confidence, keep the model and a page about it.
 
     python examples/own_csv.py [TABLE.csv TARGET]
 

@@ -23,7 +23,7 @@ from vitrail.datasets import mnist
 from vitrail.model import Model
 
 OUT = Path(__file__).parents[1] / "docs" / "playground" / "digits" / "networks.js"
-ROWS = 3000  # few enough that the posterior is wide and its votes say how sure they are
+ROWS = 3000  # few enough that the posterior is wide and its votes show confidence
 NETWORKS = 100
 AGREEMENT = (0, 30, 50, 70, 90, NETWORKS)  # lower ends of the ranges that are told apart
 SAMPLES = 20  # test images of each kind

@@ -27,7 +27,7 @@ def cli_page() -> str:
     group: Any = typer.main.get_command(app)
     lines = ["# Command line", "", "Made from the code by `scripts/build_reference.py`.", ""]
     lines += [
-        "Exit codes: 0 done, 1 nobody reads the output any more, 2 wrong input, told in one line, "
+        "Exit codes: 0 done, 1 output pipe closed, 2 invalid input (one line says why), "
         "130 and 143 stopped by Ctrl-C and by SIGTERM ([what is kept](reliability.md))."
     ]
     for name in sorted(group.commands):

@@ -243,7 +243,7 @@ def lines(draw: Any) -> Model:
     program = Program((inputs,), (Linear(draw(LOWS), inputs, 1),))
     model = line(encoder, classes, digits, program, bias, rng)
     nets = model.networks.shape[1]
-    if draw(st.booleans()):  # tables of their own, with equal chances
+    if draw(st.booleans()):  # tables of their own, with equal probabilities
         tables = np.sort(rng.choice([0, 7, 32767, 32768, 65535], (nets, 257)), axis=1)
         model = replace(model, calibration=torch.from_numpy(tables))
     if draw(st.integers(0, 3)) == 0:

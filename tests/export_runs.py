@@ -183,7 +183,7 @@ def numpy_reader():
 
 
 def run_numpy(model, rows):
-    """Answers of the reader of the documentation, a line a row."""
+    """Answers of the reader of the documentation, a line per row."""
     reader = numpy_reader()
     about, arrays = reader["read"](io.BytesIO(npz_file(model, sample_rows(model.encoder, 4))))
     columns = {code.name: cells for code, cells in read_columns(model.encoder, rows)}

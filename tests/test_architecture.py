@@ -1,4 +1,4 @@
-"""The house holds: imports point left in the flow, and heavy packages stay in their rooms."""
+"""Imports follow the data flow, and each dependency is imported only by its packages."""
 
 import ast
 import re
@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "vitrail"
 
-# From left to right, as docs/architecture.md draws it. A room imports from its own place or from
-# places to its left. A new room takes its place here.
+# In import order, as docs/architecture.md lists them. A package (a folder or module directly under
+# vitrail) imports from its own line or from lines above it. A new package takes its line here.
 FLOW = (
     {
         "random",
@@ -53,7 +53,7 @@ FLOW = (
     {"cli"},
     {"__main__"},
 )
-PLACE = {room: place for place, rooms in enumerate(FLOW) for room in rooms}
+PLACE = {package: place for place, packages in enumerate(FLOW) for package in packages}
 
 ONLY_IN = {
     "sklearn": {"datasets", "tables", "learning", "estimator", "lab"},
@@ -79,8 +79,8 @@ class Import:
     lazy: bool  # inside a function, or for type checkers only
 
 
-def imports(source: str, package: str) -> Iterator[Import]:
-    """Every import of a file that lies in `package`, with relative ones made absolute."""
+def imports(source: str, folder: str) -> Iterator[Import]:
+    """Every import of a file that lies in `folder`, with relative ones made absolute."""
     tree = ast.parse(source)
     lazy = {
         id(inner)
@@ -93,9 +93,9 @@ def imports(source: str, package: str) -> Iterator[Import]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            above = folder.split(".")[: len(folder.split(".")) - node.level + 1]
             base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
-            # `from vitrail import graph` names a room only in its last part
+            # `from vitrail import graph` names a package only in its last part
             names = (
                 [f"{base}.{alias.name}" for alias in node.names] if base == "vitrail" else [base]
             )
@@ -105,33 +105,34 @@ def imports(source: str, package: str) -> Iterator[Import]:
             yield Import(name, node.lineno, id(node) in lazy)
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     """The folder or file directly under the package that holds the path."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def package_of(path: Path) -> str:
+def dotted_folder(path: Path) -> str:
+    """The folder of a file as imports write it."""
     return ".".join(path.relative_to(PACKAGE.parent).parent.parts)
 
 
 def flow_faults(path: Path, source: str) -> list[str]:
-    """Imports of other rooms that point right, or at kernels or the lab before they are used."""
-    room, faults = room_of(path), []
-    for found in imports(source, package_of(path)):
+    """Imports of packages further down, or of kernels or the lab before they are used."""
+    package, faults = package_of(path), []
+    for found in imports(source, dotted_folder(path)):
         parts = found.module.split(".")
         if parts[0] != "vitrail" or parts[1:] == ["__version__"]:
             continue
         where = f"{path.relative_to(PACKAGE)}:{found.line}"
         target = parts[1] if len(parts) > 1 else ""
         if target not in PLACE:
-            faults.append(f"{where} imports {found.module}; import from the room that defines it")
-        elif PLACE[target] > PLACE[room]:
+            faults.append(f"{where} imports {found.module}; import from its own package")
+        elif PLACE[target] > PLACE[package]:
             faults.append(
-                f"{where}: {room} is left of {target} in the flow, so it may not import it"
+                f"{where}: {package} comes before {target} in the flow, so it may not import it"
             )
         elif (
             target in ("kernels", "lab")
-            and room != target
+            and package != target
             and not found.lazy
             and found.module != "vitrail.kernels.protocols"  # what kernels promise, nothing else
         ):
@@ -139,15 +140,15 @@ def flow_faults(path: Path, source: str) -> list[str]:
     return faults
 
 
-def package_faults(path: Path, source: str, declared: set[str]) -> list[str]:
-    """Imports of third-party packages that are not declared, or not in a room that may."""
-    room, faults = room_of(path), []
-    for found in imports(source, package_of(path)):
+def dependency_faults(path: Path, source: str, declared: set[str]) -> list[str]:
+    """Imports of dependencies that are not declared, or not allowed in this package."""
+    package, faults = package_of(path), []
+    for found in imports(source, dotted_folder(path)):
         name = found.module.split(".")[0]
         if name in sys.stdlib_module_names or name == "vitrail":
             continue
         where = f"{path.relative_to(PACKAGE)}:{found.line}"
-        if room not in ONLY_IN.get(name, {room}):
+        if package not in ONLY_IN.get(name, {package}):
             faults.append(f"{where}: {name} belongs in {', '.join(sorted(ONLY_IN[name]))} only")
         elif DISTRIBUTION_OF.get(name, name) not in declared and name not in BROUGHT:
             faults.append(f"{where}: {name} is not among the dependencies in pyproject.toml")
@@ -165,19 +166,19 @@ FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__
 NAMES = [str(path.relative_to(PACKAGE)) for path in FILES]
 
 
-def test_every_room_has_a_place_in_the_flow():
-    rooms = {room_of(path) for path in FILES}
-    assert rooms <= PLACE.keys(), f"give {rooms - PLACE.keys()} a place in FLOW"
+def test_every_package_has_a_place_in_the_flow():
+    packages = {package_of(path) for path in FILES}
+    assert packages <= PLACE.keys(), f"give {packages - PLACE.keys()} a place in FLOW"
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_imports_point_left(path):
+def test_imports_follow_the_flow(path):
     assert flow_faults(path, path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_packages_stay_in_their_rooms(path):
-    assert package_faults(path, path.read_text(encoding="utf-8"), declared_distributions()) == []
+def test_dependencies_are_imported_by_their_packages_alone(path):
+    assert dependency_faults(path, path.read_text(encoding="utf-8"), declared_distributions()) == []
 
 
 @pytest.mark.parametrize(
@@ -229,8 +230,8 @@ def test_an_import_with_the_flow_is_let_through(file, source):
         ("graph.py", "import pandas as pd", "pandas is not among the dependencies"),
     ],
 )
-def test_a_package_out_of_its_room_is_found(file, source, fault):
-    faults = package_faults(PACKAGE / file, source, declared_distributions())
+def test_a_dependency_out_of_its_package_is_found(file, source, fault):
+    faults = dependency_faults(PACKAGE / file, source, declared_distributions())
     assert len(faults) == 1
     assert fault in faults[0]
 
@@ -276,12 +277,12 @@ def test_no_file_names_a_path_of_someones_machine():
     assert faults == []
 
 
-def test_one_place_answers_which_net_it_is():
-    """Kinds of layers are told apart in nn alone; everyone else reads a program."""
+def test_only_nn_imports_kinds_of_layers():
+    """Only nn distinguishes kinds of layers; other packages read a program."""
     layers = {"BinaryLinear", "BinaryConv1d", "BinaryConv2d", "Sign", "Threshold", "Activation"}
     faults = []
     for path in FILES:
-        if room_of(path) == "nn":
+        if package_of(path) == "nn":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and {alias.name for alias in node.names} & layers:

@@ -242,14 +242,7 @@ def test_mixing_tells_chains_that_disagree():
 def test_chains_that_stay_apart_are_warned_of(monkeypatch):
     table, labels = rows(60)
     usual = small(networks=128).fit(table, labels)
-    monkeypatch.setattr(chains, "ENOUGH", 10**6)
+    monkeypatch.setattr(chains, "MIN_EFFECTIVE_VOTES", 10**6)
     with pytest.warns(ConvergenceWarning, match="not mixed"):
         longer = small(networks=128).fit(table, labels)
     assert longer.n_iter_ > usual.n_iter_
-
-
-def test_a_checkpoint_that_nobody_writes_is_said(tmp_path):
-    table, labels = rows(40)
-    with pytest.warns(UserWarning, match="chains take none"):
-        small(checkpoint=tmp_path / "run").fit(table, labels)
-    assert not list(tmp_path.iterdir())

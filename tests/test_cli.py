@@ -14,6 +14,8 @@ import pytest
 
 from vitrail import memory
 from vitrail.cli import main
+from vitrail.cli.options import SOLVER_NAMES
+from vitrail.learning import SOLVERS
 from vitrail.model import load_model
 from vitrail.tables import table as tables
 
@@ -212,9 +214,13 @@ def test_compare_prints_a_row_per_solver_and_draws(tmp_path):
 
 
 def test_compare_takes_files(data):
-    code, out, _ = call("compare", data, "--target", "class", "--epochs", 2, "--json")
+    how = ("--target", "class", "--hidden", 3, "--solvers", "chains,sbp", "--epochs", 2)
+    code, out, _ = call("compare", data, *how, "--json")
     assert code == 0
-    assert json.loads(out)["results"][0]["test"] > 0.3
+    chains, sbp = json.loads(out)["results"]
+    assert (chains["solver"], sbp["solver"]) == ("chains", "sbp")
+    assert chains["test"] > 0.8
+    assert 0 < sbp["train_last"] <= sbp["train_best"] <= 1
 
 
 def test_ctrl_c_keeps_the_best_and_says_where(data, tmp_path, monkeypatch):
@@ -396,7 +402,7 @@ def test_one_class_only(tmp_path):
 
 def test_an_all_missing_column(tmp_path):
     blank = write(tmp_path / "t.csv", HEADER, [[row[0], "?", *row[2:]] for row in ROWS])
-    code, out, _ = call("fit", blank, "--target", "class", "-o", tmp_path / "m", "--epochs", 1)
+    code, out, _ = call("fit", blank, "--target", "class", "-o", tmp_path / "m")
     assert code == 0
     assert "size: dropped, 64 missing; it is empty in every row" in out
 
@@ -462,6 +468,10 @@ def test_a_table_beyond_memory_is_still_predicted_on(model, data, monkeypatch):
 def test_a_prediction_column_in_the_input_is_refused(model, tmp_path):
     bad = write(tmp_path / "bad.csv", [*HEADER, "prediction"], [[*row, "x"] for row in ROWS])
     assert "already has a column 'prediction'" in one_line(call("predict", model, bad))
+
+
+def test_the_help_names_every_solver_of_the_table():
+    assert SOLVER_NAMES.split(", ") == list(SOLVERS)
 
 
 def test_rows_are_streamed_within_a_ceiling(tmp_path):

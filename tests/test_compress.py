@@ -88,7 +88,7 @@ def test_columns_that_bring_others_along_stay_within_the_bits():
     for bits in (5, 6, 9, 17, 40):
         small = compress(model, rows, bits=bits)
         assert small.networks.numel() == small.record["compressed"]["chosen"]["bits"] <= bits
-        assert (small.predict(rows) == TWO).mean() > 0.5
+        assert (small.predict(rows) == TWO).mean() > 0.65
 
 
 def test_small_models_of_arrays_read_arrays():

@@ -36,12 +36,12 @@ def test_repeated_rows_are_divided_among_folds(examples, seed):
     labels = torch.tensor([label for label, _ in examples])
     rows = torch.tensor([count for _, count in examples], dtype=torch.float64)
     share = stratified_folds(Examples(labels[:, None], labels, rows, rows), 4, seed)
-    dealt = share * rows
-    assert torch.allclose(dealt.sum(0), rows)
-    assert bool((dealt - dealt.round()).abs().max() < 1e-9)
-    assert bool((dealt.amax(0) - dealt.amin(0) <= 1 + 1e-9).all())
+    counts_of_folds = share * rows
+    assert torch.allclose(counts_of_folds.sum(0), rows)
+    assert bool((counts_of_folds - counts_of_folds.round()).abs().max() < 1e-9)
+    assert bool((counts_of_folds.amax(0) - counts_of_folds.amin(0) <= 1 + 1e-9).all())
     for label in labels.unique():
-        counts = dealt[:, labels == label].sum(1)
+        counts = counts_of_folds[:, labels == label].sum(1)
         assert float(counts.max() - counts.min()) <= 1 + 1e-9
 
 
@@ -63,9 +63,9 @@ def test_a_split_does_not_follow_the_order_of_rows():
 
 
 def test_labels_of_chance_make_nobody_sure():
-    """Networks fit 120 coins; chains that had seen the rows they judge would be sure of them.
+    """Networks fit 120 coins; chains that had seen the rows they score would be confident in them.
 
-    Of a fair coin a log-loss below 0.6 on 120 rows has a chance below 1e-3.
+    Of a fair coin a log-loss below 0.6 on 120 rows has a probability below 1e-3.
     """
     made = np.random.default_rng(1)
     table, labels = made.normal(size=(120, 6)), made.integers(0, 2, 120)
@@ -111,7 +111,7 @@ def test_many_rows_need_fewer_parts(rows, parts):
 def test_curves_of_few_networks_are_made_steeper_for_many():
     """What 400 noisy networks say in the mean is calibrated by what 16 of them show.
 
-    Scores of 4,000 rows; the mean chance is right to 0.05, and is off by more without `count`.
+    Scores of 4,000 rows; the mean probability is right to 0.05, and is off by more without `count`.
     """
     made = torch.Generator().manual_seed(0)
     truth = torch.randn(4000, generator=made)
@@ -124,14 +124,14 @@ def test_curves_of_few_networks_are_made_steeper_for_many():
     off = []
     for count in (None, 400):
         table = calibrate(few, 2, "argmax", clip=9, networks=count).table
-        chance = many.chances(9, table, 2, "argmax") / 65535
-        right = (chance.argmax(1) == labels).double()
-        off.append(float((chance.amax(1) - right).mean()))
+        probability = many.chances(9, table, 2, "argmax") / 65535
+        right = (probability.argmax(1) == labels).double()
+        off.append(float((probability.amax(1) - right).mean()))
     assert abs(off[1]) < 0.03 < -off[0]
 
 
 def test_several_classes_are_as_sure_as_they_are_right():
-    """One net a class and chances that are normalised: the mean is right to 0.05."""
+    """One net per class and normalised probabilities: the mean is right to 0.05."""
     made = torch.Generator().manual_seed(1)
     classes, rows = 6, 3000
     truth = torch.randn(rows, classes, generator=made)
@@ -139,9 +139,9 @@ def test_several_classes_are_as_sure_as_they_are_right():
     lead = (3 * truth).round().long()[:, None, :, None]
     evidence = Evidence(lead, labels, torch.ones(rows, dtype=torch.float64))
     table = calibrate(evidence, classes, "one-vs-rest", clip=15).table
-    chance = evidence.chances(15, table, classes, "one-vs-rest") / 65535
-    right = (chance.argmax(1) == labels).double().mean()
-    assert abs(float(chance.amax(1).mean() - right)) < 0.05
+    probability = evidence.chances(15, table, classes, "one-vs-rest") / 65535
+    right = (probability.argmax(1) == labels).double().mean()
+    assert abs(float(probability.amax(1).mean() - right)) < 0.05
 
 
 def evidence_of(scores: torch.Tensor, labels: torch.Tensor, networks: int) -> Evidence:

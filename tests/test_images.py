@@ -1,4 +1,4 @@
-"""Gray images under the classifier: bits a pixel, channels of ones, and the same in exports."""
+"""Gray images under the classifier: bits per pixel, channels of ones, and the same in exports."""
 
 import numpy as np
 import pyarrow as pa
@@ -118,7 +118,7 @@ def test_channels_say_how_many_bits_a_pixel_has(given, wanted, bias, cuts, const
     [
         (3, 6, "auto", "images of 3 channels are read as k·3 \\+ 1, .* reads 6; give it 7, or"),
         (3, 2, "auto", "reads 2; give it 4, or another bias"),
-        (3, 4, 0, "are read as k·3 \\+ 0, k bits a pixel and 0 channels of ones, .* give it 3"),
+        (3, 4, 0, "are read as k·3 \\+ 0, k bits per pixel and 0 channels of ones, .* give it 3"),
         (1, 300, "auto", "reads 300; give it 256, or"),
         (1, 2, 5, "bias counts ones after the pixels of images, 42 a channel, got 5; give 0 or 42"),
     ],

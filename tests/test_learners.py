@@ -96,6 +96,7 @@ def test_no_option_switches_from_one_learner_to_another(option):
         ({"predictor": "best", "networks": 8}, "answers with its best network"),
         ({"solver": "ste", "hidden": (3, 3), "predictor": "posterior"}, "knows no posterior"),
         ({"solver": "messages", "beta": (1.0, 2.0)}, "one beta"),
+        ({"solver": "select"}, "select trains one net"),
     ],
 )
 def test_what_a_learner_cannot_do_is_said_with_a_remedy(settings, words):
@@ -191,3 +192,10 @@ def test_linear_chains_sample_the_posterior_of_linear_nets():
         number = (running.bits[:, 0].long() * torch.tensor([4, 2, 1])).sum(1)
         counts += torch.bincount(number, minlength=8)
     assert float((counts / counts.sum() - exact).abs().max()) < 0.03
+
+
+def test_chains_that_would_take_minutes_are_not_begun(monkeypatch):
+    monkeypatch.setattr("vitrail.learning.messages.MOST_LOOKS", 0)
+    monkeypatch.setattr("vitrail.learning.messages.posterior_samples", _never)
+    net = fit(solver="messages", hidden=(3,), networks=8, polish=0)
+    assert net.model_.networks.shape[0] == 8

@@ -38,6 +38,7 @@ BITS = RNG.integers(0, 2, (ROWS, 9))
 def trained(labels=TWO, rows=None, **settings_) -> Model:
 
     usual = {"random_state": 0, "predictor": "best", "epochs": 3, "hidden": (), "polish": 1}
+    usual["solver"] = "messages"
     net = BinaryNetClassifier(**{**usual, **settings_})
     return net.fit(pd.DataFrame(TABLE) if rows is None else rows, labels).model_
 

@@ -27,7 +27,7 @@ from vitrail.tables.bits import BitColumns
 
 VOTERS = (1, 2, 3, 4, 6, 8)
 BATCH = 128
-LAST_BETA = 3.0  # a vote of nets wants each less sure of few images than one alone would be
+LAST_BETA = 3.0  # nets that vote should each be less confident than one net alone
 CLIP = 15  # how far a net's lead counts: larger ones say no more, and take larger tables
 
 

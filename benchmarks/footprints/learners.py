@@ -177,8 +177,8 @@ def model_bytes(model: Model) -> int:
         return -(-weights // 8) + votes  # the largest score answers
     tables = rule.score_tables if rule.scores else rule.tables.tolist()
     free = rule.rank and model.scheme != "pairs"  # the highest score answers
-    chances = 0 if free else sum(map(len, set(map(tuple, tables))))
-    return -(-weights // 8) + votes + 2 * chances
+    probabilities = 0 if free else sum(map(len, set(map(tuple, tables))))
+    return -(-weights // 8) + votes + 2 * probabilities
 
 
 def rivals(seen: Rows, held: Rows, best: list[str], split: int) -> Iterator[Trained]:

@@ -168,7 +168,7 @@ def _answers(found: dict[str, Any]) -> list[str]:
 
 
 def best_within(points: Any, method: str, budgets: np.ndarray) -> np.ndarray:
-    """The highest accuracy of a method in at most so many bytes; NaN where nothing fits."""
+    """The highest accuracy of a method within a number of bytes; NaN where nothing fits."""
     own = points[points.method.str.startswith(method)].sort_values("flash")
     best = np.maximum.accumulate(np.r_[-np.inf, own.accuracy.to_numpy()])
     found = best[np.searchsorted(own.flash.to_numpy(), budgets, side="right")]
@@ -176,7 +176,7 @@ def best_within(points: Any, method: str, budgets: np.ndarray) -> np.ndarray:
 
 
 def drawn_panels(tables: dict[str, Any], path: Path) -> None:
-    """Every point of every table, and what is best in so many bytes as lines."""
+    """Every point of every table, and what is best within a number of bytes as lines."""
     columns = 3
     rows = -(-len(tables) // columns)
     figure, axes = plt.subplots(
@@ -210,7 +210,7 @@ def drawn_panels(tables: dict[str, Any], path: Path) -> None:
 
 
 def drawn_headline(tables: dict[str, Any], path: Path) -> None:
-    """Mean accuracy over the tables of what fits into so many bytes."""
+    """Mean accuracy over the tables of what fits into a number of bytes."""
     figure, axis = plt.subplots(figsize=(7, 3.8))
     for method, colour in COLOURS.items():
         lines = [best_within(points, method, HEADLINE) for points in tables.values()]

@@ -113,7 +113,7 @@ def _worth_measuring(
 
 
 def _kind_and_size(one: Trained) -> tuple[list[str], list[int]]:
-    """What something is and how large, by its name; the strength of a penalty takes no room."""
+    """What something is and how large, by its name; the strength of a penalty takes no space."""
     words = one.size.replace("usual", str(MANY)).split(", C=")[0].split()
     numbers = [int(word) for word in words if word.isdigit()]
     return [one.method, *(word for word in words if not word.isdigit())], numbers

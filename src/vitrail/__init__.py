@@ -1,4 +1,9 @@
-"""vitrail learns networks whose weights are bits, by sampling and by message passing."""
+"""vitrail learns a posterior over networks whose weights are bits.
+
+`BinaryNetClassifier().fit(X, y)` encodes rows to bits, settles an inverse temperature on held-out
+rows, draws many networks by Metropolis chains and calibrates their vote. Message passing on factor
+graphs is solver="messages" there, and `factor_graph` and `run` here.
+"""
 
 import os
 from importlib import import_module

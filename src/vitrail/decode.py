@@ -4,7 +4,7 @@ Thresholding asks every variable for its likelier value. Where variables are cor
 answers need not go together, so the joint decoders look at whole configurations:
 
     best_of         the best of n configurations drawn from the marginals
-    sequential      variables settled block after block, surest first, each on the others' draws
+    sequential      variables settled block by block, most polarised first, given the others' draws
     decoded         whichever of threshold, best_of and sequential satisfies most
 
 Reinforcement is the fourth way, and the strongest: `vitrail.solvers.reinforced` decodes while
@@ -48,7 +48,7 @@ def best_of(key: Key, graph: FactorGraph, log_odds: Tensor, num: int = 64) -> Te
 def sequential(
     key: Key, graph: FactorGraph, log_odds: Tensor, num: int = 64, blocks: int = BLOCKS
 ) -> Tensor:
-    """Settle the variables in `blocks` parts, the surest first, (V,) bool.
+    """Settle the variables in `blocks` parts, the most polarised first, (V,) bool.
 
     For each part the rest is drawn `num` times from the marginals; the part takes the values it
     has in the draw that satisfies most, problem by problem, and keeps them from then on. So each

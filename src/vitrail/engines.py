@@ -80,7 +80,7 @@ def engine(backend: Backend, jobs: int) -> Iterator[Any]:
     from joblib import Parallel
 
     with workers(backend, jobs):
-        # Ray's backend knows no generators: its results are heard of when all are there
+        # Ray's backend has no generators: its results arrive when all are there
         way = "list" if backend == "ray" else "generator_unordered"
         yield Parallel(return_as=way, pre_dispatch="n_jobs")
 

@@ -1,4 +1,4 @@
-"""Numbers that several rooms must agree on: limits, the message lattice, the memory budget."""
+"""Numbers that several packages share: limits, the message lattice, the memory budget."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@
 Each rank owns a share of the factors and their messages. Sums of messages are exact, so that all
 ranks hold the same beliefs to the last bit, and so does a single process.
 
-A rank that is lost, by a crash, a kill or a hang, ends the job: the others call the roll and say
-in one sentence who is missing. `torchrun --max-restarts` then goes on from the last checkpoint.
+A rank that is lost, by a crash, a kill or a hang, ends the job: the others check which ranks
+respond and name the missing ones. `torchrun --max-restarts` goes on from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from vitrail.wires import MOST, Wires, wired
 
 TIMEOUT = "VITRAIL_RANK_TIMEOUT"  # seconds that ranks wait for one another
 USUAL_TIMEOUT = 300.0
-ROLL_CALL = 3.0  # seconds that ranks have to answer when one is missing
+RESPONSE_TIME = 3.0  # seconds that ranks have to answer when one is missing
 STOPS = (signal.SIGINT, signal.SIGTERM)
 LOCAL_SIZE = "LOCAL_WORLD_SIZE"  # where torchrun says how many ranks this machine has
 BY_WIRE = {
@@ -170,8 +170,8 @@ class World:
         if self.size == 1:
             return text
         said = list(text.encode().ljust(64)) if self.first else [0] * 64
-        (heard,) = self.sum(torch.tensor(said, dtype=torch.float64))
-        return bytes(heard.to(torch.uint8).tolist()).decode().rstrip()
+        (received,) = self.sum(torch.tensor(said, dtype=torch.float64))
+        return bytes(received.to(torch.uint8).tolist()).decode().rstrip()
 
     def _reduced(self, values: tuple[Tensor, ...], how: Any) -> tuple[Tensor, ...]:
         if self.size == 1:
@@ -225,7 +225,7 @@ class _Membership:
         self.world, self.store = world, store
         self.wires: Wires | None = None  # where all ranks are on this machine
         self.stopped = 0  # the number of the signal that has come
-        self.leaving = False  # whether the roll is being called
+        self.leaving = False  # whether ranks are being checked
 
     def check(self) -> None:
         """No collective is begun after a stop: the others may be gone."""
@@ -243,7 +243,7 @@ class _Membership:
             self.check()
 
     def missed(self, error: Exception) -> NoReturn:
-        """A collective failed: call the roll, and say who does not answer."""
+        """A collective failed: check which ranks respond, and name those that do not."""
         self.leaving = True
         self.part()
         world, absent = self.world, self._absent()
@@ -274,7 +274,7 @@ class _Membership:
 
     def _absent(self) -> list[int]:
         """The ranks that do not answer, by notes left at the store that torchrun keeps."""
-        world, end = self.world, time.monotonic() + ROLL_CALL
+        world, end = self.world, time.monotonic() + RESPONSE_TIME
         absent = [rank for rank in range(world.size) if rank != world.rank]
         try:
             self.store.set(f"vitrail/present/{world.rank}", "")

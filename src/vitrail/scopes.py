@@ -120,7 +120,7 @@ def dense(num_factors: int, arity: int, start: int | Tensor = 0) -> Dense:
     Args:
         num_factors: How many factors there are.
         arity: How many variables each sees.
-        start: The first of them, one number or one a factor.
+        start: The first of them, one number or one per factor.
 
     Returns:
         The scope, for any kind of factors.

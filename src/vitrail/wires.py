@@ -18,7 +18,7 @@ import numpy as np
 from torch.distributed import Store  # pyright: ignore[reportPrivateImportUsage] (documented there)
 
 LOOPBACK = "127.0.0.1"
-TOKEN = 16  # bytes by which a rank knows the others from strangers at its port
+TOKEN = 16  # bytes of the authentication token between ranks
 RANK = 4  # bytes of a rank's number
 MOST = 2**16  # bytes of a vector; larger ones are quicker around a ring
 ROOM = 4 * MOST  # bytes that wait in a socket: all may write before anybody reads

@@ -94,7 +94,7 @@ NETS = {
 
 
 def encoder_of(table):
-    """Images are bits as they are, or three bits a pixel where they are gray; other columns are
+    """Images are bits as they are, or three bits per pixel where they are gray; other columns are
     encoded by what they hold."""
     if len(table) != IMAGE[1] * IMAGE[2]:
         return TableEncoder.fit(table)

@@ -1,4 +1,4 @@
-"""Exported C gives the answers and chances of Python, for every kind of net and encoder."""
+"""Exported C gives the answers and probabilities of Python, for every kind of net and encoder."""
 
 import subprocess
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Exported JavaScript gives the answers and chances of Python."""
+"""Exported JavaScript gives the answers and probabilities of Python."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Exported ONNX graphs give the answers and chances of Python in onnxruntime."""
+"""Exported ONNX graphs give the answers and probabilities of Python in onnxruntime."""
 
 import numpy as np
 import pytest

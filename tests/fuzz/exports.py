@@ -39,7 +39,7 @@ Column = Sequence[str | None]
 Rows = dict[str, np.ndarray]  # columns of text, None where missing
 Case = tuple[Model, Rows]
 Cases = dict[int, Case]  # by seed
-Answers = dict[int, list[str]]  # by seed, a line a row: the class, then the probabilities
+Answers = dict[int, list[str]]  # by seed, a line per row: the class, then the probabilities
 NUMPY_ROWS = 40  # the reader of the documentation is slow
 
 SPACES = [" ", "\t", "  ", " \t", "\u00a0", "\u2003", "\u3000", "\x1f", "\x0b", "\x0c", "\x85"]

@@ -61,8 +61,8 @@ def test_what_lies_on_a_boundary_is_left_to_torch():
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_few_rows_are_left_to_torch(share):
-    """Chance of a message within 2e-6 steps of a boundary is 4e-6: 20,000 have 0.08 of them."""
+    """A message is within 2e-6 steps of a boundary with probability 4e-6: 0.08 of 20,000."""
     factors, new, old = case(5, num=200, arity=100)
     gamma = torch.full((200,), share, dtype=torch.float64)
     left = damping.mixed(factors, new, old, gamma, True, None, 100)[3]
-    assert len(left) <= 5  # more than five has a chance below 1e-9
+    assert len(left) <= 5  # more than five has a probability below 1e-9

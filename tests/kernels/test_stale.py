@@ -29,6 +29,7 @@ def test_a_clock_that_was_set_back_makes_nobody_compile_forever(tmp_path):
 
 def test_a_folder_without_kernels_is_left_alone(tmp_path):
     forget_stale(tmp_path / "absent")
+    assert not list(tmp_path.iterdir())
 
 
 def _aged(path, seconds):

@@ -119,7 +119,7 @@ def classifier(world: World, **settings: Any) -> dict[str, Any]:
     """A model, by the classifier: it looks for ranks itself."""
     rows = glass(80, 12, seed=9).inputs.numpy() > 0
     labels = np.where(rows[:, :5].sum(1) > 2, "many", "few")
-    net = BinaryNetClassifier(hidden=(3,), networks=16, epochs=3, **settings).fit(rows, labels)
+    net = BinaryNetClassifier(**{"hidden": (3,), "networks": 16, **settings}).fit(rows, labels)
     model = net.model_
     tables = model.best, model.marginals, model.networks, model.votes, model.calibration
     kept = {name: model.record[name] for name in ("train_accuracy", "status", "evaluations")}
@@ -185,9 +185,9 @@ CASES: dict[str, Callable[[World], dict[str, Any]]] = {
     "streaming": by_solver(streaming(closed_form("gaussian"), batch=16, batches=2), two, 8),
     "rows of Parquet": lambda world: stream(world, "parquet"),
     "rows of CSV, hidden units": lambda world: stream(world, "csv", (3,)),
-    "classifier": lambda world: classifier(world, random_state=2),
+    "classifier": lambda world: classifier(world, solver="messages", epochs=3, random_state=2),
     "restarts": lambda world: classifier(
-        world, solver="sbp", predictor="best", restarts=3, random_state=2
+        world, solver="sbp", predictor="best", epochs=3, restarts=3, random_state=2, networks=1
     ),
     "posterior by chains": lambda world: classifier(world, predictor="posterior", random_state=2),
 }

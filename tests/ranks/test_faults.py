@@ -15,7 +15,7 @@ from ranks.cases import CASES, STEPS, batches, found
 from torch.distributed import HashStore  # pyright: ignore[reportPrivateImportUsage]
 
 from vitrail import ranks
-from vitrail.ranks import ALONE, ROLL_CALL
+from vitrail.ranks import ALONE, RESPONSE_TIME
 from vitrail.solvers.checkpoint import read
 
 JOB = Path(__file__).with_name("faulty.py")
@@ -80,7 +80,7 @@ def test_a_rank_that_hangs_is_noticed_in_time(tmp_path: Path):
     until(tmp_path / "step.1", 10)
     begun = time.monotonic()
     _, said = waiting.communicate(timeout=60)
-    assert time.monotonic() - begun < 2 + ROLL_CALL + 5  # a busy machine
+    assert time.monotonic() - begun < 2 + RESPONSE_TIME + 5  # a busy machine
     assert "rank 1 of 2 did not answer" in said
     hanging.send_signal(signal.SIGTERM)
     assert ended([hanging])[0][0] == 143
@@ -101,7 +101,7 @@ def test_sigterm_leaves_the_last_checkpoint_and_ends_with_143(tmp_path: Path, wh
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_rank_that_a_launcher_ends_names_the_one_that_was_lost(monkeypatch, capfd, answers):
     """Launchers end all ranks when one is lost, which may come before the next collective."""
-    monkeypatch.setattr(ranks, "ROLL_CALL", 0.1)
+    monkeypatch.setattr(ranks, "RESPONSE_TIME", 0.1)
     store = HashStore()
     if answers:
         store.set("vitrail/present/1", "")

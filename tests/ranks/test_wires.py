@@ -68,7 +68,7 @@ def test_a_rank_that_goes_is_noticed():
 def test_a_stranger_at_the_door_is_sent_away():
     store = HashStore()
 
-    def stranger() -> bytes:
+    def unauthenticated() -> bytes:
         port, _ = store.get("vitrail/door/0").decode().split()
         with socket.create_connection((LOOPBACK, int(port)), 20) as wire:
             wire.sendall(bytes(20))
@@ -76,7 +76,7 @@ def test_a_stranger_at_the_door_is_sent_away():
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(wired, 0, 2, store, WAIT)
-        assert pool.submit(stranger).result() == b""
+        assert pool.submit(unauthenticated).result() == b""
         second = pool.submit(wired, 1, 2, store, WAIT)
         for wires in (first.result(), second.result()):
             wires.close()

@@ -36,7 +36,7 @@ def feedback(graph: FactorGraph) -> Feedback:
     return Feedback(accuracy, torch.ones(graph.num_problems, dtype=torch.bool))
 
 
-def test_decimation_fixes_the_surest_and_only_by_its_bias():
+def test_decimation_fixes_the_most_polarised_and_only_by_its_bias():
     graph = glass_graph(8, 20, seed=1)
     inner = belief_propagation(exact(), damping=0.0)
     solver = decimated(inner, fraction=0.1, rest=1)

@@ -152,7 +152,7 @@ def test_beliefs_are_what_was_said_times_beta():
 
 
 def test_examples_that_are_alike_do_not_overshoot():
-    """Of a thousand copies, a quarter say no: the plain sum of messages is far too sure of yes."""
+    """Of a thousand copies, a quarter say no: the plain sum of messages is overconfident in yes."""
     inputs, _ = noise(num_examples=1)
     labels = (torch.arange(1000) % 4 > 0).long()
     factors = perceptron(inputs.expand(1000, -1), labels, beta=5.0)

@@ -2,7 +2,7 @@
 //
 // What the page needs of a model is `predict(row)`, row being 196 bits of a 14×14 image:
 //   label    the digit that most networks answer, the lowest of equals
-//   proba    (10) how sure that is, here the share of networks that answer each digit
+//   proba    (10) its probability, here the share of networks that answer each digit
 //   votes    (10) how many networks answer each digit
 //   answers  (K) what each network answers
 

@@ -22,7 +22,7 @@ BASELINES: dict[str, Callable[..., Solver[Any]]] = {
     "cpsat": cpsat,
     "exhaustive": exhaustive,
 }
-"""Each rival by name, as a function that makes the solver."""
+"""Each baseline by name, as a function that makes the solver."""
 
 __all__ = [
     "BASELINES",

@@ -1,6 +1,6 @@
 """The command line: one typer application; commands load what they need when they are called.
 
-Exit codes: 0 done, 1 nobody reads the output any more, 2 the input or the call cannot be used,
+Exit codes: 0 done, 1 output pipe closed, 2 the input or the call cannot be used,
 130 and 143 stopped by Ctrl-C and by SIGTERM, with a sentence that says what is kept.
 """
 

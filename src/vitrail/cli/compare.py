@@ -16,6 +16,7 @@ from rich.table import Column, Table
 from vitrail import interrupts
 from vitrail.cli.app import app
 from vitrail.cli.options import (
+    SOLVER_NAMES,
     Hidden,
     Json,
     Seed,
@@ -38,11 +39,11 @@ NAMED = "glass[:NxM], stained-glass[:NxM], digits[:A-B], mnist:A-B"
 @app.command()
 def compare(
     data: Annotated[str, typer.Argument(metavar="DATA", help=f"A file, or one of: {NAMED}.")],
-    solvers: Annotated[str, typer.Option(help="Names with commas between.")] = "sbp,ste",
+    solvers: Annotated[str, typer.Option(help=f"With commas: {SOLVER_NAMES}.")] = "sbp,ste",
     target: Target = None,
     hidden: Hidden = "0",
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="For every solver alike; chosen if left out.")
+        int | None, typer.Option(min=1, help="Of every solver that has epochs; chosen if left out.")
     ] = None,
     test_size: Annotated[float, typer.Option(min=0.0, max=0.9, help="Of files.")] = 0.2,
     seed: Seed = 0,
@@ -54,6 +55,9 @@ def compare(
     ] = None,
 ) -> None:
     """Train the same net by several solvers and print how they did.
+
+    Each answers as `fit` with its name does: chains, streaming and messages with many networks, the
+    others with the best they found.
 
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
@@ -103,14 +107,16 @@ class Task:
     def done(self, solver: str) -> tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]:
         """What one solver reached, and its training curve."""
         from vitrail.estimator import BinaryNetClassifier
+        from vitrail.learning import SOLVERS
+        from vitrail.learning.table import canonical
 
         rows, labels, test_rows, test_labels, named = _rows(self)
+        paced = solver != "auto" and "epochs" in SOLVERS[canonical(solver)].options
         net = BinaryNetClassifier(
             hidden=self.hidden,
             solver=solver,
-            predictor="best",
             bias=0 if named else "auto",  # the nets of the paper have none
-            epochs="auto" if self.epochs is None else self.epochs,
+            epochs=self.epochs if self.epochs is not None and paced else "auto",
             random_state=self.seed,
             verbose=1,
         )

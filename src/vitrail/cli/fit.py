@@ -12,6 +12,7 @@ import typer
 from vitrail import interrupts
 from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
+    SOLVER_NAMES,
     DataFile,
     Hidden,
     Seed,
@@ -49,9 +50,7 @@ def fit(
         "model.safetensors"
     ),
     hidden: Hidden = "auto",
-    solver: Annotated[
-        str, typer.Option(help="auto, bp, sbp, s3p, s4p, snmp, reinforced, ste, bop, annealing, …")
-    ] = "auto",
+    solver: Annotated[str, typer.Option(help=f"The learner: auto, {SOLVER_NAMES}.")] = "auto",
     beta: Annotated[str, typer.Option(help="Inverse temperature, `inf`, or `auto`.")] = "auto",
     predictor: Annotated[
         str, typer.Option(help="`best` network, average over the `posterior`, or `auto`.")
@@ -71,7 +70,7 @@ def fit(
     ] = TEST_SIZE,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Where message passing is saved, for the same command to go on from."),
+        typer.Option(help="Files that training is saved to; the same command resumes from them."),
     ] = None,
     report: Annotated[
         Path | None,
@@ -79,15 +78,17 @@ def fit(
     ] = None,
     seed: Seed = 0,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Workers, where several nets are tried on rows held out.")
+        int, typer.Option(min=1, help="Workers, where several nets are compared on held-out rows.")
     ] = 1,
     backend: Workers = "processes",
 ) -> None:
-    """Train a binary network on a table and save it.
+    """Train binary networks on a table and save them as a model.
 
     Columns of numbers, words or both are encoded to bits; missing values (empty, `?`, NA) are
-    fine. Ctrl-C stops training and keeps the best network so far. Started by torchrun, several
-    processes train together; the answer is the same.
+    fine. By default many networks are drawn by Metropolis chains and vote, calibrated on held-out
+    rows; `--solver` names another learner, and an option that it does not take is refused. Ctrl-C
+    stops training and keeps the best found so far. Started by torchrun, several processes train
+    together; the result is the same.
 
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """
@@ -213,7 +214,7 @@ def _stream(
 ) -> None:
     """Train on rows that are read as they come, and save the model."""
     from vitrail import ranks
-    from vitrail.learning.streams import fit_stream
+    from vitrail.learning import fit_stream
     from vitrail.tables.account import column_lines
 
     units = () if isinstance(hidden, str) else hidden

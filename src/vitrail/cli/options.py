@@ -32,6 +32,11 @@ Workers = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
+# Those of `vitrail.learning.SOLVERS`, whose import would load torch for a page of help.
+SOLVER_NAMES = (
+    "chains, messages, select, bp, sbp, s3p, s4p, snmp, reinforced, sampled, streaming, ste, bop, "
+    "bayesbinn, annealing, exhaustive, cpsat"
+)
 FIGURES = (".png", ".svg", ".pdf", ".jpg", "")
 
 BatchT = TypeVar("BatchT", bound=Sized)

@@ -65,7 +65,7 @@ def reproduce(
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise OSError(
-            f"no space left for the results in {folder}; make room and give the same command "
+            f"no space left for the results in {folder}; free some space and give the same command "
             "again: what is finished is kept"
         ) from error
     console.print(_claims(results))

@@ -1,4 +1,4 @@
-"""All of MNIST, 14×14 bits an image, embedded in the package.
+"""All of MNIST, 14×14 bits per image, embedded in the package.
 
 The file is an npz of `images` (70000, 25) uint8, each row 196 bits packed most significant first,
 row by row of the image, and `labels` (70000,) uint8; the 60,000 training images come first.

@@ -1,4 +1,4 @@
-"""The scikit-learn face."""
+"""The scikit-learn classifier."""
 
 from vitrail.estimator.classifier import BinaryNetClassifier
 

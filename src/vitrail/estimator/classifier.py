@@ -1,4 +1,4 @@
-"""The scikit-learn face: a classifier whose weights are bits."""
+"""The scikit-learn classifier: it translates parameters and data for `vitrail.learning`."""
 
 from __future__ import annotations
 
@@ -42,49 +42,54 @@ FIXED = {"hidden", "module", "multiclass", "inputs", "bias", "restarts"}  # by t
 
 
 class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier whose weights are bits: a posterior over networks, sampled or by messages.
+    """A classifier whose weights are bits: a posterior over networks, which vote.
 
-    Rows may be bits (0/1, ±1, booleans: used as they are), numbers, words or both; a table is
-    encoded to bits by what its training rows hold. Every "auto" is chosen from the data; the
-    rules and their measurements are in the documentation.
+    Rows may be bits (0/1, ±1, booleans: used as they are), numbers, words or both; an encoder that
+    is fitted to the training rows turns them into bits. By default, Metropolis chains sample nets
+    with one hidden layer; held-out rows settle the inverse temperature and calibrate probabilities.
+
+    `solver` names the learner. The other parameters configure it and never select it: one that the
+    learner does not take is refused before training. "auto" is chosen from the data.
 
     Args:
-        hidden: Units of each hidden layer; () is a linear net, "auto" chooses a size: by rows and
-            bits for long chains, on rows held out for messages.
-        solver: "auto" is the portfolio of `vitrail.solvers`: messages, then local search, and with
-            beta=inf and few examples the stages between; of nets with two or more hidden layers or
-            convolutions, and where messages would not fit, "streaming" or "ste", whichever is right
-            on more of some rows held out; "bp", "sbp", "ste", … as in
-            `vitrail.learning.SOLVERS`; or a solver, or stages, of `vitrail.solvers`.
-        predictor: "posterior" is votes of networks drawn from the posterior: with one hidden layer
-            and all else open by long chains from random starts, without any message, else by short
-            chains that begin at what messages found; "best" is the one network that fits best,
-            probabilities from its margin; "auto" is "posterior", and "best" where a solver is
-            named, beta is inf, or flips are not compiled (two hidden layers, most modules).
-        multiclass: "argmax" is one net with an output a class, "ovo" a net for each pair of them;
-            "auto" for long chains a net for each class against the rest.
-        inputs: How the net reads a bit: "binary" as 0/1, "bipolar" as ±1.
-        bias: Number of constant inputs; after the bits of images, of whole channels.
-        update: How messages are computed, as in `vitrail.updates.UPDATES`.
-        beta: Inverse temperature; large insists on every example, small tolerates errors.
-        module: Any torch module with one output (or one a class) instead of an MLP.
-        samples: Draws of the update.
-        damping: Share of the old message that is kept, from 0 to below 1.
-        batch_size: Examples a step; None takes all.
-        epochs: How often every example is used.
-        restarts: Independent starts, of which the best is kept.
-        polish: Rounds of local search from what messages found; 0 for messages alone.
-        networks: How many networks the posterior predictor averages over; "auto" is 128, and more
-            where nets are narrow.
+        hidden: Units of each hidden layer; () is a linear net. "auto" chooses one layer by rows and
+            bits for `chains`, and none, 3 or 7 units on held-out rows for solvers that run stages.
+        solver: A name of `vitrail.learning.SOLVERS`, or a solver or stages of `vitrail.solvers`.
+            "auto" is "chains" for nets with one hidden layer, "select" (streaming or ste, by a
+            trial on held-out rows) for deep nets and convolutions, "messages" for all others.
+        predictor: "posterior" is the vote of networks drawn from the posterior, "best" the network
+            that fits best. "auto" is "posterior" for `chains`, `streaming` and, where flips are
+            cheap and beta is finite, `messages`; "best" for all others.
+        multiclass: "argmax" is one net with one output per class, "ovo" one net per pair of
+            classes, "ovr" one net per class against the rest. "auto" is "ovr" for `chains`; for all
+            others "ovo" up to 12 classes with at most one hidden layer, else "argmax".
+        inputs: How nets read a bit: "binary" as 0/1, "bipolar" as ±1. `chains` read 0/1.
+        bias: Number of constant inputs; for images, after their bits, as whole channels.
+        update: How messages are computed, as in `vitrail.updates.UPDATES`; for `messages`, `bp`,
+            `sbp` and surveys.
+        beta: Inverse temperature; a large one tolerates few errors. `chains` take one or several
+            finite numbers; `select` takes none.
+        module: A torch module with one output, or one per class, instead of `hidden`; not for
+            `chains`.
+        samples: Draws of the update; for solvers that take `update`.
+        damping: Share of the old message that is kept, from 0 to below 1; for solvers that take
+            `update`.
+        batch_size: Examples per step, None for all; for message passing, gradients and `select`.
+        epochs: How often every example is used; for message passing, gradients and `select`.
+        restarts: Independent starts, of which the best is kept; for all but `chains`, `select` and
+            exact searches.
+        polish: Rounds of local search after a solver that runs stages; 0 for none.
+        networks: How many networks vote; "auto" is 128, and more for `chains` of narrow nets.
+            Refused where one network predicts.
         class_weight: None, "balanced" or {label: weight}.
-        warm_start: Fit starts from the marginals of the fit before, with the same net; settings of
-            the training may be changed between the two.
-        random_state: Same number, same network.
-        device: "auto", "cpu" or "cuda".
+        warm_start: Whether `fit` starts from the previous fit, with the same net; options of the
+            training may change between the two.
+        random_state: Same number, same networks.
+        device: "auto", "cpu" or "cuda"; `chains` run on the CPU.
         verbose: 1 shows a progress bar on a terminal.
-        checkpoint: A file that message passing is saved to; a fit that was cut goes on from it. A
-            digest of rows and settings and the names of its stages are appended, so folds of a
-            cross-validation may share the name. A fit that has ended removes its files.
+        checkpoint: A file that training is saved to; a fit that was cut goes on from it. Names of
+            files end with a digest of rows and settings, so folds of a cross-validation may share
+            the path. A fit that has ended removes its files.
 
     Attributes:
         model_: The trained model; save it with `model_.save(path)`.
@@ -93,7 +98,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         n_iter_: Steps taken.
         status_: How training ended, of each net.
         solver_: The name of the learner that ran.
-        plan_: The options that ran, a dictionary; the same that the model's record keeps.
+        plan_: The options that ran, a dictionary; the model's record has the same.
         found_by_: The stage that found the best network, of each net.
         feature_importances_: The share of the votes' variance that each column accounts for.
 
@@ -179,9 +184,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
         Args:
             X: Rows (rows, columns): an array, a data frame, or a list of lists; or images (rows,
-                channels, height, width), of which a net reads one bit a pixel: above half
+                channels, height, width), of which a net reads one bit per pixel: above half
                 intensity or not. A `module` whose first convolution reads k times as many
-                channels and one more reads k bits a pixel, equal steps of intensity apart, and
+                channels and one more reads k bits per pixel, equal steps of intensity apart, and
                 a channel of ones; without that one channel it takes bias=0.
             y: Labels (rows,).
             sample_weight: (rows,). A row of weight k counts as k equal rows where all weights are

@@ -4,7 +4,8 @@ Inputs: one for each column, (rows, 1): float32 for real numbers, float64 for wh
 missing), text for words; a column of numbers that may hold words has a second input of text, empty
 where a number stands. Columns of bits or pixels are one input `x`, (rows, columns) float32.
 
-Outputs: `label`, `number` (rows,), `chances` (rows, C) in parts of 65535, `probabilities`.
+Outputs: `label`, `number` (rows,), `chances` (rows, C), probabilities in parts of 65535,
+`probabilities` (rows, C).
 
 An input is called as its column; the second one of a column `age` is `age word`. All other names of
 the graph begin with a point. A column whose name begins with a point, or is that of an output, has
@@ -266,7 +267,7 @@ def _outputs(g: _Graph, model: Model, plan: Plan, bits: str) -> str:
 
 
 def _answer(g: _Graph, model: Model, plan: Plan, h: str) -> tuple[str, str]:
-    """Class numbers (rows,) and chances (rows, C): the rule of `vitrail.model.voting`."""
+    """Class numbers (rows,), probabilities (rows, C) in parts of 65535, by `model.voting`."""
     rule = rule_of(model, plan)
     nets, networks = rule.votes.shape
     classes, outputs = model.num_classes, plan.num_outputs

@@ -35,7 +35,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """How the outputs of K networks become chances, for each of N nets."""
+    """How the outputs of K networks become probabilities, for each of N nets."""
 
     votes: np.ndarray  # (N, K) int64, without common factors; negative where outputs are turned
     clip: int
@@ -97,7 +97,7 @@ class Rule:
 
     @cached_property
     def rank(self) -> Literal["score", "level"] | None:
-        """What is largest where the chance is, in all nets alike: no table is needed to answer."""
+        """What is largest where the probability is, in all nets: no table is needed to answer."""
         if len(set(self.most)) > 1 or (self.tables != self.tables[0]).any():
             return None
         reach = self.reach if self.known is None else self.known
@@ -130,11 +130,11 @@ class Rule:
 
 
 def ordered(tables: list[list[int]], classes: int) -> list[int]:
-    """Small numbers in the place of chances, of one table or one a class: of all classes the same
+    """Small numbers in the place of probabilities, of one table or one per class: the same class
     has the largest, and the first of equals.
 
-    Chances ascend, of equal ones that of the last class first. Neighbours may become equal where
-    that of the earlier class comes later: it wins as it did.
+    Probabilities ascend, of equal ones that of the last class first. Neighbours may become equal
+    where that of the earlier class comes later: it wins as it did.
     """
     own = len(tables) > 1
     order = sorted(

@@ -178,7 +178,7 @@ class Factors(ABC):
     def log_potential_mean(self, log_score: Tensor) -> Tensor:
         """Log of the mean potential from the log of the mean score, (F, …) float64.
 
-        log(floor + (1 − floor)·score) without leaving logs, so tiny chances keep their ratio.
+        log(floor + (1 − floor)·score) without leaving logs, so tiny probabilities keep their ratio.
         """
         shape = (-1, *(1,) * (log_score.ndim - 1))
         return torch.logaddexp(

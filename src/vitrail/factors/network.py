@@ -79,11 +79,11 @@ def network(
     another are compiled.
 
     Args:
-        module: The net: one output for two classes (positive is label 1), or an output a class.
+        module: The net: one output for two classes (positive is label 1), or an output per class.
         inputs: Examples (F, …) in {−1, 0, 1}; of images also gray levels, uint8, which the first
             layer of a net with two or more hidden layers adds up as numbers from 0 to below 1.
         labels: Classes (F,), from 0.
-        beta: Inverse temperature, one number or one a factor; infinite insists on every example.
+        beta: Inverse temperature, one number or one per factor; an infinite one tolerates no error.
         scope: Which variables a factor sees; None is all weights of the net.
         weight: How much each factor counts in the accuracy, (F,); None is 1.
 
@@ -122,7 +122,7 @@ def perceptron(
     Args:
         inputs: Examples (F, A) in {−1, 0, 1}.
         labels: Classes (F,) in {0, 1}.
-        beta: Inverse temperature, one number or one a factor; infinite insists on every example.
+        beta: Inverse temperature, one number or one per factor; an infinite one tolerates no error.
         coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
         scope: Which variables a factor sees; None is variables 0…A−1.
         weight: How much each factor counts in the accuracy, (F,); None is 1.
@@ -198,7 +198,7 @@ def blackbox(
             int64; returns (F, S), whether each is satisfied (bool) or its potential in [0, 1].
         num_factors: How many factors there are.
         arity: How many variables each sees.
-        beta: Inverse temperature, one number or one a factor; infinite leaves potentials alone.
+        beta: Inverse temperature, one number or one per factor; infinite leaves potentials alone.
         scope: Which variables a factor sees; None is variables 0…A−1.
         weight: How much each factor counts in the accuracy, (F,); None is 1.
 

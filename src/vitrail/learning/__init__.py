@@ -1,4 +1,4 @@
-"""Learners and their options, the choice of a net, training, the posterior, compression."""
+"""Learners by name, the rules that choose one, the posterior they return, and its compression."""
 
 from vitrail.learning.compression import compress
 from vitrail.learning.streams import fit_stream

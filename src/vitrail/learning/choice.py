@@ -1,4 +1,4 @@
-"""Which net, and whether to search on after message passing: decided on rows held out.
+"""Which net, and whether to search on after message passing: decided on held-out rows.
 
 Local search fits training rows better than anything, which is right where labels follow a rule
 and wrong where they are noisy; the same goes for hidden units. So each candidate is trained on
@@ -37,11 +37,11 @@ PlanOf = Callable[[Problem], Plan]
 
 @dataclass(frozen=True)
 class Choice:
-    """A candidate, and what it says on rows held out."""
+    """A candidate, and what it says on held-out rows."""
 
     program: Program
     polish: int
-    hits: Tensor  # (rows,) bool, which rows held out it classifies rightly
+    hits: Tensor  # (rows,) bool, which held-out rows it classifies correctly
     evidence: Evidence  # on those rows
     found: Trained  # the nets of every fold
     polished: bool  # whether they are the ones of local search
@@ -79,7 +79,7 @@ class Choosing:
     def evidence(
         self, program: Program, best: Tensor, parts: Sequence[tuple[Examples, Examples]]
     ) -> Evidence:
-        """What nets (folds·N, A) say on the rows held out, fold by fold."""
+        """What nets (folds·N, A) say on the held-out rows, fold by fold."""
         said = []
         folds = best.reshape(len(parts), 1, -1, best.shape[1])
         for nets, (_, held) in zip(folds, parts, strict=True):

@@ -19,7 +19,7 @@ from vitrail.learning.examples import Examples
 def stratified_folds(examples: Examples, folds: int, seed: int) -> Tensor:
     """The share of each example's rows in each fold, (folds, F) float64; columns add up to one.
 
-    The rows of each class, in random order of their examples, are dealt to the folds in turn. An
+    The rows of each class, in random order of their examples, are assigned to the folds in turn. An
     example of m rows has max(1, round(m)) of them. Where the examples are all combinations of what
     their columns hold, no new row is unlike those seen: examples of fewer rows than folds are then
     divided evenly, so that none is held out whole.
@@ -29,9 +29,9 @@ def stratified_folds(examples: Examples, folds: int, seed: int) -> Tensor:
     end = rows[by_class].cumsum(0)
     start = end - rows[by_class]
     fold = torch.arange(folds)[:, None]
-    dealt = (end - fold + folds - 1) // folds - (start - fold + folds - 1) // folds
+    counts = (end - fold + folds - 1) // folds - (start - fold + folds - 1) // folds
     share = torch.empty(folds, len(examples), dtype=torch.float64)
-    share[:, by_class] = dealt.double() / rows[by_class]
+    share[:, by_class] = counts.double() / rows[by_class]
     if examples.complete:
         share[:, rows < folds] = 1 / folds
     return share

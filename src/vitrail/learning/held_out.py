@@ -1,10 +1,10 @@
-"""What chains say on rows that they were not trained on: how sure an answer may be, and which beta.
+"""Chains on folds: scores of held-out rows, which select beta and calibrate probabilities.
 
-Rows are dealt into four parts, every class evenly. For each part some chains run on the rest, one
-for every beta that comes into question, and are asked about the part. Of the sets of betas the one
-with the least log-loss on these rows is taken, but only where it is clearly better than the usual
-one: with labels that are noise in part, cold chains fit the noise. A curve through the same rows
-says how sure a score makes us. Where rows are many one part is enough.
+Rows are divided into four stratified folds. For each fold, chains run on the other rows, one per
+candidate beta, and score the fold. Of the sets of betas, the one with the lowest log-loss on these
+rows is taken, but only where it is clearly better than the usual one: with noisy labels, a high
+beta fits the noise. The calibration curve is fitted to the same rows. With many rows one fold is
+enough.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming
 from vitrail.solvers.journal import Journal
+from vitrail.solvers.progress import Progress
 
 PARTS = 4
 ENOUGH_ROWS = 2000  # judged; further parts would say little more
@@ -39,11 +40,11 @@ STANDARD_ERRORS = 0.5  # by which others must be better than the usual
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What was learned from rows held out."""
+    """What was learned from held-out rows."""
 
     betas: tuple[float, ...]  # for the chains on all rows
     evidence: Evidence  # of chains with these betas
-    losses: Tensor  # (rows,) float64, −log of the chance given to each label
+    losses: Tensor  # (rows,) float64, −log of the probability of each label
     networks: Tensor  # (folds, K, N, A) bool, those that were asked
 
     @property
@@ -78,6 +79,7 @@ class Parts:
         ]
         key = Key(seed, HELD_OUT_STEP)
         starts = random_starts(key, len(self.betas), len(nets), program.num_bits)
+        self._total = torch.stack([one.weight.sum() for one in nets]).clamp(min=1e-300)
         samples = [Sample(one.inputs, one.labels, one.weight) for one in nets]
         self._chains = Chains(
             key,
@@ -96,14 +98,26 @@ class Parts:
         bits = self._chains.bits
         return bits.unflatten(1, (len(self._held), -1)).flatten(0, 1)
 
-    def judge(self, burn_in: int) -> HeldOut:
+    def sweeps(self, burn_in: int) -> int:
+        """How many sweeps `judge` takes."""
+        return int(SHORTER * burn_in) + BETWEEN * (DRAWS - 1)
+
+    def judge(self, burn_in: int, show: Progress) -> HeldOut:
         """Run the chains, and ask them about the rows that they have not seen."""
-        for sweeps, warm, cold in warming(self.betas, int(SHORTER * burn_in)):
+        done = 0
+
+        def go(sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
+            nonlocal done
             self._chains.advance(sweeps, warm, cold)
-            self.moved = True
+            self.moved, done = True, done + sweeps
+            right = 1 - self._chains.wrong / self._total
+            show(done, right, right.amax(0))
+
+        for sweeps, warm, cold in warming(self.betas, int(SHORTER * burn_in)):
+            go(sweeps, warm, cold)
         drawn = [self._chains.bits]
         for _ in range(1, DRAWS):
-            self._chains.advance(BETWEEN, self.betas, self.betas)
+            go(BETWEEN, self.betas, self.betas)
             drawn.append(self._chains.bits)
         networks = torch.stack(drawn).unflatten(2, (len(self._held), -1))  # (D, B, parts, N, A)
         said = [self._asked(networks[:, :, at], held) for at, held in enumerate(self._held)]
@@ -114,9 +128,9 @@ class Parts:
         for one in found[1:]:
             gain = found[0].losses - one.losses
             error = (evidence.weight * gain.square()).sum().sqrt()
-            sure = float((evidence.weight * gain).sum() - STANDARD_ERRORS * error)
-            if sure > gained:
-                best, gained = one, sure
+            bound = float((evidence.weight * gain).sum() - STANDARD_ERRORS * error)
+            if bound > gained:
+                best, gained = one, bound
         return best
 
     def _asked(self, networks: Tensor, held: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -134,12 +148,12 @@ class Parts:
         return HeldOut(betas, mine, self._losses(mine), asked)
 
     def _losses(self, evidence: Evidence) -> Tensor:
-        """−log of the chance given to the label of each row, (rows,) float64."""
+        """−log of the probability of each row's label, (rows,) float64."""
         classes, scheme = self._data.num_classes, self._data.scheme
         table = calibrate(evidence, classes, scheme, clip=self._clip).table
-        chance = evidence.chances(self._clip, table, classes, scheme)
-        own = chance.gather(1, evidence.labels[:, None])[:, 0].double()
-        return -(own / chance.sum(1)).clamp(min=1e-3).log()
+        probability = evidence.chances(self._clip, table, classes, scheme)
+        own = probability.gather(1, evidence.labels[:, None])[:, 0].double()
+        return -(own / probability.sum(1)).clamp(min=1e-3).log()
 
 
 def enough(data: TrainingData) -> bool:

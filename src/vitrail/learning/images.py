@@ -1,4 +1,4 @@
-"""Images as nets read them: so many bits a pixel, and channels of ones after them.
+"""Images as nets read them: several bits per pixel, and channels of ones after them.
 
 A net says by the channels that its first convolution reads how images become bits. Of C channels
 of pixels, k bits each, and one channel of ones it reads k·C + 1. Where all of a window is
@@ -25,7 +25,7 @@ class Reading:
     """How a net reads images."""
 
     shape: tuple[int, ...]  # (channels, height, width), of bits and ones together
-    cuts: int = 1  # bits a pixel
+    cuts: int = 1  # bits per pixel
     ones: int = 0  # constant inputs after the bits
 
     def encoder(self, table: Any) -> BitColumns:
@@ -63,7 +63,7 @@ def reading(
     if rest or not 1 <= cuts <= MOST_CUTS:
         nearest = given * min(MOST_CUTS, max(1, round((wanted - constant) / given))) + constant
         raise ValueError(
-            f"images of {counted(given, 'channel')} are read as k·{given} + {constant}, k bits a "
+            f"images of {counted(given, 'channel')} are read as k·{given} + {constant}, k bits per "
             f"pixel and {counted(constant, 'channel')} of ones, and the module's first convolution "
             f"reads {wanted}; give it {nearest}, or another bias"
         )

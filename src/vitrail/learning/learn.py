@@ -84,7 +84,7 @@ def learn(
             calibration, thresholds = calibrated(data, posterior)
         else:
             calibration, thresholds = previous.calibration, previous.model.thresholds
-        model = _model(preprocessing, posterior, calibration, thresholds)
+        model = model_of(preprocessing, posterior, calibration, thresholds)
         model.record.update(rows=rows, seconds=round(time.perf_counter() - begun, 3))
         model.record["train_accuracy"] = round(_accuracy(model, examples), 6)
         memory = examples.capped(REMEMBERED, (options.seed + posterior.calls - 1) % MAX_SEED)
@@ -92,19 +92,20 @@ def learn(
     return FitResult(preprocessing, posterior, calibration, model, rows, memory, stopped)
 
 
-def _model(
+def model_of(
     fixed: Preprocessing,
     posterior: Posterior,
     calibration: Calibration,
     thresholds: tuple[int, ...],
 ) -> Model:
     """The posterior as it answers and is saved."""
+    scheme = next(name for name, scheme in SCHEMES.items() if scheme == fixed.scheme)
     record = {
         "vitrail": __version__,
         "torch": torch.__version__,
         "settings": {
             **posterior.settings,
-            "multiclass": next(name for name, scheme in SCHEMES.items() if scheme == fixed.scheme),
+            "multiclass": scheme,
             "inputs": fixed.coding,
             "bias": fixed.bias,
         },

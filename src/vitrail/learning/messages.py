@@ -40,6 +40,8 @@ from vitrail.solvers.streaming import Streaming
 
 NEAR = 4.0  # log-odds: a chain near a network begins with two percent of its bits flipped
 LEAVING_OUT = 5.0  # beta at most, where a row is left out by counting networks anew
+SWEEPS = 20  # of short chains
+MOST_LOOKS = 10**10  # of flips at examples, some minutes; beyond, marginals alone are drawn from
 GRADIENTS = ("ste", "bop", "bayesbinn")
 WIDEST_LINEAR = 2**14  # inputs; beyond, local search takes no linear net
 
@@ -262,12 +264,14 @@ def _drawn(
 
     Every other chain begins at a draw from the marginals, the others near the best network:
     marginals cover more of the posterior, the best network lies where most of its mass is. A net
-    without examples is drawn from its marginals alone. After Ctrl-C what was drawn remains, or
-    the best network.
+    without examples is drawn from its marginals alone, and so are all where chains would take
+    minutes. After Ctrl-C what was drawn remains, or the best network.
     """
     best, count, program = trained.best, count_of(options), made.problem.program
     log_odds = trained.log_odds[trained.chosen, torch.arange(len(best))]
-    if program.shallow is None:  # a step of a chain would cost a look at the whole net
+    looks = count * SWEEPS * program.num_bits * made.problem.examples
+    slow = program.shallow is None or (not made.problem.linear and looks > MOST_LOOKS)
+    if slow:  # a step of a chain would cost a look at the whole net, or there are too many steps
         return drawn_from_marginals(log_odds, count, options.seed), False
     done = torch.zeros(count, dtype=torch.bool)
     networks = samples(Key(options.seed), log_odds.flatten(), count).reshape(count, *best.shape)
@@ -281,7 +285,7 @@ def _drawn(
             if num:
                 key = Key((options.seed + first) % MAX_SEED)
                 prior = start[present].flatten()
-                drawn = posterior_samples(key, graph, prior, num, beta=made.beta)
+                drawn = posterior_samples(key, graph, prior, num, beta=made.beta, sweeps=SWEEPS)
                 networks[mine, present] = drawn.reshape(num, len(present), -1)
                 done[mine] = True
     except KeyboardInterrupt:

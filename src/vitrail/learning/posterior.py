@@ -214,7 +214,7 @@ def _evenly(data: TrainingData, program: Program, networks: int) -> Tensor:
 
 
 def clip_of(program: Program) -> int:
-    """How far margins count: those beyond chance's √units say no more."""
+    """Limit of margins: those beyond √units, the scale of random margins, say no more."""
     return 2 * math.isqrt((program.hidden or (program.num_inputs,))[0]) + 1
 
 

@@ -1,9 +1,8 @@
-"""Nets of depth, and more rows than messages have room for: the learner that suits them.
+"""Deep nets, and rows whose messages do not fit into memory: streaming or straight-through.
 
-Streaming and straight-through both keep one number per weight and both come to good nets; which is
-better depends on net and rows. So both are trained on some rows and asked about others, and what
-answers then is what is compared: networks drawn from streaming's posterior, or the one network
-that straight-through found.
+Both keep one number per weight; which is better depends on net and rows. So both are trained on
+some rows and compared on held-out rows by what will predict: networks drawn from streaming's
+posterior, or the one network that straight-through found.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ SEEN, HELD = 20_000, 5_000  # rows that the choice trains on and asks about, at 
 def select(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
     """Train by the candidate that is right on more held-out rows; streaming, if there are none."""
     if previous is None:
-        (program,) = programs_of(data, options)
-        settled = _chosen(data, options, problem_of(program, data.nets))
+        settled = _chosen(data, options, _problem(data, options))
     else:
         settled = going_on(data, options, previous)
     made = settled.plan
@@ -53,6 +51,17 @@ def select(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         epochs=made.epochs,
         stages=[stage.name for stage in made.stages],
     )
+
+
+def _problem(data: TrainingData, options: FitOptions) -> Problem:
+    """The one net that candidates train; raises where none of them can."""
+    programs = programs_of(data, options)
+    if len(programs) > 1 or len(data.nets) > 1 or not _has_moments(programs[0]):
+        raise ValueError(
+            "select trains one net, of two or more hidden layers or a module of binary layers; set "
+            "hidden or module, and multiclass='argmax' or 'auto', or take solver='messages'"
+        )
+    return problem_of(programs[0], data.nets)
 
 
 def suits(problem: Problem) -> bool:

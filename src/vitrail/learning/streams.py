@@ -1,8 +1,8 @@
 """Training on more rows than fit into memory: beliefs are kept, rows are read again each epoch.
 
 One look at all rows finds the labels and an even sample; the encoder is fitted to the sample, and
-some of its rows are held out to say how sure answers are. Then batch after batch goes through
-`streaming`, and nothing but one window of rows and one number a weight is held. Ranks read and
+some of its rows are held out for calibration. Then batch after batch goes through `streaming`, and
+only one window of rows and one number per weight are held. Ranks read and
 encode a share of every window each, and then do the same sums: batches are small, and a sum over
 ranks for each would take longer than the batch.
 """
@@ -11,36 +11,41 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from vitrail import __version__, ranks
+from vitrail import ranks
 from vitrail.checks import checked_count
 from vitrail.datasets.dataset import Coding
-from vitrail.decode import samples, threshold
+from vitrail.decode import threshold
 from vitrail.draws import random_order
 from vitrail.errors import DataError
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
+from vitrail.learning.examples import Examples
 from vitrail.learning.folds import split_rows
-from vitrail.learning.posterior import DRAWN_BITS
+from vitrail.learning.learn import model_of
+from vitrail.learning.posterior import (
+    Posterior,
+    TrainingData,
+    calibrated,
+    drawn_from_marginals,
+    leads_of,
+)
 from vitrail.learning.preprocessing import Preprocessing, auto_bias
 from vitrail.learning.table import LAST_BETA, STREAM_BATCH
 from vitrail.memory import in_gigabytes
 from vitrail.model import Model
-from vitrail.model.calibration import Evidence, calibrate
-from vitrail.model.model import as_inputs, outputs_of, thresholds_of
-from vitrail.model.voting import ONE, leads
+from vitrail.model.calibration import Evidence
+from vitrail.model.model import as_inputs
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
-from vitrail.solvers import geometric, streaming
+from vitrail.solvers import Status, geometric, streaming
+from vitrail.solvers.history import History
 from vitrail.tables.bits import SIGNS, BitColumns
 from vitrail.tables.encoders import fit_encoder
-from vitrail.tables.streams import ROWS, Sample, Windows, blocks, labels_of, sample, target_of
+from vitrail.tables.streams import ROWS, Windows, blocks, labels_of, sample, target_of
 from vitrail.tables.wanted import Wanted
 
 DEFAULT_MEMORY = 2**31
@@ -75,7 +80,7 @@ def fit_stream(
         memory: Bytes that the process may take.
         networks: How many networks of the posterior are kept, at most.
         seed: Same number, same model.
-        progress: Called with rows so far, rows in all epochs, and rows a second.
+        progress: Called with rows so far, rows in all epochs, and rows per second.
 
     Returns:
         The model; its record says how many rows the encoder was fitted to.
@@ -126,24 +131,51 @@ def fit_stream(
         raise DataError("rows came once and not again; give a function that gives them each time")
     log_odds = solver.log_odds(graph, state)
     seconds = time.perf_counter() - fitting
-    record = {
-        "vitrail": __version__,
-        "torch": torch.__version__,
+    notes = {
         "rows": found.total,
-        "settings": {
-            "solver": "streaming",
-            "hidden": list(hidden),
-            "epochs": epochs,
-            "seed": seed,
-            "predictor": "posterior",
-            "window_rows": size,
-        },
         "encoder_rows": len(found.labels),
         "rows_per_second": round(done / seconds),
         "seconds": round(time.perf_counter() - begun, 3),
         "target": target,
     }
-    return _model(front, program, log_odds, found, held, networks, seed, record)
+    settings = {
+        "solver": "streaming",
+        "hidden": list(hidden),
+        "epochs": epochs,
+        "batch_size": STREAM_BATCH,
+        "predictor": "posterior",
+        "window_rows": size,
+        "seed": seed,
+    }
+    table = found.table.take(held)
+    labels = torch.from_numpy(front.coder.encode(found.labels[held]))
+    inputs, alike = front.inputs(table), torch.ones(len(labels), dtype=torch.float64)
+    drawn = drawn_from_marginals(log_odds[None], networks, seed)
+    best = threshold(Key(seed), log_odds)[None]
+    posterior = Posterior(
+        program=program,
+        networks=drawn,
+        votes=torch.ones(drawn.shape[:2], dtype=torch.int64),
+        best=best,
+        marginals=torch.sigmoid(log_odds)[None],
+        accuracy=torch.full((1,), torch.nan),  # rows are gone
+        evidence=Evidence(leads_of(program, drawn, inputs), labels, alike),
+        settings=settings,
+        history=History(),
+        steps=number,
+        evaluations=done,
+        status=(Status.MAX_STEPS,),
+        found_by=("streaming",),
+        state=state,
+        notes=notes,
+    )
+    examples = Examples(inputs, labels, alike, alike)
+    model = model_of(front, posterior, *calibrated(TrainingData(front, examples, []), posterior))
+    right = model.answers_of(inputs).numbers == labels
+    model.record.pop("best_accuracy")
+    model.record["test_rows"] = len(held)
+    model.record["test_accuracy"] = round(float(right.double().mean()), 6)
+    return model
 
 
 def _held_out(labels: np.ndarray, seed: int) -> np.ndarray:
@@ -180,47 +212,3 @@ def _graph(
 ) -> FactorGraph:
     inputs = as_inputs(bits, front.coding, front.bias)
     return factor_graph(network(program, inputs, torch.from_numpy(labels)))
-
-
-def _model(
-    front: Preprocessing,
-    program: Program,
-    log_odds: Tensor,
-    found: Sample,
-    held: np.ndarray,
-    networks: int,
-    seed: int,
-    record: dict[str, Any],
-) -> Model:
-    """The posterior's networks, calibrated on held-out rows."""
-    few = min(networks, max(1, DRAWN_BITS // program.num_bits))
-    drawn = samples(Key(seed), log_odds, few)[:, None]
-    table, labels = found.table.take(held), torch.from_numpy(front.coder.encode(found.labels[held]))
-    inputs = front.inputs(table)
-    said = torch.cat([leads(part) for part in outputs_of(program, drawn, inputs)])
-    evidence = Evidence(said, labels, torch.ones(len(labels), dtype=torch.float64))
-    made = calibrate(evidence, front.num_classes, front.scheme)
-    confidence = evidence.chances(made.clip, made.table, front.num_classes, front.scheme).amax(1)
-    model = Model(
-        encoder=front.encoder,
-        labels=front.coder,
-        coding=front.coding,
-        bias=front.bias,
-        program=program,
-        scheme=front.scheme,
-        best=threshold(Key(seed), log_odds)[None],
-        marginals=(torch.sigmoid(log_odds) * ONE).round().to(torch.int64)[None],
-        networks=drawn,
-        votes=torch.ones(few, 1, dtype=torch.int64),
-        clip=made.clip,
-        calibration=made.table,
-        thresholds=thresholds_of(confidence),
-        record=record,
-    )
-    right = model.answers_of(inputs).numbers == labels
-    record = {
-        **record,
-        "test_rows": len(held),
-        "test_accuracy": round(float(right.double().mean()), 6),
-    }
-    return replace(model, record=record)

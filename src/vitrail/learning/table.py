@@ -256,4 +256,4 @@ SOLVERS: dict[str, Entry] = {
     "exhaustive": Entry("every configuration", PROVING, _epochs("exhaustive", 1), _search),
     "cpsat": Entry("constraint solver with proofs", PROVING, _epochs("cpsat", 1), _search),
 }
-"""Each solver by name, with a line about it and the options that it takes."""
+"""Each solver by name, with the options it takes: names of the classifier and the command line."""

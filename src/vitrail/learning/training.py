@@ -183,7 +183,7 @@ class _Kept:
 
 
 def messages_fit(problem: Problem, restarts: int = 1) -> bool:
-    """Whether memory has room for a message from every example to every weight."""
+    """Whether a message from every example to every weight fits into memory."""
     available = available_memory()
     return available is None or _needed(problem, restarts) <= available
 
@@ -197,7 +197,7 @@ def _check_memory(plan: Plan) -> None:
     """Raise, before anything is allocated, where the messages will not fit."""
     solvers = [stage.solver for stage in plan.stages]
     if not any(isinstance(s, MessagePassing) and not isinstance(s, Streaming) for s in solvers):
-        return  # these keep one number a weight
+        return  # these keep one number per weight
     num_examples, weights = plan.problem.examples, plan.problem.program.num_bits
     needed, available = _needed(plan.problem, plan.restarts), available_memory()
     if available is not None and needed > available:

@@ -35,7 +35,7 @@ class Answers(NamedTuple):
     """Answers of a model on rows: class numbers, probabilities in parts of 65535, votes against."""
 
     numbers: Tensor  # (rows,) int64
-    chances: Tensor  # (rows, C) int64, adding up to 65535
+    chances: Tensor  # (rows, C) int64, probabilities in parts of 65535
     against: Tensor  # (rows,) int64, share of votes against the answer, in parts of 65535
 
     @property

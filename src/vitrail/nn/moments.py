@@ -85,10 +85,10 @@ def moments(
 
 
 def log_chance(outputs: Moments, labels: Tensor) -> Tensor:
-    """Log of the chance that outputs (F, …) give the labels (F,): (F,).
+    """Log-probability that outputs (F, …) give the labels (F,): (F,).
 
     One output: log Φ. C outputs: log-softmax of s·E[h]/√Var[h], the variance being the mean over
-    the outputs, which is near the chance that the label's output is the largest.
+    the outputs, which is near the probability that the label's output is the largest.
     """
     if outputs.mean[0].numel() == 1:
         score = outputs.score.flatten()
@@ -104,10 +104,10 @@ def chances(
     *,
     beta: float = 1.0,
 ) -> Tensor:
-    """Chance of every class for every example, (F, C) float64, by moments: no net is drawn.
+    """Probability of every class for every example, (F, C) float64, by moments: no net is drawn.
 
     probability (A,) is P(w = 1), as in a solution's marginals. One output gives two classes. beta
-    multiplies log-odds: below 1 weights are less sure than the marginals say, as they were when
+    multiplies log-odds: below 1 weights are less certain than the marginals say, as they were when
     the solver's own beta was lower.
     """
     if beta != 1.0:
@@ -153,7 +153,7 @@ def _(node: Weighted, probability: Tensor, x: Moments) -> Moments:
 def _(node: Step, probability: Tensor, x: Moments) -> Moments:
     if x.variance is None:
         return _certain(node.evaluate(probability, x.mean), low=node.low)
-    # a sum without spread is no matter of chance: a window of background has none, and is a tie
+    # a sum without variance is certain: a window of background has none, and is a tie
     certain = (x.mean > x.boundary).to(x.mean.dtype)
     chance = torch.where(x.variance > 0, torch.special.ndtr(x.score), certain)
     span = 1 - node.low

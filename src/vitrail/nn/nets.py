@@ -23,7 +23,7 @@ def mlp(
     Args:
         num_inputs: Inputs of an example.
         hidden: Units of each hidden layer.
-        num_outputs: 1 for two classes, else an output a class.
+        num_outputs: 1 for two classes, else an output per class.
         coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
 
     Returns:
@@ -57,7 +57,7 @@ def conv(
     Args:
         shape: Of one example: (channels, height, width).
         channels: Of each convolution.
-        num_outputs: 1 for two classes, else an output a class.
+        num_outputs: 1 for two classes, else an output per class.
         units: What hidden units are, `Sign` (±1) or `Threshold` (0/1).
 
     Returns:

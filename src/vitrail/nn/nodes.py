@@ -1,7 +1,7 @@
 """The parts a net is made of, as plain data.
 
 A node turns values of one shape into values of another, and may own bits. It says everything
-that the rest of the house asks of a layer: how configurations are evaluated, which unit adds up
+that other packages ask of a layer: how configurations are evaluated, which unit adds up
 which values through which weights, and how it is written to a file. To add a layer is to add a
 node here and its torch module in `layers`.
 

@@ -30,7 +30,7 @@ class Shallow:
 
     num_inputs: int  # of an example
     num_hidden: int  # units between; 0 is no hidden layer
-    num_outputs: int  # 1 for two classes, else one a class
+    num_outputs: int  # 1 for two classes, else one per class
     low_hidden: int  # what a zero bit of the hidden layer stands for
     low_output: int  # what a zero bit of the last layer stands for
     low_active: int  # what an inactive hidden unit gives
@@ -186,7 +186,7 @@ def linear_program(num_inputs: int, low: int, num_outputs: int = 1) -> Program:
     Args:
         num_inputs: Inputs of an example.
         low: What a zero bit stands for, −1 or 0.
-        num_outputs: 1 for two classes, else an output a class.
+        num_outputs: 1 for two classes, else an output per class.
 
     Returns:
         The program.

@@ -69,7 +69,7 @@ def line_chart(
 
 
 def panes(picture: np.ndarray, title: str) -> str:
-    """An image of agreement, −1…1: blue for, red against, pale not sure."""
+    """An image of agreement, −1…1: blue for, red against, pale undecided."""
     height, width = picture.shape
     cells = "".join(
         f'<rect x="{column}" y="{row}" width="1" height="1" '

@@ -2,7 +2,7 @@
 
 Close to capacity it is a matter of luck which attempt commits to a solution. A machine that takes
 a hundred problems at once tries a hundred copies of one in the same time: in rounds, every
-problem that is still unsolved gets as many copies as there is room for.
+problem that is still unsolved gets as many copies as memory allows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run_copies(
         stages_of: The stages for a graph of many copies, e.g.
             `lambda graph: portfolio(graph, ["reinforced"])`.
         graphs: The problems, each a graph of one problem.
-        edges: Room for (factor, variable) pairs in one round; at least one copy of each is in it.
+        edges: Maximum number of (factor, variable) pairs in one round, which has a copy of each.
         first: Copies of each in the first round, which settles the easy ones.
         max_rounds: Rounds at most.
         max_seconds: For all rounds; no round is begun later.

@@ -1,4 +1,4 @@
-"""Decimation: fix the variables that are surest, let the rest settle anew, take back mistakes.
+"""Decimation: fix the most polarised variables, let the rest settle anew, release mistakes.
 
 A fixed variable has ±FIXED added to its prior, so any solver with a prior can be decimated. The
 bias is all there is to a fix: messages to the variable go on, and when together they outvote
@@ -34,7 +34,7 @@ class DecimatedState:
 
 @dataclass(frozen=True)
 class Decimated(Wrapper[DecimatedState]):
-    """Every `rest` steps fix the share of each problem's variables that is surest.
+    """Every `rest` steps fix the most polarised share of each problem's variables.
 
     Fixes that the messages have come to outvote are taken back first; after a contradiction all
     fixes of its problem are, and its rounds begin anew.
@@ -86,8 +86,8 @@ class Decimated(Wrapper[DecimatedState]):
     ) -> Tensor:
         """Fix ⌈fraction·N⌉ more of each active problem, the most polarised ones first."""
         open_ = (fixed == 0) & ~barred & active[graph.problem]
-        sureness = torch.where(open_, free.abs(), -1.0)
-        order = sureness.argsort(descending=True)
+        polarisation = torch.where(open_, free.abs(), -1.0)
+        order = polarisation.argsort(descending=True)
         order = order[torch.sort(graph.problem[order], stable=True).indices]
         sizes = graph.variables_per_problem
         first = (sizes.cumsum(0) - sizes)[graph.problem[order]]
@@ -99,7 +99,7 @@ class Decimated(Wrapper[DecimatedState]):
 
 
 def decimated(solver: MessagePassing[Any], *, fraction: float = 0.05, rest: int = 5) -> Decimated:
-    """Fix the surest variables of any message-passing solver, a few at a time.
+    """Fix the most polarised variables of any message-passing solver, a few at a time.
 
     Args:
         solver: What is decimated.

@@ -1,7 +1,7 @@
 """The portfolio: from marginals to the best weights anyone can find.
 
     sbp          a few epochs of sampled belief propagation, in batches of factors
-    search       a short bit-flip search from there: below 0.6 examples a weight it often suffices
+    search       a short bit-flip search from there: below 0.6 examples per weight it often suffices
     reinforced   belief propagation that commits, restarted more slowly where it failed
     s4p          surveys with decimation, where they fit into memory
     polish       bit-flip search from everything the others have found

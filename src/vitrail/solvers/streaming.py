@@ -1,7 +1,7 @@
-"""Streaming: no message outlives its batch, so the state is one number a weight.
+"""Streaming: no message outlives its batch, so the state is one number per weight.
 
-A batch's beliefs are the next batch's prior. The chance Z that an example is met is linear in each
-p = P(w = 1), so that its message to a weight is
+A batch's beliefs are the next batch's prior. The probability Z that an example is met is linear in
+each p = P(w = 1), so that its message to a weight is
 
     log p̃(1)/p̃(0) = log (1 + (1 − p)·g)/(1 − p·g) ≈ g,      g = ∂ log Z/∂p
 

@@ -24,7 +24,7 @@ MOST_CUTS = 255  # as many as a byte has levels
 
 @dataclass(frozen=True)
 class BitColumns:
-    """As many bits a column as there are cuts, equal steps apart: 1 above the cut, 0 up to it.
+    """As many bits per column as there are cuts, equal steps apart: 1 above the cut, 0 up to it.
 
     One cut is the middle of [low, high]. Of several, all columns have their bit of the first cut,
     then all that of the second: the pixels (channels, height, width) of an image become bits
@@ -33,7 +33,7 @@ class BitColumns:
     names      the columns in training, in their order
     low, high  (0, 1) for bits and booleans, (−1, 1) for signs, (0, 255) for pixels
     constant   the columns that had the same bits in all rows of training
-    cuts       bits a column
+    cuts       bits per column
     trained    all columns of training, where fewer are read; those of arrays are found by place
     narrowest  of images: the first of WHOLE_PIXELS that one of training fits, those of one gray
                apart; images that together fit an earlier one are on another scale
@@ -82,7 +82,7 @@ class BitColumns:
 
     @property
     def bit_names(self) -> tuple[str, ...]:
-        """One name a bit: the column's, and of several bits a column the cut, `x7>63.75`."""
+        """One name per bit: the column's, and of several bits per column the cut, `x7>63.75`."""
         if self.cuts == 1:
             return self.names
         return tuple(f"{name}>{level:g}" for level in self.levels for name in self.names)

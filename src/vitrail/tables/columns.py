@@ -50,7 +50,7 @@ class ColumnCode:
 
     @property
     def bit_names(self) -> list[str]:
-        """One name a bit."""
+        """One name per bit."""
         unit = self.spelling.unit
         names = [f"{self.name}={word}" for word in self.categories]
         names += [f"{self.name} other"] * self.other

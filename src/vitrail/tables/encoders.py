@@ -45,13 +45,14 @@ class TableEncoder:
     """Turns tables into bits the way it was fitted to.
 
     Examples:
-        >>> encoder = TableEncoder.fit({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
-        >>> encoder.bit_names[-2:]
-        ('sex=f', 'sex=m')
+        >>> from vitrail.tables import TableEncoder
+        >>> encoder = TableEncoder.fit({"age": [20, 35, 61, 48], "city": ["A", "B", "A", "B"]})
+        >>> encoder.transform({"age": [30], "city": ["B"]}).shape == (1, len(encoder.bit_names))
+        True
     """
 
-    columns: tuple[ColumnCode, ...]  # what each informative column becomes
-    names: tuple[str, ...]  # all columns of training in their order, with those without bits
+    columns: tuple[ColumnCode, ...]  # the code of each informative column
+    names: tuple[str, ...]  # all columns of the training table, in their order
     account: tuple[ColumnAccount, ...] = ()  # what became of each of them, and why
 
     @staticmethod
@@ -63,14 +64,19 @@ class TableEncoder:
         pairs: bool = True,
         weight: np.ndarray | None = None,
     ) -> TableEncoder:
-        """Learn the code of every column of a table; `vitrail.tables.frames` says which it takes.
+        """Learn the code of every column of a table.
 
-        thresholds      most thermometer bits of a column of numbers; None for as many as columns
-                        and rows can afford (`affordable_thresholds`)
-        max_categories  a column with more words keeps those that occur most often, and at least
-                        twice; the rest share one bit
-        pairs           a bit for each of two values; False gives such a column one bit
-        weight          (rows,) > 0: a row of weight k counts as k rows
+        Args:
+            table: A table, array, sparse matrix, mapping or data frame.
+            thresholds: Maximum number of thresholds per column of numbers; None chooses it by
+                columns and rows.
+            max_categories: A column with more words keeps those that occur most often, and at least
+                twice; the rest share one bit.
+            pairs: Whether a column of two values has one bit per value; False gives it one bit.
+            weight: (rows,) > 0; a row of weight k counts as k rows.
+
+        Returns:
+            The encoder.
         """
         if thresholds is not None:
             checked_count("thresholds", thresholds, 1)
@@ -89,7 +95,7 @@ class TableEncoder:
 
     @property
     def bit_names(self) -> tuple[str, ...]:
-        """One readable name a bit, such as `odor=n`, `age>54.5`, `age missing`."""
+        """One readable name per bit, such as `odor=n`, `age>54.5`, `age missing`."""
         return tuple(name for code in self.columns for name in code.bit_names)
 
     @property
@@ -98,7 +104,7 @@ class TableEncoder:
         return self.names
 
     def coarser(self, most: int) -> tuple[TableEncoder, list[int]]:
-        """With at most so many thresholds a column of numbers, and which of the bits are left."""
+        """With at most `most` thresholds per column of numbers, and which of the bits are left."""
         return self._with([code.coarser(most) for code in self.columns])
 
     @property

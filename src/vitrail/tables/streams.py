@@ -240,7 +240,7 @@ def _stretches(total: int, size: int, world: World) -> Wanted:
 
 
 def _keys(seed: int, epoch: int, places: np.ndarray) -> np.ndarray:
-    """One sortable number a row, a function of (seed, epoch, row)."""
+    """One sortable number per row, a function of (seed, epoch, row)."""
     ids = torch.from_numpy(places)
     return permutation_keys(Key(seed), ids, torch.full_like(ids, epoch)).numpy()
 

@@ -130,7 +130,7 @@ class Update(ABC):
     ) -> Tensor:
         """The sum of messages of the factors at rows (f,) that have sent none before, (V,) float64.
 
-        For who keeps no messages: an update may do it without the room for them.
+        For solvers that keep no messages: an update may do it without memory for them.
         """
         factors = factors if rows is None else factors.select(rows)
         none = torch.zeros(factors.num_factors, factors.arity, device=belief.device)

@@ -30,7 +30,7 @@ Fallback = Literal["flip", "pinned"]
 class Counting(CavityUpdate):
     """p̃(v) = (Σ_{s: w_i=v} f(w_s) + c·f̄)/(n_v + c), n_v the draws with w_i = v.
 
-    Cost S evaluations a factor for any network. Starved where a cavity is near 0 or 1: there
+    Cost S evaluations per factor for any network. Starved where a cavity is near 0 or 1: there
     n_v is small, and with `least_hits` set such entries are made anew by `fallback` from draws
     of their own. The choice rests on the integer n_v, so every backend makes the same one.
     """
@@ -119,7 +119,7 @@ def counting(
 ) -> Counting:
     """Sampled messages by counting: each draw serves both values of every variable.
 
-    It takes `samples` evaluations a factor, for any network.
+    It takes `samples` evaluations per factor, for any network.
 
     Args:
         samples: Draws of a configuration for each factor.

@@ -19,7 +19,7 @@ TILE = 4096  # configurations in flight; fixed, so that sums are taken in one or
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(CavityUpdate):
-    """p̃(v) = Σ_{w: w_i=v} f(w)·Π_{j≠i} cavity_j(w_j). Cost 2^A evaluations a factor."""
+    """p̃(v) = Σ_{w: w_i=v} f(w)·Π_{j≠i} cavity_j(w_j). Cost 2^A evaluations per factor."""
 
     @property
     def exact(self) -> bool:

@@ -31,7 +31,7 @@ def test_its_networks_are_ours(name):
 
 
 def test_its_messages_approach_the_exact_ones():
-    """20,000 draws a message; log-odds stray by 0.05 at these temperatures in five sigma."""
+    """20,000 draws per message; log-odds stray by 0.05 at these temperatures in five sigma."""
     factors = perceptrons(4, 5, beta=1.0)
     cavity = torch.randn(4, 5, generator=generator(2), dtype=torch.float64)
     torch.manual_seed(0)

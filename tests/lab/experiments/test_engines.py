@@ -46,10 +46,10 @@ def test_a_unit_that_fails_is_tried_once_more(tmp_path: Path, jobs: int):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_unit_that_fails_twice_is_told_and_the_others_are_kept(tmp_path: Path, jobs: int):
-    heard = []
+    reported = []
     with pytest.raises(FailedUnitsError, match=r"1 of 3 parts failed twice.*number 1 never works"):
-        compute(some(fails_always, tmp_path), tmp_path / "kept", jobs, heard.append)
-    assert sorted(done.unit.settings["number"] for done in heard) == [0, 2]
+        compute(some(fails_always, tmp_path), tmp_path / "kept", jobs, reported.append)
+    assert sorted(done.unit.settings["number"] for done in reported) == [0, 2]
     assert len(list((tmp_path / "kept").iterdir())) == 2
 
 

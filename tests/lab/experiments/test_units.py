@@ -48,11 +48,11 @@ def test_the_longest_unit_is_begun_first(tmp_path):
 
 def test_what_is_kept_is_not_computed_again(tmp_path):
     first = compute(some(tmp_path), tmp_path / "kept", jobs=1)
-    heard = []
-    again = compute(some(tmp_path), tmp_path / "kept", jobs=1, progress=heard.append)
+    reported = []
+    again = compute(some(tmp_path), tmp_path / "kept", jobs=1, progress=reported.append)
     assert len(lines(tmp_path)) == 5
     assert [part.rows for part in again] == [part.rows for part in first]
-    assert len(heard) == 5
+    assert len(reported) == 5
 
 
 def test_a_stopped_sweep_goes_on_where_it_was(tmp_path):

@@ -6,7 +6,7 @@
 #endif
 
 #ifdef TINY_CHECK
-/* Rows with the answers and chances that they have in Python. */
+/* Rows with the answers and probabilities that they have in Python. */
 //: if not_a_number
 #include <math.h> /* NAN */
 //: end
@@ -17,7 +17,7 @@ static const tiny_row tiny_golden_rows[TINY_GOLDEN] TINY_FLASH = {
 @answers@
 @chances@
 
-/* How many of the rows above get another answer or other chances here. */
+/* How many of the rows above get another answer or other probabilities here. */
 static inline unsigned tiny_check(void)
 {
     unsigned i, c, wrong = 0;
@@ -203,7 +203,7 @@ static inline int tiny_read(tiny_row *row, int column, const char *cell)
 @read@
 }
 
-/* Answers the rows of a table with a header, one line each: the class, then the chances; or a
+/* Answers the rows of a table with a header, one line each: the class, then the probabilities; or a
    negative code. Returns how many rows were answered as the column `@target_name@` says, or -1 if
    a column is not there. */
 static inline long tiny_csv(FILE *in, FILE *out, long *rows)

@@ -17,7 +17,7 @@ from vitrail.tables.cuts import rounded
 
 
 def check_code(model: Model, rows: Rows) -> str:
-    """Golden rows with their answers and chances, and the CSV reader."""
+    """Golden rows with their answers and probabilities, and the CSV reader."""
     encoder = model.encoder
     found = model.answers(rows)
     names = (

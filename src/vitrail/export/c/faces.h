@@ -38,7 +38,7 @@ static inline int tiny_predict(const tiny_row *row)
 //: end
 }
 
-/* The same, and the chance of each class in parts of 65535. */
+/* The same, and the probability of each class in parts of 65535. */
 static inline int tiny_proba(const tiny_row *row, uint16_t *proba)
 {
 //: if two
@@ -68,7 +68,7 @@ static inline int tiny_predict(const tiny_row *row)
     return code ? code : tiny_predict_bits(&bits);
 }
 
-/* The same, and the chance of each class in parts of 65535. */
+/* The same, and the probability of each class in parts of 65535. */
 static inline int tiny_proba(const tiny_row *row, uint16_t *proba)
 {
     tiny_bits bits;

@@ -83,7 +83,7 @@ def _about(model: Model) -> str:
         + ", ".join(comment(str(label)) for label in model.labels.classes),
         "",
         "  tiny_predict(&row)         the class of a row, or a negative code",
-        "  tiny_proba(&row, proba)    the same, and the chance of each class in parts of 65535",
+        "  tiny_proba(&row, proba)    the same, and each class's probability in parts of 65535",
         "  tiny_encode(&row, &bits)   the bits of a row, for tiny_predict_bits, tiny_proba_bits",
         "  tiny_label(number)         the name of a class",
         "",

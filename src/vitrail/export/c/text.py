@@ -163,7 +163,7 @@ def words(rows: np.ndarray, bits: int) -> list[str]:
 
 
 def byte_rows(name: str, rows: np.ndarray) -> str:
-    """A constant array of bytes, a row of words being a string; there is room for its end."""
+    """A constant array of bytes, a row of words being a string; with a place for its end."""
     lines = ",\n    ".join(literal(row.tobytes()) for row in rows.astype("<u4"))
     width = 4 * rows.shape[1] + 4
     return f"static const uint8_t {name}[][{width}] TINY_FLASH = {{\n    {lines}\n}};"

@@ -113,14 +113,14 @@ static inline uint32_t tiny_divide(uint32_t a, uint32_t b)
 }
 
 //: end
-/* Chances in parts of 65535, by @by@@by_net@. */
+/* Probabilities in parts of 65535, by @by@@by_net@. */
 @chances@
 //: if by_order
 /* Numbers in the same order, where only the largest is asked for. */
 @orders@
 //: end
 
-/* Where the chance that a score means stands in its table. */
+/* Where the probability of a score stands in its table. */
 static inline tiny_index tiny_place(tiny_score score@net_parameter@)
 {
 //: if direct
@@ -146,7 +146,7 @@ static inline int tiny_predict_bits(const tiny_bits *bits)
     return bits ? tiny_score_of(bits->word@start_of_bits@) >= @cut@ : TINY_NULL;
 }
 
-/* The class of a score, and the chance of each class in parts of 65535. */
+/* The class of a score, and the probability of each class in parts of 65535. */
 static inline int tiny_chances_of(tiny_score score, uint16_t *proba)
 {
     proba[1] = TINY_LOAD16(tiny_chances + tiny_place(score));
@@ -199,7 +199,7 @@ static inline int tiny_predict_bits(const tiny_bits *bits)
     return bits ? tiny_best(bits->word, wins) : TINY_NULL;
 }
 
-/* The same, and the chance of each class in parts of 65535. */
+/* The same, and the probability of each class in parts of 65535. */
 static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
 {
     uint32_t wins[TINY_CLASSES], left = 65535u;
@@ -216,13 +216,13 @@ static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
     return best;
 }
 //: else
-/* The class of the highest chance, the first of equals. */
+/* The class of the highest probability, the first of equals. */
 static inline int tiny_best(const tiny_score *score)
 {
     tiny_index net;
     int best = 0;
 //: if by_score
-    tiny_score most = score[0]; /* chances rise with scores */
+    tiny_score most = score[0]; /* probabilities rise with scores */
     for (net = 1; net < TINY_CLASSES; net++) {
         const tiny_score rank = score[net];
 //: else
@@ -230,7 +230,7 @@ static inline int tiny_best(const tiny_score *score)
     for (net = 0; net < TINY_CLASSES; net++) {
         const tiny_index place = tiny_place(score[net]@net_argument@);
 //: if by_place
-        const tiny_index rank = place; /* chances rise with levels */
+        const tiny_index rank = place; /* probabilities rise with levels */
 //: else
         const tiny_index rank = @load_rank@ + place);
 //: end
@@ -243,7 +243,7 @@ static inline int tiny_best(const tiny_score *score)
     return best;
 }
 
-/* The same, and the chance of each class in parts of 65535. */
+/* The same, and the probability of each class in parts of 65535. */
 static inline int tiny_chances_of(const tiny_score *score, uint16_t *proba)
 {
     uint32_t total = 0, left = 65535u;
@@ -276,7 +276,7 @@ static inline int tiny_predict_bits(const tiny_bits *bits)
     return tiny_best(score);
 }
 
-/* The same, and the chance of each class in parts of 65535. */
+/* The same, and the probability of each class in parts of 65535. */
 static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
 {
     tiny_score score[TINY_CLASSES];

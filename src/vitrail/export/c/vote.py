@@ -1,4 +1,4 @@
-"""The nets' outputs in C, their votes, and the answer and chances that those mean."""
+"""The nets' outputs in C, their votes, and the answer and probabilities that those mean."""
 
 from __future__ import annotations
 

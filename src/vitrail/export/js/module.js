@@ -5,7 +5,7 @@
 //   encode(row)         its bits, which predictBits(bits) answers in the same way
 //   check()             how many rows with known answers get another answer here
 //
-// label: the class; number: its place in `classes`; chances: of each class, in parts of 65535;
+// label: the class; number: its place in `classes`; chances: probabilities, in parts of 65535;
 // proba: the same as shares of 1; votes: how many networks answer each class alone.
 
 const MODEL = @model@;

@@ -272,7 +272,7 @@ def claims(config: Config, rows: Rows) -> Sequence[Claim]:
             judged([gain for gains in train.values() for gain in gains.values()]),
             "SBP's last configurations are far below its best: its messages do not settle. "
             "Reinforcement with closed-form messages, or local search after them "
-            '(solver="auto"), passes GD where SBP alone does not. The convolutional net has '
+            '(solver="messages"), passes GD where SBP alone does not. The convolutional net has '
             "neither.",
         ),
         Claim(

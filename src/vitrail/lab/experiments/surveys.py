@@ -1,7 +1,7 @@
 """One variable's survey over the steps: the paper's figure of beliefs that hop between bins.
 
 S4P with 1, 10, 100 and 500 survey samples, from one start, beside exact BP and beside SBP with as
-many draws a message as the largest S4P has in all.
+many draws per message as the largest S4P has in all.
 """
 
 from __future__ import annotations
