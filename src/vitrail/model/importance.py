@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vitrail.model.model import Model
 
 MOST_ROWS, LEAST_ROWS = 256, 16  # random rows on which every column is redrawn
-WORK = 2e9  # weights read in all: about a second
+WORK = 1e10  # weights read in all: under a second in packed words, a few seconds elsewhere
 FEWER = 32  # networks that are asked where all of them would take longer
 
 
