@@ -52,7 +52,7 @@ def one_split(
         "units": float(sum(model.program.hidden or ())),
         "bits": float(model.bits),
         "polished": float(net.plan_.get("polish", 0) > 0),
-        "ece_best": quality(chances, test_y.numpy())["calibration_error"],
+        "ece_best": quality(probabilities, test_y.numpy())["calibration_error"],
         "majority": float((test_y == train_y.mode().values).double().mean()),
     }
     if posterior:
