@@ -41,6 +41,7 @@ from vitrail.baselines import straight_through
 from vitrail.lab.datasets import labelled_table
 from vitrail.lab.pages import write_between
 from vitrail.learning.folds import split_rows
+from vitrail.scores import calibration_gaps
 
 CLIP = 1e-3
 BINS = 15
@@ -132,11 +133,10 @@ def judged(chances: np.ndarray, classes: Any, truth: np.ndarray) -> dict[str, An
     right = np.array([place.get(label, -1) for label in truth])
     own = np.where(right >= 0, clipped[np.arange(len(truth)), right], CLIP)
     hits, sure = chances.argmax(1) == right, chances.max(1)
-    which = np.minimum((sure * BINS).astype(int), BINS - 1)
     return {
         "accuracy": float(hits.mean()),
         "log_loss": float(-np.log(own).mean()),
-        "gaps": np.bincount(which, hits - sure, BINS).round(6).tolist(),
+        "gaps": calibration_gaps(sure, hits, BINS).round(6).tolist(),
         "rows": len(truth),
     }
 

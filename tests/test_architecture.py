@@ -33,6 +33,7 @@ FLOW = (
         "draws",
         "files",
         "output",
+        "scores",
     },
     {"datasets"},
     {"tables"},

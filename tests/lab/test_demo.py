@@ -20,7 +20,7 @@ def shown():
         patch.setattr(demo, "INPUTS", 101)
         patch.setattr(demo, "ALPHA", 0.4)
         patch.setattr(demo, "WARM_UP", 0.05)
-        few = {name: {**one, "networks": 16} for name, one in demo.LEARNERS.items()}
+        few = demo.LEARNERS | {"many networks vote": {"predictor": "posterior", "networks": 16}}
         patch.setattr(demo, "LEARNERS", few)
         yield demo.run_demo(seed=3)
 
