@@ -33,6 +33,7 @@ FLOW = (
         "draws",
         "files",
         "output",
+        "pages",
         "scores",
     },
     {"datasets"},
