@@ -25,7 +25,7 @@ ASKED = 32  # networks whose response to a bit is measured
 
 
 @dataclass(frozen=True)
-class Row:
+class ShownRow:
     """A row worth looking at."""
 
     place: str  # in its file
@@ -78,8 +78,8 @@ class Measures:
     columns: tuple[Column, ...]
     picture: np.ndarray | None  # (C, height, width) from −1 to 1, for images
     cell_names: tuple[str, ...]
-    hardest: tuple[Row, ...]
-    disputed: tuple[Row, ...]
+    hardest: tuple[ShownRow, ...]
+    disputed: tuple[ShownRow, ...]
     sizes: tuple[NetworkCount, ...]
 
 
@@ -99,11 +99,11 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
     against = answers.against.numpy() / ONE
     names = tuple(_cell_names(model))
 
-    def shown(places: np.ndarray) -> tuple[Row, ...]:
+    def shown(places: np.ndarray) -> tuple[ShownRow, ...]:
         cells = table.take(places) if len(places) else table
         written = [[_text(value) for value in cells[name]] for name in names]
         return tuple(
-            Row(
+            ShownRow(
                 table.place(int(place)),
                 str(labels[place]),
                 str(model.labels.classes[numbers[place]]),

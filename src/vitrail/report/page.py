@@ -17,7 +17,7 @@ from vitrail.export.formats import golden_rows
 from vitrail.export.report import work_of
 from vitrail.model import Model
 from vitrail.report.charts import line_chart, panes
-from vitrail.report.measures import Measures, Row
+from vitrail.report.measures import Measures, ShownRow
 
 MOST_BITS = 2**21  # of networks that are compiled for devices; more would take minutes
 ENTRY = "predict"  # the function whose bytes are told: rows in, an answer out
@@ -114,7 +114,7 @@ def _most_confused(found: Measures) -> list[tuple[int, str, str]]:
     return sorted(wrong, reverse=True)[:MOST_CONFUSED]
 
 
-def _rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def _rows(rows: Sequence[ShownRow]) -> list[tuple[str, ...]]:
     return [
         (row.place, row.label, row.answer, _percent(row.probability), votes, *row.cells)
         for row in rows

@@ -16,7 +16,7 @@ from vitrail.cli import main
 from vitrail.lab.experiments import fig1, fig2, fig3, fig4, fig5, units
 from vitrail.lab.experiments.methods import SBP, SNMP, Rate
 from vitrail.lab.experiments.report import write_report
-from vitrail.lab.experiments.reproduce import FIGURES, Plan, expected, make, plans, reproduce
+from vitrail.lab.experiments.reproduce import FIGURES, FigurePlan, expected, make, plans, reproduce
 from vitrail.lab.experiments.units import compute
 
 ROOT = Path(__file__).parents[3]
@@ -81,7 +81,7 @@ TINY = {
 
 def planned(name):
     experiment = replace(FIGURES[name], quick=TINY[name])
-    return Plan(experiment, True, tuple(experiment.units(TINY[name])))
+    return FigurePlan(experiment, True, tuple(experiment.units(TINY[name])))
 
 
 @pytest.fixture(scope="module")

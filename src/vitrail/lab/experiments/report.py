@@ -11,7 +11,7 @@ from vitrail.lab.experiments.claims import Verdict
 from vitrail.lab.experiments.reproduce import (
     ALL,
     FIGURES,
-    Plan,
+    FigurePlan,
     Result,
     environment,
     settings_of,
@@ -65,7 +65,7 @@ def _plural(verdict: Verdict, count: int) -> str:
     return str(verdict) if count == 1 else PLURALS.get(verdict, str(verdict))
 
 
-def _settings(plan: Plan) -> str:
+def _settings(plan: FigurePlan) -> str:
     return json.dumps(settings_of(plan), indent=2, ensure_ascii=False)
 
 
