@@ -41,6 +41,7 @@ from vitrail.baselines import straight_through
 from vitrail.lab.datasets import labelled_table
 from vitrail.lab.pages import write_between
 from vitrail.learning.folds import split_rows
+from vitrail.scores import calibration_gaps
 
 CLIP = 1e-3
 BINS = 15
@@ -132,11 +133,10 @@ def judged(probabilities: np.ndarray, classes: Any, truth: np.ndarray) -> dict[s
     right = np.array([place.get(label, -1) for label in truth])
     own = np.where(right >= 0, clipped[np.arange(len(truth)), right], CLIP)
     hits, confidence = probabilities.argmax(1) == right, probabilities.max(1)
-    which = np.minimum((confidence * BINS).astype(int), BINS - 1)
     return {
         "accuracy": float(hits.mean()),
         "log_loss": float(-np.log(own).mean()),
-        "gaps": np.bincount(which, hits - confidence, BINS).round(6).tolist(),
+        "gaps": calibration_gaps(confidence, hits, BINS).round(6).tolist(),
         "rows": len(truth),
     }
 

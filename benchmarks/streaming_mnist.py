@@ -33,6 +33,7 @@ from vitrail.nn import Flatten, Program, Sign, Threshold, conv, mlp
 from vitrail.nn.coding import numbers
 from vitrail.nn.moments import chances
 from vitrail.random import Key
+from vitrail.scores import calibration_error
 from vitrail.solvers import Solution, Solver, geometric, run, streaming
 
 BATCH = 128
@@ -44,16 +45,6 @@ STEP = {"mlp": 2.0, "conv": 1.0}
 LAST = {"mlp": 30.0, "conv": 10.0}  # beta
 CUTS = 3  # bits per pixel
 UNITS = {"threshold": Threshold, "sign": Sign}
-
-
-def calibration_error(found: Tensor, labels: Tensor) -> float:
-    """Expected calibration error of the class chosen: |confidence − accuracy|, over bins."""
-    confidence, chosen = found.max(1)
-    right = (chosen == labels).double()
-    place = (confidence * CALIBRATION_BINS).long().clamp(max=CALIBRATION_BINS - 1)
-    gap = torch.zeros(CALIBRATION_BINS, dtype=torch.float64, device=found.device)
-    gap.index_add_(0, place, confidence - right)
-    return float(gap.abs().sum() / len(labels))
 
 
 def read(args: argparse.Namespace, part: str) -> tuple[Tensor, Tensor]:
@@ -120,11 +111,13 @@ def measured(
     }
     if "pace" in solution.history:
         found = chances(program, solution.marginals, images, beta=answer)
+        right = found.argmax(1) == labels
+        sure = found.amax(1).cpu().numpy()
         votes = committee(program, solution.marginals, images, seed)
         row |= {
-            "posterior": 100 * float((found.argmax(1) != labels).double().mean()),
+            "posterior": 100 * float((~right).double().mean()),
             "committee": 100 * float((votes != labels).double().mean()),
-            "ECE": calibration_error(found, labels),
+            "ECE": calibration_error(sure, right.cpu().numpy(), CALIBRATION_BINS),
             "pace": float(solution.history["pace"][-1]),
         }
     return row

@@ -22,10 +22,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vitrail import BinaryNetClassifier, run
 from vitrail.baselines import straight_through
-from vitrail.cli.predict import quality
 from vitrail.lab.datasets import labelled_table
 from vitrail.learning.examples import Examples, graph_of
 from vitrail.learning.folds import split_rows
+from vitrail.scores import calibration_error
 from vitrail.tables.table import Table
 
 RATES = (0.003, 0.01, 0.03)
@@ -52,7 +52,9 @@ def one_split(
         "units": float(sum(model.program.hidden or ())),
         "bits": float(model.bits),
         "polished": float(net.plan_.get("polish", 0) > 0),
-        "ece_best": quality(probabilities, test_y.numpy())["calibration_error"],
+        "ece_best": calibration_error(
+            probabilities.max(1), probabilities.argmax(1) == test_y.numpy()
+        ),
         "majority": float((test_y == train_y.mode().values).double().mean()),
     }
     if posterior:
@@ -60,8 +62,9 @@ def one_split(
             hidden=model.program.hidden or (), predictor="posterior", random_state=split
         ).fit(table.take(rows), labels[rows])
         probabilities = average.predict_proba(table.take(held))
-        result["posterior"] = float((probabilities.argmax(1) == test_y.numpy()).mean())
-        result["ece_posterior"] = quality(probabilities, test_y.numpy())["calibration_error"]
+        right = probabilities.argmax(1) == test_y.numpy()
+        result["posterior"] = float(right.mean())
+        result["ece_posterior"] = calibration_error(probabilities.max(1), right)
     ones = torch.ones(len(train_y), dtype=torch.float64)
     graph = graph_of(model.program, [Examples.distinct(train, train_y, ones)], 1.0, 1)
     unseen = graph_of(model.program, [Examples(test, test_y, *[ones[: len(test_y)]] * 2)], 1.0, 1)

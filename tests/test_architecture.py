@@ -33,6 +33,8 @@ FLOW = (
         "draws",
         "files",
         "output",
+        "pages",
+        "scores",
     },
     {"datasets"},
     {"tables"},

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUN = {"python", "sh"}
-INTERNAL = {"cli", "kernels", "lab"}  # the commands have a page of their own, docs/cli.md
+INTERNAL = {"cli", "kernels", "lab", "pages"}  # commands have a page of their own, docs/cli.md
 PACKAGES = sorted(p.parent.name for p in (ROOT / "src" / "vitrail").glob("*/__init__.py"))
 DOCUMENTED = ["vitrail", *(f"vitrail.{name}" for name in PACKAGES if name not in INTERNAL)]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
+
 from vitrail.errors import TableTooLargeError
 
 # A packed file may hold anything: a megabyte of zeros is a kilobyte. What a file unpacks to is
@@ -11,21 +13,18 @@ from vitrail.errors import TableTooLargeError
 ANY_FILE_MAY_TAKE = 1 << 29
 TIMES_ITS_SIZE = 200
 
-# Where Linux says it: the machine's free memory, and a container's limit and use (v2, v1).
-MEMINFO = Path("/proc/meminfo")
-STATM = Path("/proc/self/statm")
+# A container's limit and use, where Linux says them (v2, v1); psutil does not read them.
 CGROUPS = (
     (Path("/sys/fs/cgroup"), "memory.max", "memory.current"),
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"),
 )
 
 
-def available_memory() -> int | None:
-    """Bytes that can still be taken without swapping; None where the system does not say."""
-    free = [_free_in_machine(), _free_in_limit()]
-    free += [_free_in_group(*group) for group in CGROUPS]
-    known = [amount for amount in free if amount is not None]
-    return min(known, default=None)
+def available_memory() -> int:
+    """Bytes that can still be taken without swapping."""
+    limits = [_free_in_limit(), *(_free_in_group(*group) for group in CGROUPS)]
+    known = [amount for amount in limits if amount is not None]
+    return min([psutil.virtual_memory().available, *known])
 
 
 def in_gigabytes(amount: int) -> str:
@@ -50,46 +49,30 @@ def check_size(title: str, what: str, needed: int, file_bytes: int | None, held:
             f"over {TIMES_ITS_SIZE} times their size; check the file, or save it unpacked"
         )
     free = available_memory()
-    if free is not None and needed - held > free:
+    if needed - held > free:
         raise TableTooLargeError(
             f"{title}: {what} need {in_gigabytes(needed)} of memory to load, "
             f"{in_gigabytes(free)} is available; use a sample of the rows or fewer columns"
         )
 
 
-def _free_in_machine() -> int | None:
-    try:
-        return _field(MEMINFO, "MemAvailable:") * 1024
-    except (OSError, ValueError):
-        return None
-
-
 def _free_in_limit() -> int | None:
     """What `ulimit -v` leaves to this process."""
     try:
         import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit == resource.RLIM_INFINITY:
-            return None
-        return max(0, limit - int(STATM.read_text().split()[0]) * resource.getpagesize())
-    except (ImportError, OSError, ValueError):  # not a Unix, or not one that says
+    except ImportError:  # not a Unix
         return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return None
+    return max(0, limit - psutil.Process().memory_info().vms)
 
 
 def _free_in_group(folder: Path, limit: str, used: str) -> int | None:
     """What a group may still take; cached pages of files it has read can be given up."""
     try:
-        taken = int((folder / used).read_text()) - _field(folder / "memory.stat", "inactive_file")
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        taken = int((folder / used).read_text()) - int(stat["inactive_file"])
         return max(0, int((folder / limit).read_text()) - taken)
-    except (OSError, ValueError):  # no such group, or its limit is "max"
+    except (OSError, ValueError, KeyError):  # no such group, or its limit is "max"
         return None
-
-
-def _field(path: Path, name: str) -> int:
-    """The number behind a name in a file of names and numbers."""
-    for line in path.read_text().splitlines():
-        words = line.split()
-        if words and words[0] == name:
-            return int(words[1])
-    raise ValueError(f"{path} has no {name}")

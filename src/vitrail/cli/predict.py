@@ -100,6 +100,7 @@ def evaluate(
     Example: `vitrail evaluate mushroom.safetensors mushroom.csv`
     """
     from vitrail.model import load_model
+    from vitrail.scores import calibration_error, coverage
     from vitrail.tables.table import iter_table
 
     net = load_model(model)
@@ -116,12 +117,18 @@ def evaluate(
     if not counts.sum():
         raise ValueError(f"{data} has no rows to evaluate on; give a table with labels")
     probabilities, truth = np.concatenate(found), np.concatenate(labels)
+    confidence, right = probabilities.max(1), probabilities.argmax(1) == truth
+    own = probabilities[np.arange(len(truth)), truth]
     scores = {
         "rows": int(counts.sum()),
         "accuracy": round(float(counts.trace() / counts.sum()), 6),
-        **quality(probabilities, truth),
+        "log_loss": round(float(-np.log(np.clip(own, 1e-9, 1)).mean()), 6),
+        "calibration_error": round(calibration_error(confidence, right), 6),
     }
-    covered = coverage(probabilities, truth)
+    covered = [
+        {"answered": tenths / 10, "accuracy": round(accuracy, 6), "rows": rows}
+        for tenths, (rows, accuracy) in enumerate(coverage(confidence, right, 10), 1)
+    ][::-1]
     names = [str(label) for label in net.labels.classes]
     if as_json:
         more = {"classes": names, "confusion": counts.tolist(), "coverage": covered}
@@ -137,31 +144,3 @@ def evaluate(
     for part in covered:
         table.add_row(f"{part['answered']:.0%}", f"{part['accuracy']:.4f}", str(part["rows"]))
     console.print(table)
-
-
-def coverage(probabilities: np.ndarray, labels: np.ndarray) -> list[dict[str, float]]:
-    """Accuracy on the rows of highest confidence, from all of them down to a tenth."""
-    order = np.argsort(-probabilities.max(1), kind="stable")
-    right = (probabilities.argmax(1) == labels)[order]
-    found = []
-    for tenths in range(10, 0, -1):
-        rows = max(1, round(len(labels) * tenths / 10))
-        accuracy = round(float(right[:rows].mean()), 6)
-        found.append({"answered": tenths / 10, "accuracy": accuracy, "rows": rows})
-    return found
-
-
-def quality(probabilities: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, float]:
-    """Log loss, and the expected calibration error.
-
-    ECE = Σ_b (rows in b / rows)·|accuracy in b − mean confidence in b| over bins of confidence.
-    """
-    right = probabilities.argmax(1) == labels
-    confidence = probabilities.max(1)
-    which = np.minimum((confidence * bins).astype(int), bins - 1)
-    gap = np.bincount(which, right - confidence, bins)
-    own = probabilities[np.arange(len(labels)), labels]
-    return {
-        "log_loss": round(float(-np.log(np.clip(own, 1e-9, 1)).mean()), 6),
-        "calibration_error": round(float(np.abs(gap).sum() / len(labels)), 6),
-    }

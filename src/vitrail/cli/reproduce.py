@@ -16,7 +16,7 @@ from vitrail.cli.options import Workers, plain_console, shown
 
 if TYPE_CHECKING:
     from vitrail.engines import Backend
-    from vitrail.lab.experiments.reproduce import Plan, Result
+    from vitrail.lab.experiments.reproduce import FigurePlan, Result
     from vitrail.lab.experiments.units import Done
 
 KEPT = "stopped; what is finished is kept, the same command goes on from there"
@@ -74,7 +74,7 @@ def reproduce(
 
 def _with_bar(
     console: Console,
-    plans: list[Plan],
+    plans: list[FigurePlan],
     figure: str,
     quick: bool,
     folder: Path,
@@ -96,7 +96,7 @@ def _with_bar(
             for plan in plans
         }
 
-        def advance(plan: Plan, done: Done) -> None:
+        def advance(plan: FigurePlan, done: Done) -> None:
             name, total = plan.experiment.name, len(plan.units)
             bar.advance(tasks[name])
             finished = int(bar.tasks[tasks[name]].completed)

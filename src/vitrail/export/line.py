@@ -16,7 +16,7 @@ from math import gcd
 
 import numpy as np
 
-from vitrail.export.plan import Plan
+from vitrail.export.plan import ExportPlan
 from vitrail.export.rule import MOST_SCORES, Rule
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
@@ -81,13 +81,13 @@ class Reach:
         return self.least + 2 * np.flatnonzero(bits)
 
 
-def with_line(model: Model, plan: Plan, rule: Rule) -> tuple[Line | None, Rule]:
+def with_line(model: Model, plan: ExportPlan, rule: Rule) -> tuple[Line | None, Rule]:
     """The steps of a model, if it has some, and its rule by what is then known of scores."""
     line = line_of(model, plan, rule)
     return line, replace(rule, known=line.reach) if line else rule
 
 
-def line_of(model: Model, plan: Plan, rule: Rule) -> Line | None:
+def line_of(model: Model, plan: ExportPlan, rule: Rule) -> Line | None:
     """The steps of a model; None where it has a hidden layer or rows may be clipped."""
     plain = plan.stages == (plan.last,) and plan.last.windows is None and plan.last_low is None
     if not plain or plan.num_outputs > 1 or model.scheme == "pairs":

@@ -22,7 +22,7 @@ import numpy as np
 
 from vitrail.export.arrays import layer_weights, lows, places
 from vitrail.export.errors import ExportError
-from vitrail.export.plan import Layer, Plan, planned
+from vitrail.export.plan import ExportPlan, Layer, planned
 from vitrail.export.rule import rule_of, sides
 from vitrail.extras import needs
 from vitrail.model import Model
@@ -231,7 +231,7 @@ def _quoted(letter: str) -> str:
     return letter if letter.isalnum() or letter == " " else f"\\x{{{ord(letter):x}}}"
 
 
-def _outputs(g: _Graph, model: Model, plan: Plan, bits: str) -> str:
+def _outputs(g: _Graph, model: Model, plan: ExportPlan, bits: str) -> str:
     """Outputs of all networks, (networks, rows, outputs) int64; nets outermost."""
     low = low_value(model.coding)
     one, less = g.constant(np.float32(1)), g.constant(np.float32(low))
@@ -266,7 +266,7 @@ def _outputs(g: _Graph, model: Model, plan: Plan, bits: str) -> str:
     return g.cast(x, np.int64)
 
 
-def _answer(g: _Graph, model: Model, plan: Plan, h: str) -> tuple[str, str]:
+def _answer(g: _Graph, model: Model, plan: ExportPlan, h: str) -> tuple[str, str]:
     """Class numbers (rows,), probabilities (rows, C) in parts of 65535, by `model.voting`."""
     rule = rule_of(model, plan)
     nets, networks = rule.votes.shape

@@ -98,7 +98,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExportPlan:
     """The stages of a net. `last_low`: a last step makes 1 or this of each sum, where given."""
 
     num_inputs: int
@@ -120,7 +120,7 @@ class Plan:
         return self.last.outputs
 
 
-def planned(model: Model) -> Plan:
+def planned(model: Model) -> ExportPlan:
     """The stages of a model's net; ExportError where it has parts that exports do not know."""
     program, low = model.program, low_value(model.coding)
     if program.opaque:
@@ -155,7 +155,7 @@ def planned(model: Model) -> Plan:
         first += node.num_bits
     if not sums or pools:
         raise ExportError("this net does not end in a layer of sums; let it end in a linear layer")
-    return Plan(program.num_inputs, tuple(stages), last_low)
+    return ExportPlan(program.num_inputs, tuple(stages), last_low)
 
 
 def _layer(node: Node, shape: tuple[int, ...], low: int, first: int) -> Layer:

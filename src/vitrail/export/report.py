@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
-from pathlib import Path
-from string import Template
 
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, Cost, costs
 from vitrail.export.golden import Rows
 from vitrail.model import Model
+from vitrail.pages import render
 
-FORM = Path(__file__).with_name("report.html")
 ENTRY_NAMES = {
     "predict_bits": "predict, of bits",
     "predict": "predict, with the encoder",
@@ -81,37 +78,16 @@ def report_page(
     notes: Sequence[str] = (),
 ) -> str:
     """One page that needs nothing but itself; `others` are lines of `beside_line`."""
-    most = max((b.flash for cost in found for b in cost.sizes.values()), default=1)
-    return Template(FORM.read_text(encoding="utf-8")).substitute(
-        title=escape(title),
-        lead=escape(" ".join(lead)),
-        targets="\n".join([*(_section(cost, most) for cost in found), _beside(others)]),
-        notes=escape(". ".join([*absent(), *notes, ""])),
+    return render(
+        "devices.html",
+        title=f"{title} on devices",
+        lead=" ".join(lead),
+        found=found,
+        most=max((size.flash for cost in found for size in cost.sizes.values()), default=1),
+        head=HEAD,
+        lines=lambda cost: zip(table_of(cost), cost.sizes.values(), strict=True),
+        work_of=work_of,
+        beside=BESIDE,
+        others=others,
+        notes=". ".join([*absent(), *notes, ""]),
     )
-
-
-def _section(found: Cost, most: int) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in (*HEAD, ""))
-    lines = []
-    for line, size in zip(table_of(found), found.sizes.values(), strict=True):
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in line)
-        parts = {"code": size.code, "constants": size.constants, "data": size.data}
-        bars = "".join(
-            f'<span class="{kind}" style="width:{100 * part / most:.1f}%"></span>'
-            for kind, part in parts.items()
-        )
-        lines.append(f'<tr>{cells}<td><div class="bar">{bars}</div></td></tr>')
-    title = f"<h2>{escape(found.target.title)}</h2><p>{escape(work_of(found))}</p>"
-    body = "\n".join(lines)
-    return f'{title}\n<div class="wide"><table>\n<tr>{head}</tr>\n{body}\n</table></div>'
-
-
-def _beside(lines: Sequence[Sequence[str]]) -> str:
-    if not lines:
-        return ""
-    rows = [
-        "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in line) + "</tr>"
-        for kind, line in [("th", BESIDE), *(("td", line) for line in lines)]
-    ]
-    body = "\n".join(rows)
-    return f'<h2>Beside what others export</h2>\n<div class="wide"><table>\n{body}\n</table></div>'

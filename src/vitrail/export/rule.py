@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from vitrail.export.plan import Layer, Plan
+from vitrail.export.plan import ExportPlan, Layer
 from vitrail.model import Model
 from vitrail.model.voting import HALF, LEVELS
 
@@ -158,7 +158,7 @@ def sides(model: Model) -> list[tuple[int | None, int]]:
     return [(0, 1)]
 
 
-def folded(model: Model, plan: Plan, rule: Rule) -> tuple[Plan, Rule]:
+def folded(model: Model, plan: ExportPlan, rule: Rule) -> tuple[ExportPlan, Rule]:
     """A last weight of one hidden unit, +1 or −1, as the sign of its network's vote.
 
     It says what the unit says or the opposite; where votes have no size, so do their signs.
@@ -176,7 +176,7 @@ def folded(model: Model, plan: Plan, rule: Rule) -> tuple[Plan, Rule]:
     )
 
 
-def rule_of(model: Model, plan: Plan) -> Rule:
+def rule_of(model: Model, plan: ExportPlan) -> Rule:
     """The rule of a model whose net runs as planned."""
     size, apart = plan.last.lattice
     outputs = np.arange(-size, size + 1, apart)

@@ -22,6 +22,7 @@ from vitrail.lab.datasets import few_per_class
 from vitrail.lab.experiments.capacity import SOLVERS, annealing_restarts, instance
 from vitrail.lab.plots import Figure, demo_figure
 from vitrail.model import Model
+from vitrail.scores import calibration_error, reliability
 from vitrail.solvers import Solution
 
 SHOTS = 10  # images of every digit
@@ -30,7 +31,6 @@ INPUTS, ALPHA = 501, 0.7  # of the random perceptron
 WARM_UP = 0.1  # seconds of a search that only makes kernels ready
 MAX_SECONDS = 60.0  # for messages; they need a few
 DESCENT_STEPS = 1000  # of logistic regression; its probabilities move by less than 1e-5 after
-BINS = 10  # of confidence
 SIDE = 14  # pixels of an image
 
 
@@ -64,26 +64,19 @@ class DigitsResult:
 
     @property
     def accuracy(self) -> float:
-        return float((self.probabilities.argmax(1) == self.labels).mean())
+        return float(self._right.mean())
 
     @property
-    def reliability(self) -> list[tuple[float, float, float]]:
-        """Per bin of confidence: mean confidence, accuracy, share of rows."""
-        confidence = self.probabilities.max(1)
-        correct = self.probabilities.argmax(1) == self.labels
-        place = np.minimum((confidence * BINS).astype(int), BINS - 1)
-        return [
-            (float(confidence[place == one].mean()), float(correct[place == one].mean()), share)
-            for one in range(BINS)
-            if (share := float((place == one).mean())) > 0
-        ]
+    def reliability(self) -> list[tuple[float, float, int]]:
+        return reliability(self.probabilities.max(1), self._right)
 
     @property
     def calibration_error(self) -> float:
-        """Mean distance of confidence and accuracy, over bins of confidence."""
-        return sum(
-            abs(confidence - accuracy) * share for confidence, accuracy, share in self.reliability
-        )
+        return calibration_error(self.probabilities.max(1), self._right)
+
+    @property
+    def _right(self) -> np.ndarray:
+        return self.probabilities.argmax(1) == self.labels
 
 
 @dataclass(frozen=True)

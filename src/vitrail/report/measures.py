@@ -14,9 +14,9 @@ from vitrail.model import Model
 from vitrail.model.importance import column_bits
 from vitrail.model.model import outputs_of
 from vitrail.model.voting import ONE, leads
+from vitrail.scores import calibration_error, coverage, reliability
 from vitrail.tables.bits import BitColumns
 
-BINS = 10  # of confidence
 SHOWN_ROWS = 8  # hardest rows, and rows that networks disagree on
 SHOWN_CELLS = 6  # per row
 SHOWN_COLUMNS = 12
@@ -27,7 +27,7 @@ ASKED = 32  # networks whose response to a bit is measured
 
 
 @dataclass(frozen=True)
-class Row:
+class ShownRow:
     """A row worth looking at."""
 
     place: str  # in its file
@@ -80,8 +80,8 @@ class Measures:
     columns: tuple[Column, ...]
     picture: np.ndarray | None  # (C, height, width) from −1 to 1, for images
     cell_names: tuple[str, ...]
-    hardest: tuple[Row, ...]
-    disputed: tuple[Row, ...]
+    hardest: tuple[ShownRow, ...]
+    disputed: tuple[ShownRow, ...]
     sizes: tuple[NetworkCount, ...]
 
 
@@ -97,18 +97,15 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
     confusion = np.zeros((model.num_classes, model.num_classes), np.int64)
     np.add.at(confusion, (truth, numbers), 1)
     confidence = probabilities[np.arange(len(truth)), numbers]
-    reliability = _reliability(confidence, right)
-    order = np.argsort(-confidence, kind="stable")
-    shares = [max(1, round(len(truth) * part / 20)) for part in range(1, 21)]
     own = probabilities[np.arange(len(truth)), truth]
     against = answers.against.numpy() / ONE
     names = tuple(_cell_names(model))
 
-    def shown(places: np.ndarray) -> tuple[Row, ...]:
+    def shown(places: np.ndarray) -> tuple[ShownRow, ...]:
         cells = table.take(places) if len(places) else table
         written = [[_text(value) for value in cells[name]] for name in names]
         return tuple(
-            Row(
+            ShownRow(
                 table.place(int(place)),
                 str(labels[place]),
                 str(model.labels.classes[numbers[place]]),
@@ -129,9 +126,9 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
         error=_error(int(right.sum()), len(truth)),
         classes=tuple(str(label) for label in model.labels.classes),
         confusion=confusion,
-        reliability=reliability,
-        calibration_error=sum(abs(s - r) * n for s, r, n in reliability) / len(truth),
-        coverage=tuple((rows / len(truth), float(right[order[:rows]].mean())) for rows in shares),
+        reliability=tuple(reliability(confidence, right)),
+        calibration_error=calibration_error(confidence, right),
+        coverage=tuple((n / len(truth), share) for n, share in coverage(confidence, right, 20)),
         columns=() if shape else _columns(model, inputs, truth, agreement, seed),
         picture=agreement.T.reshape(model.num_classes, -1, *shape).mean(1) if shape else None,
         cell_names=names,
@@ -145,15 +142,6 @@ def _error(right: int, rows: int) -> float:
     """Standard error of an accuracy, with two more rows right and two more wrong: never 0."""
     share = (right + 2) / (rows + 4)
     return math.sqrt(share * (1 - share) / (rows + 4))
-
-
-def _reliability(confidence: np.ndarray, right: np.ndarray) -> tuple[tuple[float, float, int], ...]:
-    place = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    return tuple(
-        (float(confidence[place == one].mean()), float(right[place == one].mean()), int(count))
-        for one, count in enumerate(np.bincount(place, minlength=BINS))
-        if count
-    )
 
 
 def _cell_names(model: Model) -> list[str]:

@@ -22,7 +22,7 @@ from vitrail.tables.arrow import TEXT
 from vitrail.tables.background import BackgroundReads
 from vitrail.tables.blanks import BLANKS, stripped
 from vitrail.tables.cells import checked_names
-from vitrail.tables.lines import Lines, Row
+from vitrail.tables.lines import FileRow, Lines
 from vitrail.tables.spelling import plain_number
 from vitrail.tables.wanted import Wanted, everything
 
@@ -214,7 +214,7 @@ class DelimitedFile:
             )
         return DataError(f"{self.title} cannot be read as a table: {' '.join(noticed.split())}")
 
-    def _ragged(self, row: Row, width: int) -> DataError:
+    def _ragged(self, row: FileRow, width: int) -> DataError:
         if row.width is None:
             return DataError(
                 f"{self.title}, line {row.first}: the row goes on beyond line {row.last}; is a "

@@ -13,7 +13,7 @@ from vitrail.files import Unpacked
 
 
 @dataclass(frozen=True)
-class Row:
+class FileRow:
     """One row: its first and last line, counted from 1, and its fields; None if endless."""
 
     first: int
@@ -30,7 +30,7 @@ class Lines:
 
     def __init__(self, path: Path | None, delimiter: str) -> None:
         self._path, self._delimiter = path, delimiter
-        self._ahead: Iterator[Row] = iter(())
+        self._ahead: Iterator[FileRow] = iter(())
         self._next = 0  # the row that `_ahead` gives next
 
     def place(self, row: int) -> str:
@@ -46,7 +46,7 @@ class Lines:
             pass
         return f"row {row + 2} (the header is row 1)"
 
-    def rows(self, header: bool = True) -> Iterator[Row]:
+    def rows(self, header: bool = True) -> Iterator[FileRow]:
         """The rows that are not blank; none of a stream."""
         if self._path is None:
             return
@@ -57,11 +57,11 @@ class Lines:
             try:
                 for row in rows:
                     if row and header:
-                        yield Row(first, rows.line_num, len(row), all(map(_is_text, row)))
+                        yield FileRow(first, rows.line_num, len(row), all(map(_is_text, row)))
                     header = header or bool(row)
                     first = rows.line_num + 1
             except csv.Error:  # a field longer than Python reads; what follows is not known
-                yield Row(first, rows.line_num, None, True)
+                yield FileRow(first, rows.line_num, None, True)
 
 
 def _is_text(cell: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from vitrail.lab.bench import measure, report
-from vitrail.lab.bench.cases import Row
+from vitrail.lab.bench.cases import BenchRow
 from vitrail.lab.bench.growth import Growth, _grown
 from vitrail.lab.bench.measure import Ceilings
 
@@ -17,8 +17,10 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def row(update: str, seconds: float) -> Row:
-    return Row("linear", "bp", update, "torch", "cpu", 5, 10, seconds, 0.1, None, None, None, 2, 3)
+def row(update: str, seconds: float) -> BenchRow:
+    return BenchRow(
+        "linear", "bp", update, "torch", "cpu", 5, 10, seconds, 0.1, None, None, None, 2, 3
+    )
 
 
 @pytest.fixture
@@ -42,7 +44,9 @@ def test_rows_are_written_with_every_column(without_measuring, tmp_path):
 
 def test_the_table_marks_what_was_extrapolated():
     out = io.StringIO()
-    slow = Row("conv", "bp", "paper", "torch", "cpu", 5, 10, 60.0, 1, 1, None, None, 1, 1, True)
+    slow = BenchRow(
+        "conv", "bp", "paper", "torch", "cpu", 5, 10, 60.0, 1, 1, None, None, 1, 1, True
+    )
     Console(file=out, width=120).print(report._table([row("flip", 0.25), slow]))
     assert "60*" in out.getvalue()
     assert "0.25 " in out.getvalue()

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from vitrail.lab.experiments.claims import Claim, Verdict
-from vitrail.lab.experiments.experiment import Experiment, Table
+from vitrail.lab.experiments.experiment import Experiment, ResultTable
 from vitrail.lab.experiments.report import write_report
-from vitrail.lab.experiments.reproduce import Plan, Result
+from vitrail.lab.experiments.reproduce import FigurePlan, Result
 from vitrail.lab.plots import Line, Panel, line_figure, save
 
 BROWSER = next(
@@ -50,10 +50,10 @@ def result(folder, name, quick=False):
     verdicts = [Claim(f"Claim {v}. " * 8, "Measured. " * 20, v) for v in Verdict]
     columns = tuple(f"column number {n}" for n in range(12))
     return Result(
-        Plan(experiment, quick, ()),
+        FigurePlan(experiment, quick, ()),
         [],
         tuple(verdicts),
-        (Table("Wide table", columns, (tuple("0.123456789" for _ in columns),)),),
+        (ResultTable("Wide table", columns, (tuple("0.123456789" for _ in columns),)),),
         12.0,
         save(wide, folder / f"{name}.svg"),
         save(narrow, folder / f"{name}-narrow.svg"),

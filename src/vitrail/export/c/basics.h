@@ -36,7 +36,7 @@ typedef uint8_t tiny_word;
 #error "TINY_WORD_BITS must be 8 or @row_bits@"
 #endif
 #define TINY_WORDS(bits) (((bits) + @row_bits@u - 1u) / @row_bits@u * (@row_bits@u / TINY_WORD_BITS))
-//: if strings
+//: if "strings" in flags
 
 /* Weights stand as strings, a row each, which compilers read far faster than many numbers. */
 typedef uint8_t tiny_stored;
@@ -52,7 +52,7 @@ typedef uint8_t tiny_stored;
 typedef tiny_word tiny_stored;
 #define TINY_STRIDE(bits) TINY_WORDS(bits)
 #define TINY_WEIGHT(w, i) TINY_LOAD((w) + (i))
-//: end
+//: endif
 
 typedef @int@ tiny_int;         /* sums of weights times values */
 typedef @index@ tiny_index;
@@ -117,7 +117,7 @@ static inline tiny_int tiny_ones(tiny_word x, tiny_int ones)
     return ones + (tiny_int)x;
 #endif
 }
-//: if total
+//: if "total" in flags
 
 /* How many of the first bits of x are 1. */
 static inline tiny_int tiny_total(const tiny_word *x, tiny_index bits)
@@ -129,4 +129,4 @@ static inline tiny_int tiny_total(const tiny_word *x, tiny_index bits)
     }
     return total;
 }
-//: end
+//: endif

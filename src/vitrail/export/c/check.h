@@ -7,9 +7,9 @@
 
 #ifdef TINY_CHECK
 /* Rows with the answers and probabilities that they have in Python. */
-//: if not_a_number
+//: if "not_a_number" in flags
 #include <math.h> /* NAN */
-//: end
+//: endif
 #define TINY_GOLDEN @golden@u
 static const tiny_row tiny_golden_rows[TINY_GOLDEN] TINY_FLASH = {
 @rows@
@@ -47,11 +47,11 @@ static inline unsigned tiny_check(void)
 static const char *const tiny_names[TINY_COLUMNS] = {
     @names@
 };
-//: if words
+//: if "words" in flags
 static const char *const tiny_categories[] = {
     @categories@
 };
-//: end
+//: endif
 
 /* The classes as cells spell them. */
 static const char *const tiny_targets[TINY_CLASSES] = {
@@ -166,7 +166,7 @@ static inline int tiny_number(const char *cell, double *value)
     return !*end;
 }
 
-//: if numbers
+//: if "numbers" in flags
 /* Whether a cell that is no number may be one to people, such as 1,234 or 5 kg: a digit comes
    before all letters. Write it plainly. */
 static inline int tiny_is_odd(const char *cell)
@@ -178,8 +178,8 @@ static inline int tiny_is_odd(const char *cell)
     return *cell >= '0' && *cell <= '9';
 }
 
-//: end
-//: if words
+//: endif
+//: if "words" in flags
 static inline unsigned tiny_find(const char *cell, unsigned first, unsigned count)
 {
     unsigned i;
@@ -191,15 +191,15 @@ static inline unsigned tiny_find(const char *cell, unsigned first, unsigned coun
     return TINY_OTHER;
 }
 
-//: end
+//: endif
 /* Puts a cell into its place in a row; 0, or a negative code. */
 static inline int tiny_read(tiny_row *row, int column, const char *cell)
 {
     const int missing = tiny_is_missing(cell);
-//: if numbers
+//: if "numbers" in flags
     double value = 0;
     int number = !missing && tiny_number(cell, &value);
-//: end
+//: endif
 @read@
 }
 

@@ -1,4 +1,4 @@
-//: if last
+//: if "last" in flags
 /* The sums of units that each read every window. */
 static inline void tiny_conv_@kind@_last(
     const tiny_stored *w, const tiny_word *x, tiny_int *h, tiny_index units, const tiny_windows *g)
@@ -6,42 +6,42 @@ static inline void tiny_conv_@kind@_last(
 /* Which sums of units are positive that each read every window. */
 static inline void tiny_conv_@kind@(
     const tiny_stored *w, const tiny_word *x, tiny_word *y, tiny_index units, const tiny_windows *g)
-//: end
+//: endif
 {
     tiny_word window[TINY_WORDS(TINY_MOST_WINDOW)];
-//: if any_masked
+//: if "any_masked" in flags
     tiny_word mask[TINY_WORDS(TINY_MOST_WINDOW)];
-//: end
+//: endif
     tiny_index row, column, u, n;
     TINY_NEAR(tiny_windows, g);
     n = (tiny_index)g->channels * g->kernel_rows * g->kernel_columns;
-//: if not last
+//: if "last" not in flags
     tiny_clear(y, units * g->rows * g->columns);
-//: end
+//: endif
     for (row = 0; row < g->rows; row++) {
         for (column = 0; column < g->columns; column++) {
             const tiny_stored *weights = w;
             tiny_int start;
-//: if any_masked
+//: if "any_masked" in flags
             tiny_window(g, x, 0, g->channels, row, column, window, mask);
 //: else
             tiny_window(g, x, 0, g->channels, row, column, window);
-//: end
+//: endif
             start = @start@;
             for (u = 0; u < units; u++) {
                 const tiny_index unit = (u * g->rows + row) * g->columns + column;
-//: if masked
+//: if "masked" in flags
                 const tiny_int sum = tiny_sum_@kind@(weights, window, mask, n, start);
 //: else
                 const tiny_int sum = tiny_sum_@kind@(weights, window, n, start);
-//: end
-//: if last
+//: endif
+//: if "last" in flags
                 h[unit] = sum;
 //: else
                 if (sum > 0) {
                     tiny_set(y, unit);
                 }
-//: end
+//: endif
                 weights += TINY_STRIDE(n);
             }
         }

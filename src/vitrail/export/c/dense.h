@@ -1,4 +1,4 @@
-//: if last
+//: if "last" in flags
 /* The sums of units that each read all n values. */
 static inline void tiny_dense_@kind@_last(
     const tiny_stored *w, const tiny_word *x, tiny_int *h, tiny_index units, tiny_index n)
@@ -6,22 +6,22 @@ static inline void tiny_dense_@kind@_last(
 /* Which sums of units are positive that each read all n values. */
 static inline void tiny_dense_@kind@(
     const tiny_stored *w, const tiny_word *x, tiny_word *y, tiny_index units, tiny_index n)
-//: end
+//: endif
 {
     const tiny_int start = @start@;
     tiny_index u;
-//: if not last
+//: if "last" not in flags
     tiny_clear(y, units);
-//: end
+//: endif
     for (u = 0; u < units; u++) {
         const tiny_int sum = tiny_sum_@kind@(w, x, n, start);
-//: if last
+//: if "last" in flags
         h[u] = sum;
 //: else
         if (sum > 0) {
             tiny_set(y, u);
         }
-//: end
+//: endif
         w += TINY_STRIDE(n);
     }
 }

@@ -3,7 +3,7 @@ typedef struct {
     @type@ x[@columns@];
 } tiny_row;
 
-//: if several
+//: if "several" in flags
 /* Where columns are cut. */
 @cuts@
 
@@ -11,7 +11,7 @@ typedef struct {
    negative code. */
 //: else
 /* The bits of a row, 1 above @middle@; 0, or a negative code. */
-//: end
+//: endif
 static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 {
     tiny_index i;
@@ -19,24 +19,24 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
         return TINY_NULL;
     }
     tiny_clear(bits->word, TINY_INPUTS);
-//: if bias
+//: if "bias" in flags
 @constants@
-//: end
+//: endif
     for (i = 0; i < @columns@u; i++) {
-//: if several
+//: if "several" in flags
         tiny_index cut, bit = i;
-//: end
-//: if low
+//: endif
+//: if "low" in flags
         if (row->x[i] < @low@) {
             return TINY_BAD_INPUT;
         }
-//: end
-//: if high
+//: endif
+//: if "high" in flags
         if (row->x[i] > @high@) {
             return TINY_BAD_INPUT;
         }
-//: end
-//: if several
+//: endif
+//: if "several" in flags
         for (cut = 0; cut < @several@u; cut++) {
             if (row->x[i] > @load@(tiny_cuts + cut)) {
                 tiny_set(bits->word, bit);
@@ -47,7 +47,7 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
         if (row->x[i] > @middle@) {
             tiny_set(bits->word, i);
         }
-//: end
+//: endif
     }
     return 0;
 }

@@ -1,21 +1,21 @@
-//: if plain
-//: if not even
+//: if "plain" in flags
+//: if "even" not in flags
 /* How many thresholds each column has; a bit says whether a number is above one. */
 @columns@
 
-//: end
+//: endif
 //: else
-//: if not even
+//: if "even" not in flags
 /* What each column is: how many categories or thresholds it has, times @scale@, and marks. */
 @columns@
-//: end
+//: endif
 /* What becomes of a column, in this order: a bit for each category, one for any other word, one
    for each bin between thresholds, one for each threshold that the number is above (of two bins
    none), one for a missing value. */
 @marks@
 
-//: end
-//: if numbers
+//: endif
+//: if "numbers" in flags
 /* Thresholds of the columns of numbers, whole ones rounded down, others as tiny_order() has them;
    before them, where a column has no bit for a missing value, what is read instead. */
 static const @cut@ tiny_cuts[] TINY_FLASH = {
@@ -23,8 +23,8 @@ static const @cut@ tiny_cuts[] TINY_FLASH = {
 };
 #define TINY_CUT(i) ((int32_t)(@cut@)TINY_LOAD@cut_bits@(tiny_cuts + (i)))
 
-//: end
-//: if real
+//: endif
+//: if "real" in flags
 /* A whole number for each real one, in the same order, so that no arithmetic of floats is needed;
    TINY_NO_NUMBER if it is none. */
 static inline int32_t tiny_order(float value)
@@ -40,20 +40,20 @@ static inline int32_t tiny_order(float value)
     return both.bits ^ (int32_t)(-(uint32_t)(both.bits < 0) >> 1); /* negative ones turned around */
 }
 
-//: end
+//: endif
 /* How far encoding has come. */
 typedef struct {
     tiny_word *x;
     tiny_index bit, column;
-//: if cut_apart
+//: if "cut_apart" in flags
     tiny_index cut;
-//: end
-//: if words
+//: endif
+//: if "words" in flags
     int fault;
-//: end
+//: endif
 } tiny_cursor;
 
-//: if plain
+//: if "plain" in flags
 /* A number: a bit for each of its thresholds. */
 static inline void tiny_put(tiny_cursor *c, int32_t value)
 {
@@ -68,12 +68,12 @@ static inline void tiny_put(tiny_cursor *c, int32_t value)
     c->bit = end;
 }
 
-//: end
-//: if not plain
+//: endif
+//: if "plain" not in flags
 #define TINY_NONE ((tiny_index)-1)
 
-//: end
-//: if some_words
+//: endif
+//: if "some_words" in flags
 /* The bit of a category by its place, of TINY_OTHER or of TINY_MISSING. */
 static inline tiny_index tiny_word_bit(tiny_cursor *c, tiny_index column, int32_t value)
 {
@@ -99,8 +99,8 @@ static inline tiny_index tiny_word_bit(tiny_cursor *c, tiny_index column, int32_
     return bit;
 }
 
-//: end
-//: if cut_apart
+//: endif
+//: if "cut_apart" in flags
 /* Sets the bits of the thresholds that a number is above; the bit of its bin or of
    TINY_NO_NUMBER. */
 static inline tiny_index tiny_number_bit(
@@ -136,26 +136,26 @@ static inline tiny_index tiny_number_bit(
     return @counts_then@bit@or_none@;
 }
 
-//: end
-//: if not plain
+//: endif
+//: if "plain" not in flags
 /* Sets the bits of the next column. */
 static inline void tiny_put(tiny_cursor *c, int32_t value@counts_parameter@)
 {
     const tiny_index column = TINY_COLUMN(c->column);
-//: if forks
+//: if "forks" in flags
     const tiny_index bit = TINY_IS_WORDS(column) ? tiny_word_bit(c, column, value)
                                                  : tiny_number_bit(c, column, value@counts@);
 //: else
     const tiny_index bit = tiny_@kind@_bit(c, column, value@counts@);
-//: end
+//: endif
     c->column++;
     if (bit != TINY_NONE) {
         tiny_set(c->x, bit);
     }
 }
 
-//: end
-//: if mixed
+//: endif
+//: if "mixed" in flags
 /* A category by its place from 1 on or TINY_OTHER, or 0 where a number stands. */
 static inline void tiny_put_either(tiny_cursor *c, int32_t value, @code@ word)
 {
@@ -178,44 +178,44 @@ static inline void tiny_put_either(tiny_cursor *c, int32_t value, @code@ word)
     tiny_put(c, value, !word);
 }
 
-//: end
-//: if alike
+//: endif
+//: if "alike" in flags
 typedef char tiny_columns_are_alike[sizeof(tiny_row) == @num_columns@ * sizeof(@field@) ? 1 : -1];
 
-//: end
+//: endif
 /* The bits of a row; 0, or a negative code. */
 static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 {
-//: if alike
+//: if "alike" in flags
     const @field@ *value = (const @field@ *)(const void *)row;
-//: end
+//: endif
     tiny_cursor c;
     if (!row || !bits) {
         return TINY_NULL;
     }
     tiny_clear(bits->word, TINY_INPUTS);
-//: if bias
+//: if "bias" in flags
 @constants@
-//: end
+//: endif
     c.x = bits->word; /* one by one, so that no call of memset is made of it */
     c.bit = 0;
     c.column = 0;
-//: if cut_apart
+//: if "cut_apart" in flags
     c.cut = 0;
-//: end
-//: if words
+//: endif
+//: if "words" in flags
     c.fault = 0;
-//: end
-//: if alike
+//: endif
+//: if "alike" in flags
     while (c.column < @num_columns@u) {
         tiny_put(&c, @value@);
     }
 //: else
 @puts@
-//: end
-//: if words
+//: endif
+//: if "words" in flags
     return c.fault ? TINY_BAD_INPUT : 0;
 //: else
     return 0;
-//: end
+//: endif
 }

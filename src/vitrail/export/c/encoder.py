@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from vitrail.export.c.text import (
-    TEMPLATES,
+    ALL_TEMPLATES,
     byte_or,
     comment,
     filled,
@@ -19,7 +19,6 @@ from vitrail.export.c.text import (
     signed,
     size_of,
     table,
-    template,
     unsigned,
 )
 from vitrail.export.errors import ExportError
@@ -32,7 +31,7 @@ NO_NUMBER = "TINY_NO_NUMBER"
 FEW = 4  # constant inputs
 GUARD = "TINY_H"
 # No category is called as a macro.
-MACROS = set(re.findall(r"TINY_(\w+)", "\n".join([GUARD, *map(template, TEMPLATES)])))
+MACROS = set(re.findall(r"TINY_(\w+)", f"{GUARD}\n{ALL_TEMPLATES}"))
 
 
 @dataclass(frozen=True)

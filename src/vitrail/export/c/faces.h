@@ -1,27 +1,27 @@
-//: if line
-//: if not two
+//: if "line" in flags
+//: if "two" not in flags
 /* The scores as votes have them. */
-//: if leads
+//: if "leads" in flags
 static inline void tiny_to_votes(const tiny_row *row, tiny_score *score)
 //: else
 static inline void tiny_to_votes(tiny_score *score)
-//: end
+//: endif
 {
     tiny_index net;
-//: if leads
+//: if "leads" in flags
     tiny_score first = 0;
     (void)tiny_first(row, &first);
-//: end
+//: endif
     for (net = 0; net < TINY_CLASSES; net++) {
         score[net] = @to_votes@;
     }
 }
 
-//: end
+//: endif
 /* The class of a row: from 0 on, or a negative code. */
 static inline int tiny_predict(const tiny_row *row)
 {
-//: if two
+//: if "two" in flags
     tiny_score score = 0;
     const int code = tiny_line(row, &score);
     return code ? code : score < 0;
@@ -31,17 +31,17 @@ static inline int tiny_predict(const tiny_row *row)
     if (code) {
         return code;
     }
-//: if not leads
+//: if "leads" not in flags
     tiny_to_votes(score);
-//: end
+//: endif
     return tiny_best(score);
-//: end
+//: endif
 }
 
 /* The same, and the probability of each class in parts of 65535. */
 static inline int tiny_proba(const tiny_row *row, uint16_t *proba)
 {
-//: if two
+//: if "two" in flags
     tiny_score score = 0;
     const int code = proba ? tiny_line(row, &score) : TINY_NULL;
     return code ? code : tiny_chances_of(@to_votes@, proba);
@@ -51,13 +51,13 @@ static inline int tiny_proba(const tiny_row *row, uint16_t *proba)
     if (code) {
         return code;
     }
-//: if leads
+//: if "leads" in flags
     tiny_to_votes(row, score);
 //: else
     tiny_to_votes(score);
-//: end
+//: endif
     return tiny_chances_of(score, proba);
-//: end
+//: endif
 }
 //: else
 /* The class of a row: from 0 on, or a negative code. */
@@ -75,7 +75,7 @@ static inline int tiny_proba(const tiny_row *row, uint16_t *proba)
     const int code = tiny_encode(row, &bits);
     return code ? code : tiny_proba_bits(&bits, proba);
 }
-//: end
+//: endif
 
 /* The name of a class, a null pointer if there is none. */
 static inline const char *tiny_label(int number)

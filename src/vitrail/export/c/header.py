@@ -26,7 +26,7 @@ from vitrail.export.c.vote import STARTS, layer_name, vote_code
 from vitrail.export.errors import ExportError
 from vitrail.export.golden import Rows
 from vitrail.export.line import with_line
-from vitrail.export.plan import Layer, Plan, Pool, planned
+from vitrail.export.plan import ExportPlan, Layer, Pool, planned
 from vitrail.export.rule import Rule, folded, rule_of
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
@@ -97,7 +97,7 @@ def _about(model: Model) -> str:
     return "/*\n" + "\n".join(f" * {line}".rstrip() for line in lines) + "\n */"
 
 
-def _basics(model: Model, plan: Plan, rule: Rule) -> str:
+def _basics(model: Model, plan: ExportPlan, rule: Rule) -> str:
     sums = 4 * max(layer.fan_in for layer in plan.layers) + 4
     weights = max(_words(model, layer) for layer in plan.layers) * (
         5 if as_strings(model, plan) else 1
@@ -124,13 +124,13 @@ def _basics(model: Model, plan: Plan, rule: Rule) -> str:
     )
 
 
-def as_strings(model: Model, plan: Plan) -> bool:
+def as_strings(model: Model, plan: ExportPlan) -> bool:
     """Whether weights are written as strings: there are many, and every row is short enough."""
     most = max(-(-layer.fan_in // 32) * 4 for layer in plan.layers)
     return sum(_words(model, layer) for layer in plan.layers) > MANY_WORDS and most <= MOST_STRING
 
 
-def row_bits(model: Model, plan: Plan) -> int:
+def row_bits(model: Model, plan: ExportPlan) -> int:
     """Rows of weights end at words of 32 bits, or of 16 where that saves enough of them."""
     wide, short = (
         model.networks.shape[:2].numel()
@@ -141,7 +141,7 @@ def row_bits(model: Model, plan: Plan) -> int:
     return 16 if worth else 32
 
 
-def bits_bytes(model: Model, plan: Plan) -> int:
+def bits_bytes(model: Model, plan: ExportPlan) -> int:
     """About how much flash it takes on a Cortex-M0+ to make the bits of a row and to sum them."""
     weights = model.networks.shape[:2].numel() * -(-plan.num_inputs // 32) * 4
     if isinstance(model.encoder, BitColumns):
@@ -156,7 +156,7 @@ def _words(model: Model, layer: Layer) -> int:
     return model.networks.shape[:2].numel() * layer.units * -(-layer.fan_in // 32)
 
 
-def _weights(model: Model, plan: Plan) -> str:
+def _weights(model: Model, plan: ExportPlan) -> str:
     """The tables of all layers, networks outermost, and the windows of those that have some."""
     networks = model.networks.numpy().swapaxes(0, 1)
     blocks = []
@@ -173,7 +173,7 @@ def _weights(model: Model, plan: Plan) -> str:
     return joined(*blocks)
 
 
-def _layers(plan: Plan) -> list[str]:
+def _layers(plan: ExportPlan) -> list[str]:
     """The functions of layers that this net needs, each once."""
     blocks: dict[str, str] = {}
     convs = [stage for stage in plan.stages if stage.windows]
@@ -205,7 +205,7 @@ def _layers(plan: Plan) -> list[str]:
     return list(blocks.values())
 
 
-def _windows(plan: Plan, stages: list[Layer | Pool], masked: bool) -> str:
+def _windows(plan: ExportPlan, stages: list[Layer | Pool], masked: bool) -> str:
     all_windows = [stage.windows for stage in stages if stage.windows]
     numbers = [
         [g.channels, *g.size, *g.kernel, *g.stride, *g.padding, *g.places] for g in all_windows

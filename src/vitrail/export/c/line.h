@@ -1,68 +1,68 @@
-//: if loops
+//: if "loops" in flags
 /* Where the value of a column is above a cut, sums change by a jump each. */
 static const struct {
-//: if cuts
+//: if "cuts" in flags
     @cut_type@ cut;
-//: end
+//: endif
     @column_type@ column;@flagged@
     @jump_type@ jump[@count@];
 } @name@_steps[] TINY_FLASH = {
 @steps@
 };
-//: if apart
+//: if "apart" in flags
 @cuts@
-//: end
-//: if net_loop
+//: endif
+//: if "net_loop" in flags
 @starts@
-//: end
+//: endif
 
-//: end
+//: endif
 /* @about@; 0, or a negative code. */
 static inline int @name@(const tiny_row *row, tiny_score *score)
 {
-//: if loops
+//: if "loops" in flags
     const @field@ *value = (const @field@ *)(const void *)row;
     tiny_index i;
-//: end
-//: if net_loop
+//: endif
+//: if "net_loop" in flags
     tiny_index net;
 //: else
     tiny_score @sums@;
-//: end
-//: if reals
+//: endif
+//: if "reals" in flags
     int32_t v;
-//: end
+//: endif
     if (!row) {
         return TINY_NULL;
     }
-//: if spelled
+//: if "spelled" in flags
 #if defined(__GNUC__)
 @opaque@ /* as if not known, or code is copied for what is */
 #endif
-//: end
+//: endif
 @tests@
-//: if net_loop
+//: if "net_loop" in flags
     for (net = 0; net < @count@u; net++) {
         tiny_score s = @load_start@;
-//: end
-//: if loops
+//: endif
+//: if "loops" in flags
     for (i = 0; i < @num_steps@u; i++) {
         const tiny_index c = @load_column@;
         const @value_type@ v = @value@;
-//: if check
+//: if "check" in flags
         if (@strange@) {
             return TINY_BAD_INPUT;
         }
-//: end
+//: endif
         if (v > @cut@) {
 @adds@
         }
     }
-//: end
-//: if net_loop
+//: endif
+//: if "net_loop" in flags
         score[net@offset@] = s;
     }
-//: end
+//: endif
 @stores@
     return 0;
 }

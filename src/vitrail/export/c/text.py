@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 RESERVED = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t
     char32_t char8_t class co_await co_return co_yield compl concept const const_cast consteval
@@ -29,37 +30,20 @@ DEFINED = """arm avr complex emit errno far forever hpux huge i386 imaginary int
 NO_NAMES = KEYWORDS | set(DEFINED.split())
 NO_PREFIX = "\x1a"  # in `tiny_` of the user's, until prefixes have been replaced
 ESCAPES = {x: f"\\{x:03o}" for x in range(256) if not 32 <= x < 127 or chr(x) in '"\\?'}
-TEMPLATES = sorted(path.stem for path in Path(__file__).parent.glob("*.h"))
-
-
-def template(part: str) -> str:
-    """The text of the template `part`.h beside this file."""
-    return Path(__file__).with_name(f"{part}.h").read_text(encoding="utf-8")
+TEMPLATES = Path(__file__).parent.glob("*.h")
+ALL_TEMPLATES = "\n".join(path.read_text(encoding="utf-8") for path in TEMPLATES)
+ENGINE = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    undefined=StrictUndefined,
+    line_statement_prefix="//:",
+    variable_start_string="@",
+    variable_end_string="@",
+)
 
 
 def filled(part: str, flags: Iterable[str] = (), **values: object) -> str:
-    """The template with the lines that the flags choose.
-
-    `//: if flag`, `//: if not flag`, `//: else` and `//: end` choose; `@name@` is a value.
-    """
-    known, kept, open_ = set(flags), [], [True]
-    for line in template(part).splitlines():
-        if not line.lstrip().startswith("//:"):
-            if all(open_):
-                kept.append(line)
-            continue
-        match line.split()[1:]:
-            case ["if", "not", flag]:
-                open_.append(flag not in known)
-            case ["if", flag]:
-                open_.append(flag in known)
-            case ["else"]:
-                open_[-1] = not open_[-1]
-            case ["end"]:
-                open_.pop()
-            case _:
-                raise AssertionError(f"{part}.h: {line}")
-    return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), "\n".join(kept)).strip("\n")
+    """The template `part`.h beside this file: `//:` begins a statement, `@name@` is a value."""
+    return ENGINE.get_template(f"{part}.h").render(values, flags=set(flags)).strip("\n")
 
 
 def renamed(code: str, name: str) -> str:

@@ -1,23 +1,23 @@
-//: if several
+//: if "several" in flags
 /* Outputs of network i of all. */
 static inline void tiny_outputs(tiny_index i, const tiny_word *x0, tiny_int *h)
 //: else
 /* The output of network i of all. */
 static inline tiny_int tiny_output(tiny_index i, const tiny_word *x0@start_parameter@)
-//: end
+//: endif
 {
 @network@
 }
 
-//: if started
+//: if "started" in flags
 /* Where every sum begins: as if the weights of all bits that are 1 were -1. */
 static inline tiny_int tiny_start(const tiny_word *x)
 {
     return @start@;
 }
 
-//: end
-//: if clips
+//: endif
+//: if "clips" in flags
 /* An odd number, clipped. */
 static inline tiny_score tiny_clip(tiny_score margin)
 {
@@ -27,8 +27,8 @@ static inline tiny_score tiny_clip(tiny_score margin)
     return margin < -@clip@ ? -@clip@ : margin;
 }
 
-//: end
-//: if several
+//: endif
+//: if "several" in flags
 /* Scores of the classes: of each network, how far a class is ahead of its strongest rival. */
 static inline void tiny_scores(const tiny_word *x, tiny_score *score)
 {
@@ -52,19 +52,19 @@ static inline void tiny_scores(const tiny_word *x, tiny_score *score)
     }
 }
 //: else
-//: if nets
-//: if rest
+//: if "nets" in flags
+//: if "rest" in flags
 /* The score of a class against all others. */
 //: else
 /* The score of a pair of classes: positive for the second. */
-//: end
+//: endif
 static inline tiny_score tiny_score_of(const tiny_word *x@start_parameter@, tiny_index net)
 //: else
 /* The score of a row: large for the second class. */
 static inline tiny_score tiny_score_of(const tiny_word *x@start_parameter@)
-//: end
+//: endif
 {
-//: if one
+//: if "one" in flags
     return @vote_of_h@;
 //: else
     tiny_score score = 0;
@@ -73,25 +73,25 @@ static inline tiny_score tiny_score_of(const tiny_word *x@start_parameter@)
         score += @vote_of_h@;
     }
     return score;
-//: end
+//: endif
 }
-//: if rest
+//: if "rest" in flags
 
 /* The scores of all classes. */
 static inline void tiny_scores(const tiny_word *x, tiny_score *score)
 {
     tiny_index net;
-//: if started
+//: if "started" in flags
     const tiny_int start = tiny_start(x);
-//: end
+//: endif
     for (net = TINY_CLASSES; net-- > 0;) { /* downwards: fewer registers */
         score[net] = tiny_score_of(x@start_argument@, net);
     }
 }
-//: end
-//: end
+//: endif
+//: endif
 
-//: if divides
+//: if "divides" in flags
 /* The whole part of a / b; bit by bit on cores that would call a far larger function for it. */
 static inline uint32_t tiny_divide(uint32_t a, uint32_t b)
 {
@@ -112,34 +112,34 @@ static inline uint32_t tiny_divide(uint32_t a, uint32_t b)
 #endif
 }
 
-//: end
+//: endif
 /* Probabilities in parts of 65535, by @by@@by_net@. */
 @chances@
-//: if by_order
+//: if "by_order" in flags
 /* Numbers in the same order, where only the largest is asked for. */
 @orders@
-//: end
+//: endif
 
 /* Where the probability of a score stands in its table. */
 static inline tiny_index tiny_place(tiny_score score@net_parameter@)
 {
-//: if direct
+//: if "direct" in flags
     return @table_of_net@(tiny_index)(score - (@first@)) / @step@u;
 //: else
-//: if net_most
+//: if "net_most" in flags
     const @wide@ most = TINY_LOAD32(tiny_most + net); /* no score is larger */
     return @table_of_net@(tiny_index)@divide@(((@wide@)score + most) * 256u @over@ (2u * most));
 //: else
-//: if multiplies
+//: if "multiplies" in flags
     return @table_of_net@(tiny_index)(((uint32_t)score + @most@u) * @multiplier@u >> @shift@);
 //: else
     return @table_of_net@(tiny_index)@divide@(((@wide@)score + @most@u) * 256u @over@ @twice@u);
-//: end
-//: end
-//: end
+//: endif
+//: endif
+//: endif
 }
 
-//: if two
+//: if "two" in flags
 /* The class of a row of bits: 0 or 1, or a negative code. */
 static inline int tiny_predict_bits(const tiny_bits *bits)
 {
@@ -163,15 +163,15 @@ static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
     return tiny_chances_of(tiny_score_of(bits->word@start_of_bits@), proba);
 }
 //: else
-//: if pairs
+//: if "pairs" in flags
 /* The class that wins most in all pairs, the first of equals; `wins` add up to 65535 a pair. */
 static inline int tiny_best(const tiny_word *x, uint32_t *wins)
 {
     int c, d, best = 0;
     tiny_index net = 0;
-//: if started
+//: if "started" in flags
     const tiny_int start = tiny_start(x);
-//: end
+//: endif
     for (c = 0; c < TINY_CLASSES; c++) {
         wins[c] = 0;
     }
@@ -221,7 +221,7 @@ static inline int tiny_best(const tiny_score *score)
 {
     tiny_index net;
     int best = 0;
-//: if by_score
+//: if "by_score" in flags
     tiny_score most = score[0]; /* probabilities rise with scores */
     for (net = 1; net < TINY_CLASSES; net++) {
         const tiny_score rank = score[net];
@@ -229,12 +229,12 @@ static inline int tiny_best(const tiny_score *score)
     tiny_index most = 0;
     for (net = 0; net < TINY_CLASSES; net++) {
         const tiny_index place = tiny_place(score[net]@net_argument@);
-//: if by_place
+//: if "by_place" in flags
         const tiny_index rank = place; /* probabilities rise with levels */
 //: else
         const tiny_index rank = @load_rank@ + place);
-//: end
-//: end
+//: endif
+//: endif
         if (rank > most) {
             most = rank;
             best = (int)net;
@@ -286,5 +286,5 @@ static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
     tiny_scores(bits->word, score);
     return tiny_chances_of(score, proba);
 }
-//: end
-//: end
+//: endif
+//: endif

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vitrail.export.c.text import filled, joined, loaded, signed, table, unsigned
-from vitrail.export.plan import Layer, Plan, Pool
+from vitrail.export.plan import ExportPlan, Layer, Pool
 from vitrail.export.rule import Rule, ordered
 from vitrail.model import Model
 
@@ -20,7 +20,7 @@ def layer_name(layer: Layer) -> str:
     return layer.kind + "_masked" * layer.masked
 
 
-def _network(plan: Plan) -> str:
+def _network(plan: ExportPlan) -> str:
     """The body of `tiny_output` or `tiny_outputs`."""
     lines, values = [], "x0"
     layers = 0
@@ -58,7 +58,7 @@ def _network(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def started(plan: Plan) -> bool:
+def started(plan: ExportPlan) -> bool:
     """Whether all networks begin their one sum at the same number, which takes work to find."""
     return plan.stages == (plan.last,) and plan.last.kind == "sign_bit" and plan.num_outputs == 1
 
@@ -70,7 +70,7 @@ def _start(layer: Layer, values: str) -> str:
     return str(layer.fan_in) if layer.kind == "sign_sign" else start
 
 
-def vote_code(model: Model, plan: Plan, rule: Rule) -> str:
+def vote_code(model: Model, plan: ExportPlan, rule: Rule) -> str:
     """From the output of a network to the answers for rows of bits."""
     nets, networks = rule.votes.shape
     several = plan.num_outputs > 1

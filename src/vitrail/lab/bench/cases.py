@@ -32,7 +32,7 @@ KEY = Key(11)
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchRow:
     """One measurement; None where a column does not apply."""
 
     net: str
@@ -105,7 +105,7 @@ def updates(net: str, backends: tuple[Backend, ...]) -> Iterator[tuple[str, Back
 
 def belief_rows(
     net: Net, device: str, backends: tuple[Backend, ...], ceiling: Ceilings
-) -> Iterator[Row]:
+) -> Iterator[BenchRow]:
     """The paper's row of a net, then ours."""
     from vitrail.kernels.dispatch import BackendError
 
@@ -127,7 +127,7 @@ def belief_rows(
         draws = (
             net.message.numel() * samples / found.seconds if name in ("flip", "counting") else None
         )
-        yield Row(
+        yield BenchRow(
             net.name,
             "bp",
             name,
@@ -176,13 +176,13 @@ def _fastest_chunk(net: Net, device: str) -> int:
     return times[min(times)]
 
 
-def _paper_row(net: Net, chunk: int, device: str, error: float) -> Row:
+def _paper_row(net: Net, chunk: int, device: str, error: float) -> BenchRow:
     one = measured(lambda: _paper_messages(net.part(chunk), chunk), device, 0.1, 3)
     affordable = round(PAPER_SECONDS / 3 * chunk / one.seconds)
     part = net.part(max(chunk, affordable))
     spent = measured(lambda: _paper_messages(part, chunk), device, PAPER_SECONDS / 3, 3)
     total = net.factors.num_factors
-    return Row(
+    return BenchRow(
         net.name,
         "bp",
         "paper",
@@ -199,7 +199,7 @@ def _paper_row(net: Net, chunk: int, device: str, error: float) -> Row:
     )
 
 
-def survey_rows(net: Net, device: str, backends: tuple[Backend, ...]) -> Iterator[Row]:
+def survey_rows(net: Net, device: str, backends: tuple[Backend, ...]) -> Iterator[BenchRow]:
     """S4P on the linear net: the paper's 5-D draw on a slice, then our step on all factors."""
     total, arity = net.message.shape
     one = net.part(1).factors
@@ -215,8 +215,8 @@ def survey_rows(net: Net, device: str, backends: tuple[Backend, ...]) -> Iterato
 
     def row(
         update: str, backend: str, seconds: float, peak_bytes: int | None, extrapolated: bool
-    ) -> Row:
-        return Row(
+    ) -> BenchRow:
+        return BenchRow(
             "linear",
             "s4p",
             update,

@@ -14,7 +14,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from vitrail.lab.bench.cases import SAMPLES, Row, belief_rows, nets, survey_rows
+from vitrail.lab.bench.cases import SAMPLES, BenchRow, belief_rows, nets, survey_rows
 from vitrail.lab.bench.growth import Growth, growth
 from vitrail.lab.bench.measure import Ceilings, ceilings
 from vitrail.updates.base import Backend
@@ -73,9 +73,9 @@ def _machine(device: str) -> str:
     return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
 
-def _ceiling_rows(ceiling: Ceilings, device: str) -> list[Row]:
+def _ceiling_rows(ceiling: Ceilings, device: str) -> list[BenchRow]:
     return [
-        Row("", "ceiling", name, "", device, 0, 0, 1.0, per_second=rate)
+        BenchRow("", "ceiling", name, "", device, 0, 0, 1.0, per_second=rate)
         for name, rate in (
             ("philox draws", ceiling.lanes_per_second),
             ("copied bytes", ceiling.bytes_per_second),
@@ -84,9 +84,9 @@ def _ceiling_rows(ceiling: Ceilings, device: str) -> list[Row]:
     ]
 
 
-def _growth_row(line: Growth, device: str) -> Row:
+def _growth_row(line: Growth, device: str) -> BenchRow:
     solver = "s4p" if line.size in ("survey_samples", "bins") else "bp"
-    return Row(
+    return BenchRow(
         "linear",
         solver,
         "flip",
@@ -100,7 +100,7 @@ def _growth_row(line: Growth, device: str) -> Row:
     )
 
 
-def _table(rows: list[Row]) -> Table:
+def _table(rows: list[BenchRow]) -> Table:
     table = Table(title="one update of all factors", box=None, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for name in ("seconds", "error²", "MiB", "per s", "Philox", "speedup", "efficiency"):

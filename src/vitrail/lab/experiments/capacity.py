@@ -94,7 +94,7 @@ def _check_size(n: int, alpha: float, instances: int) -> None:
         raise ValueError(f"alpha {alpha:g} of {n} weights is no example; raise one of them")
     needed = int(min(BYTES * n * alpha * n * instances, 2.0**62))
     available = available_memory()
-    if available is not None and needed > available:
+    if needed > available:
         raise ValueError(
             f"{alpha * n:,.0f} examples of {n:,} weights need {in_gigabytes(needed)} of "
             f"memory, {in_gigabytes(available)} is available; lower --n, --alpha or --count"

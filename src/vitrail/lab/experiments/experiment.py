@@ -15,7 +15,7 @@ ConfigT = TypeVar("ConfigT")
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Numbers for a reader: a heading, column names, and cells already written out."""
 
     title: str
@@ -37,7 +37,7 @@ class Experiment(Generic[ConfigT]):
     quick: ConfigT
     units: Callable[[ConfigT], Sequence[Unit]]
     draw: Callable[[ConfigT, Rows, int], Figure]
-    tables: Callable[[ConfigT, Rows], Sequence[Table]]
+    tables: Callable[[ConfigT, Rows], Sequence[ResultTable]]
     claims: Callable[[ConfigT, Rows], Sequence[Claim]]
     columns: int = 3  # panels side by side on a wide page
     narrow: int = 1  # and on a phone

@@ -21,7 +21,14 @@ from vitrail.lab.experiments.claims import (
     judged,
     mean,
 )
-from vitrail.lab.experiments.experiment import Experiment, Table, column, difference, matched, pick
+from vitrail.lab.experiments.experiment import (
+    Experiment,
+    ResultTable,
+    column,
+    difference,
+    matched,
+    pick,
+)
 from vitrail.lab.experiments.methods import S3P, S4P, SBP, solve
 from vitrail.lab.experiments.tasks import linear_graph, problems
 from vitrail.lab.experiments.units import Rows, Unit
@@ -210,7 +217,7 @@ def _survey_pairs(rows: Rows, **wanted: object) -> tuple[Rows, Rows]:
     return matched(pick(rows, method="S3P"), pick(rows, method="S4P", **wanted), by)
 
 
-def tables(config: Config, rows: Rows) -> Sequence[Table]:
+def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
     """Mean accuracies by the number of samples."""
     belief = [
         (str(samples), *_means(*_belief_pairs(rows, samples=samples))) for samples in config.samples
@@ -230,9 +237,9 @@ def tables(config: Config, rows: Rows) -> Sequence[Table]:
 
 def _table(
     title: str, first: tuple[str, ...], methods: tuple[str, str], cells: list[tuple[str, ...]]
-) -> Table:
+) -> ResultTable:
     numbers = [f"{part}, {name}" for part in ("best decoded", "last") for name in methods]
-    return Table(f"{title}: mean accuracy", (*first, *numbers), tuple(cells))
+    return ResultTable(f"{title}: mean accuracy", (*first, *numbers), tuple(cells))
 
 
 def _means(exact: Rows, sampled: Rows) -> tuple[str, ...]:

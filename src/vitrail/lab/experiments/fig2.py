@@ -15,7 +15,7 @@ from math import hypot
 from vitrail.lab.experiments.claims import Claim, Difference, Verdict, judged, mean
 from vitrail.lab.experiments.experiment import (
     Experiment,
-    Table,
+    ResultTable,
     column,
     curve,
     difference,
@@ -212,7 +212,7 @@ def _gaps(rows: Rows) -> Rows:
     return gaps
 
 
-def tables(config: Config, rows: Rows) -> Sequence[Table]:
+def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
     """Means over the sweep for each family and method."""
     cells = []
     for sweep in config.sweeps:
@@ -235,7 +235,9 @@ def tables(config: Config, rows: Rows) -> Sequence[Table]:
         "data", "method", "best", "best decoded", "last", "gap to optimum", "share solved",
         "α where half are solved", "evaluations a problem",
     )  # fmt: skip
-    return [Table("Mean over all sizes ± standard deviation over repeats", names, tuple(cells))]
+    return [
+        ResultTable("Mean over all sizes ± standard deviation over repeats", names, tuple(cells))
+    ]
 
 
 def _over_repeats(rows: Rows, name: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from vitrail.lab.experiments.claims import Claim, found_or_decoded, mean
 from vitrail.lab.experiments.experiment import (
     Experiment,
-    Table,
+    ResultTable,
     column,
     difference,
     distinct,
@@ -144,7 +144,7 @@ def draw(config: Config, rows: Rows, columns: int) -> Figure:
     return survey_figure(surveys, titles, columns)
 
 
-def tables(config: Config, rows: Rows) -> Sequence[Table]:
+def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
     """Mean over problems, with the standard deviation."""
     numbers = pick(rows, kind="outcome")
     cells = [
@@ -158,7 +158,7 @@ def tables(config: Config, rows: Rows) -> Sequence[Table]:
         for name in distinct(numbers, "method")
     ]
     title = f"Accuracy on {config.repeats} problems of glass: mean ± standard deviation"
-    return [Table(title, ("method", "best", "best decoded", "last"), tuple(cells))]
+    return [ResultTable(title, ("method", "best", "best decoded", "last"), tuple(cells))]
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:

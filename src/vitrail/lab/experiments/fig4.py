@@ -12,7 +12,7 @@ from vitrail.factors import HARD
 from vitrail.lab.experiments.claims import Claim, Difference, Verdict, judged, mean
 from vitrail.lab.experiments.experiment import (
     Experiment,
-    Table,
+    ResultTable,
     column,
     curve,
     difference,
@@ -228,7 +228,7 @@ def _line(config: Config, rows: Rows, name: str, quantity: str) -> Line:
     return curve(name, list(config.sizes), values)
 
 
-def tables(config: Config, rows: Rows) -> Sequence[Table]:
+def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
     """Means and spreads at every size."""
     parts = ("best", "last", "test_best", "test_last")
     cells = [
@@ -250,7 +250,7 @@ def tables(config: Config, rows: Rows) -> Sequence[Table]:
         "share solved", "evaluations",
     )  # fmt: skip
     title = f"MNIST {config.pair[0]} against {config.pair[1]}: mean ± standard deviation"
-    return [Table(title, names, tuple(cells))]
+    return [ResultTable(title, names, tuple(cells))]
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:

@@ -10,7 +10,7 @@ from vitrail.baselines.ste import Optimiser
 from vitrail.lab.experiments.claims import Claim, Verdict, judged, mean, paired
 from vitrail.lab.experiments.experiment import (
     Experiment,
-    Table,
+    ResultTable,
     column,
     curve,
     distinct,
@@ -162,7 +162,7 @@ def _final(rows: Rows, name: str, quantity: str) -> list[float]:
     return column(sorted(pick(mine, look=last), key=lambda row: str(row["repeat"])), quantity)
 
 
-def tables(config: Config, rows: Rows) -> Sequence[Table]:
+def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
     """At the end of training, mean and spread over repeats."""
     cells = []
     for name in distinct(rows, "method"):
@@ -170,7 +170,7 @@ def tables(config: Config, rows: Rows) -> Sequence[Table]:
         cells.append((name, *(plus_minus(_final(rows, name, part)) for part in parts)))
     title = f"After {config.epochs} epochs, {config.repeats} repeats: mean ± standard deviation"
     columns = ("method", "train best", "train last", "test of best", "test of last")
-    return [Table(title, columns, tuple(cells))]
+    return [ResultTable(title, columns, tuple(cells))]
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:

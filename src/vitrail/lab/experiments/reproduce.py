@@ -20,7 +20,7 @@ from vitrail import __version__
 from vitrail.engines import Backend
 from vitrail.lab.experiments import fig1, fig2, fig3, fig4, fig5
 from vitrail.lab.experiments.claims import Claim
-from vitrail.lab.experiments.experiment import AnyExperiment, Table
+from vitrail.lab.experiments.experiment import AnyExperiment, ResultTable
 from vitrail.lab.experiments.units import Done, Rows, Unit, compute, plain
 from vitrail.lab.plots import save
 
@@ -42,7 +42,7 @@ PACKAGES = ("torch", "numpy", "numba", "scikit-learn", "matplotlib", "joblib")
 
 
 @dataclass(frozen=True)
-class Plan:
+class FigurePlan:
     """What there is to do for one figure, before it is done."""
 
     experiment: AnyExperiment
@@ -58,21 +58,23 @@ class Plan:
 class Result:
     """One figure, done: numbers, words, and where its files are."""
 
-    plan: Plan
+    plan: FigurePlan
     rows: Rows
     claims: tuple[Claim, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[ResultTable, ...]
     seconds: float  # of work, on one core, whenever it was done
     wide: Path  # the drawing as SVG, for a wide page and for a narrow one
     narrow: Path
 
 
-def plans(figure: str, quick: bool) -> list[Plan]:
+def plans(figure: str, quick: bool) -> list[FigurePlan]:
     """The figures that a name stands for: one of them, or "all"."""
     if figure != ALL and figure not in FIGURES:
         raise ValueError(f"no figure {figure!r}; choose one of: {', '.join([*FIGURES, ALL])}")
     chosen = FIGURES.values() if figure == ALL else [FIGURES[figure]]
-    return [Plan(one, quick, tuple(one.units(one.quick if quick else one.full))) for one in chosen]
+    return [
+        FigurePlan(one, quick, tuple(one.units(one.quick if quick else one.full))) for one in chosen
+    ]
 
 
 def expected(units: Sequence[Unit], jobs: int) -> float:
@@ -81,7 +83,7 @@ def expected(units: Sequence[Unit], jobs: int) -> float:
     return max(longest, sum(unit.cost for unit in units) / jobs)
 
 
-def missing(chosen: Sequence[Plan], out: Path) -> list[Unit]:
+def missing(chosen: Sequence[FigurePlan], out: Path) -> list[Unit]:
     """What is not yet there of these figures."""
     units = (unit for plan in chosen for unit in plan.units)
     return [unit for unit in units if not unit.place(out / KEPT).exists()]
@@ -94,7 +96,7 @@ def reproduce(
     out: Path,
     jobs: int | None = None,
     backend: Backend = "processes",
-    progress: Callable[[Plan, Done], None] = lambda plan, done: None,
+    progress: Callable[[FigurePlan, Done], None] = lambda plan, done: None,
 ) -> list[Result]:
     """Make one figure or all of them, each with its files in the folder `out`.
 
@@ -118,7 +120,7 @@ def reproduce(
     return [make(plan, [next(left) for _ in plan.units], out) for plan in chosen]
 
 
-def make(plan: Plan, done: Sequence[Done], out: Path) -> Result:
+def make(plan: FigurePlan, done: Sequence[Done], out: Path) -> Result:
     """Write the files of one figure, from its finished units."""
     rows = [row for part in done for row in part.rows]
     experiment, config = plan.experiment, plan.config
@@ -177,7 +179,7 @@ def as_csv(rows: Rows) -> str:
     return text.getvalue()
 
 
-def settings_of(plan: Plan) -> dict[str, object]:
+def settings_of(plan: FigurePlan) -> dict[str, object]:
     """The config as plain values."""
     return plain(plan.config)
 
