@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from vitrail import BinaryNetClassifier, load_model
 from vitrail.learning import SOLVERS
 from vitrail.learning.table import OPTIONS, parameter_of
 from vitrail.random import Key
-from vitrail.solvers import journal
+from vitrail.solvers import Status, journal
 from vitrail.solvers.chains import Chains, Sample, random_starts
+from vitrail.solvers.streaming import Streaming
 
 RANDOM = np.random.default_rng(5)
 ROWS = RANDOM.integers(0, 2, (24, 4))
@@ -94,6 +96,8 @@ def test_no_option_switches_from_one_learner_to_another(option):
         ({"solver": "chains", "inputs": "bipolar"}, "inputs of 0/1"),
         ({"solver": "sbp", "networks": 8}, "answers with its best network"),
         ({"predictor": "best", "networks": 8}, "answers with its best network"),
+        ({"solver": "chains", "predictor": "best", "networks": 8}, "leave networks out"),
+        ({"solver": "chains", "beta": [[1.0, 2.0], 3.0]}, "beta must be positive"),
         ({"solver": "ste", "hidden": (3, 3), "predictor": "posterior"}, "knows no posterior"),
         ({"solver": "messages", "beta": (1.0, 2.0)}, "one beta"),
         ({"solver": "select"}, "select trains one net"),
@@ -199,3 +203,66 @@ def test_chains_that_would_take_minutes_are_not_begun(monkeypatch):
     monkeypatch.setattr("vitrail.learning.messages.posterior_samples", _never)
     net = fit(solver="messages", hidden=(3,), networks=8, polish=0)
     assert net.model_.networks.shape[0] == 8
+
+
+@pytest.mark.parametrize("solver", ["chains", "sbp"])
+def test_options_stay_when_a_fit_goes_on(solver):
+    net = BinaryNetClassifier((3,), solver, beta=3.0, warm_start=True, random_state=0)
+    first = net.fit(ROWS, LABELS).plan_
+    assert net.fit(ROWS, LABELS).plan_["beta"] == first["beta"]
+    net.partial_fit(ROWS, LABELS)
+    assert net.plan_["beta"] == first["beta"]
+    opened = net.set_params(beta="auto").fit(ROWS, LABELS).plan_["beta"]
+    assert opened != first["beta"]
+
+
+def test_another_solver_refuses_what_the_first_took():
+    net = BinaryNetClassifier((3,), "sbp", damping=0.4, epochs=1, warm_start=True, random_state=0)
+    net.fit(ROWS, LABELS).set_params(solver="streaming")
+    with pytest.raises(ValueError, match="damping is no option of 'streaming'; leave it out"):
+        net.fit(ROWS, LABELS)
+    net.set_params(damping="auto").fit(ROWS, LABELS)
+    assert net.solver_ == "streaming"
+
+
+@pytest.mark.parametrize("change", [{"beta": 8.0}, {"networks": 64}, {"class_weight": {1: 20.0}}])
+def test_rows_that_are_added_after_a_change_count_by_it(change):
+    settings = {"hidden": (3,), "networks": 32, "beta": 1.0, "random_state": 0}
+    net = BinaryNetClassifier(**settings).partial_fit(ROWS, LABELS)
+    net.set_params(**change).partial_fit(ROWS[:1], LABELS[:1])
+    rows, labels = np.concatenate([ROWS, ROWS[:1]]), np.concatenate([LABELS, LABELS[:1]])
+    fresh = BinaryNetClassifier(**{**settings, **change}).fit(rows, labels)
+    assert same(net, fresh)
+
+
+def test_added_rows_count_in_the_accuracy_of_the_best_network():
+    net = BinaryNetClassifier((3,), "chains", predictor="best", random_state=0)
+    net.partial_fit(ROWS, LABELS)
+    wrong = ROWS[:3], ~net.predict(ROWS[:3])
+    record = net.partial_fit(*wrong).model_.record
+    assert record["best_accuracy"] == pytest.approx(record["train_accuracy"], abs=1e-6)
+
+
+def test_as_many_betas_as_chains_may_be_given():
+    betas = [float(beta) for beta in range(1, 10)]
+    net = fit(hidden=(3,), networks=32, beta=betas)
+    assert net.plan_["beta"] == betas
+    assert same(net, fit(**given(net.plan_)))
+    turned = fit(hidden=(3,), networks=32, beta=(8.0, 2.0))
+    assert same(turned, fit(**given(turned.plan_)))
+
+
+def test_a_stop_in_a_trial_of_select_ends_the_fit(monkeypatch):
+    calls = []
+    absorb = Streaming.step
+
+    def step(self, *arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return absorb(self, *arguments)
+
+    monkeypatch.setattr(Streaming, "step", step)
+    net = fit(solver="select", hidden=(3, 3))
+    assert net.status_ == (Status.INTERRUPTED,)
+    assert net.model_.record["held_out_accuracy"].keys() == {"streaming"}

@@ -38,6 +38,7 @@ from vitrail.tables.table import Table
 
 Auto = Literal["auto"]
 IMAGE_AXES = 4  # (rows, channels, height, width)
+SEQUENCES = (list, tuple, np.ndarray)
 FIXED = {"hidden", "module", "multiclass", "inputs", "bias", "restarts"}  # by the first training
 
 
@@ -82,8 +83,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         networks: How many networks vote; "auto" is 128, and more for `chains` of narrow nets.
             Refused where one network predicts.
         class_weight: None, "balanced" or {label: weight}.
-        warm_start: Whether `fit` starts from the previous fit, with the same net; options of the
-            training may change between the two.
+        warm_start: Whether `fit` starts from the previous fit, with the same net: chains from where
+            they were, messages from the marginals. Gradient methods and searches train anew.
+            Options of the training may change between the two.
         random_state: Same number, same networks.
         device: "auto", "cpu" or "cuda"; `chains` run on the CPU.
         verbose: 1 shows a progress bar on a terminal.
@@ -311,7 +313,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def weights_(self) -> np.ndarray:
-        """The bits of the best network, (N, A) bool, N nets (one unless "ovo")."""
+        """The bits of the best network, (N, A) bool; N nets: one, or one per class or pair."""
         return self.model_.best.numpy()
 
     @property
@@ -406,8 +408,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     def _options(self, previous: FitResult | None) -> FitOptions:
         """What is asked for. Going on, what was settled stays unless it was changed since."""
-        changed = set(self._settings())
-        seed = seed_of(self.random_state)
+        changed: set[str] = set()
         if previous is not None:
             changed = {name for name in self._asked if self._changed(name)}
             fixed = sorted(changed & FIXED)
@@ -416,16 +417,17 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                     f"{fixed[0]} was changed to {getattr(self, fixed[0])!r} after the net was "
                     "built; set it back, or fit anew with warm_start=False"
                 )
-            if "random_state" not in changed:
-                seed = previous.posterior.settings["seed"]
+        if previous is None or "random_state" in changed:
+            seed = seed_of(self.random_state)
+        else:
+            seed = previous.posterior.settings["seed"]
         given = {
             option: checked_setting(parameter_of(option), value)
             for option in OPTIONS
-            if parameter_of(option) in changed
-            and not is_auto(value := getattr(self, parameter_of(option)))
+            if not is_auto(value := getattr(self, parameter_of(option)))
         }
         return FitOptions(
-            solver=checked_setting("solver", self.solver) if "solver" in changed else AUTO,
+            solver=checked_setting("solver", self.solver),
             given=given,
             hidden=checked_setting("hidden", self.hidden),
             module=self.module,
@@ -439,10 +441,13 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             progress=bool(self.verbose),
             class_weight=self.class_weight,
             checkpoint=self.checkpoint,
+            changed=frozenset(changed),
         )
 
     def _changed(self, name: str) -> bool:
         old, new = self._asked[name], getattr(self, name)
+        if isinstance(old, SEQUENCES) and isinstance(new, SEQUENCES):
+            return list(old) != list(new)
         return old is not new and not (type(old) is type(new) and bool(np.all(old == new)))
 
     def _check_settings(self) -> None:

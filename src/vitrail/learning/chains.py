@@ -48,6 +48,7 @@ from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import Progress, progress_bar
 
+ANEW = {"beta", "networks", "class_weight", "predictor"}  # parameters whose change needs new chains
 DIGEST = 12  # digits of the digest in names of checkpoints
 RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
 WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie
@@ -78,25 +79,31 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     _check(data, options)
     hidden = options.hidden if previous is None else previous.program.hidden
     program, burn_in = effort(data.preprocessing.num_inputs, data.nets, hidden)
-    count = how_many(options.networks, program, data.nets)
+    many = options.predictor != "best"  # the best of as many as would vote
+    count = how_many(options.networks if many else AUTO, program, data.nets)
     betas = _betas(options)
     before = previous.state if previous is not None else None
     before = before if isinstance(before, Drawn) else None
-    starts = None if before is None else before.networks[-1]
+    starts = None
+    if before is not None and "networks" not in options.changed:
+        starts = before.networks[-1]
     run = Run(data, program, burn_in, count, options.seed, options.checkpoint, options.progress)
     found, calls = None, 0 if previous is None else previous.calls
     if before is not None and data.added is not None:
-        if data.examples.num_rows >= RECALIBRATED * before.calibrated:
+        doubled = data.examples.num_rows >= RECALIBRATED * before.calibrated
+        if doubled or options.changed & ANEW:
             drawn, found = run.learned(betas)
         else:
-            drawn = run.reweighted(before)
+            balanced = options.class_weight == "balanced"  # the weights of earlier rows change
+            drawn = None if balanced else run.reweighted(before)
             if drawn is None:
                 drawn = run.draw(betas or before.betas, starts, calls)
             drawn = replace(drawn, calibrated=before.calibrated)
-            run.ended()
+            if not drawn.interrupted:
+                run.ended()
             return _posterior(run, options, drawn, None, calls, kept=True)
     else:
-        drawn, found = run.learned(betas, starts)
+        drawn, found = run.learned(betas, starts, calls)
     if not drawn.interrupted:
         run.ended()
     return _posterior(run, options, drawn, found, calls)
@@ -115,6 +122,10 @@ def _check(data: TrainingData, options: FitOptions) -> None:
         raise ValueError(
             "chains sample at a finite beta; for beta=inf, which allows no error, take "
             "solver='messages'"
+        )
+    if options.predictor == "best" and options.networks not in (AUTO, 1):
+        raise ValueError(
+            "networks counts those of predictor='posterior'; leave networks out, or set predictor"
         )
     if options.device not in (AUTO, "cpu"):
         raise ValueError(
@@ -178,7 +189,7 @@ def _posterior(
         settings={
             "solver": "chains",
             "hidden": list(program.hidden or ()),
-            "beta": sorted(set(drawn.betas)),
+            "beta": list(dict.fromkeys(drawn.betas)),
             "burn_in": run.burn_in,
             "chains": drawn.networks.shape[1],
             "predictor": "best" if options.predictor == "best" else "posterior",
@@ -321,7 +332,7 @@ class Run:
         nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
         digest = run_fingerprint(nets, self.program.num_bits, self.burn_in, self.seed, *asked)
         own = ranks.here().agreed(digest)
-        made = Journal(Path(f"{self.checkpoint}.{own[:DIGEST]}.{name}"), own)
+        made = Journal(Path(f"{self.checkpoint}.{own[:DIGEST]}.{name}"), own, ranks.here())
         self.journals.append(made)
         return made
 
@@ -345,7 +356,7 @@ class Run:
         return neighbours(self.data.preprocessing.columns)
 
     def learned(
-        self, betas: Sequence[float] | None, starts: Tensor | None = None
+        self, betas: Sequence[float] | None, starts: Tensor | None = None, step: int = 0
     ) -> tuple[Drawn, HeldOut | None]:
         """The networks, and what was found on held-out rows.
 
@@ -354,7 +365,7 @@ class Run:
         chains are, be it those that have not seen all rows.
         """
         if not enough(self.data):
-            return self.draw(betas or USUAL, starts), None
+            return self.draw(betas or USUAL, starts, step), None
         journal = self.journal("folds", betas)
         parts = Parts(self.data, self.program, self.partner, betas, self.seed, journal)
         try:
@@ -364,7 +375,7 @@ class Run:
             if not parts.moved:
                 raise
             return self._so_far(parts), None
-        return self.draw(found.betas, starts), found
+        return self.draw(found.betas, starts, step), found
 
     def draw(self, betas: Sequence[float], starts: Tensor | None = None, step: int = 0) -> Drawn:
         """The networks, betas in turn.
@@ -465,7 +476,8 @@ class Run:
         share = torch.softmax(log_weight, 0)
         if float(share.square().sum(0).max()) * len(networks) > 1 / LEAST_EFFECTIVE:
             return None
-        return replace(drawn, log_weight=log_weight)
+        wrong = drawn.wrong + energy.reshape(drawn.wrong.shape)
+        return replace(drawn, log_weight=log_weight, wrong=wrong, interrupted=False)
 
     def _wrong(self, networks: Tensor, examples: Examples) -> Tensor:
         """The weight of the examples that networks (K, N, A) get wrong, (K, N) float64."""
@@ -519,7 +531,7 @@ def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:
 def unmixed(found: Mapping[str, Any]) -> str | None:
     """The warning about chains that do not agree, where enough is known of them."""
     known = found["draws"] >= LEAST_DRAWS and found["chains"] >= LEAST_CHAINS
-    if not known or found["error"] ** 2 * MIN_EFFECTIVE_VOTES <= 1:
+    if not known or found.get("error", 0.0) ** 2 * MIN_EFFECTIVE_VOTES <= 1:
         return None
     return (
         f"the chains have not mixed: R-hat {found['spread']:.2f}, effective sample size "

@@ -98,7 +98,11 @@ def _solver(name: str, value: Any) -> str | Solver[Any] | tuple[Stage, ...]:
 
 def _beta(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray) and len(value):
-        return tuple(_beta(name, one) for one in value)  # of chains, in turn
+        return tuple(_one_beta(name, one) for one in value)  # of chains, in turn
+    return _one_beta(name, value)
+
+
+def _one_beta(name: str, value: Any) -> Any:
     number: Any = value
     if not _number(number) or not number > 0:
         raise ValueError(f"{name} must be positive (math.inf for hard rows), got {value!r}")

@@ -30,6 +30,7 @@ from vitrail.learning.posterior import (
 )
 from vitrail.learning.preprocessing import device_for
 from vitrail.learning.problem import AUTO, Problem
+from vitrail.learning.table import parameter_of
 from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model.calibration import Evidence
 from vitrail.nn import Program
@@ -73,7 +74,8 @@ def staged(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         settled = _settled(data, options)
     else:
         settled = going_on(data, options, previous)
-        _check_predictor(options, settled.plan)
+        check_networks(options, settled.plan)
+        check_posterior(options, settled.plan)
     return run(data, options, previous, settled)
 
 
@@ -81,9 +83,11 @@ def going_on(data: TrainingData, options: FitOptions, previous: Posterior) -> Se
     """The plan that ran, but for what is given; another solver begins with its own settings."""
     kept: dict[str, Any] = {"solver": options.solver}
     if isinstance(previous.state, Staged):
-        kept = previous.state.plan.given()
-        if options.solver != AUTO:
-            kept = {"solver": options.solver, "restarts": kept["restarts"]}
+        ran = previous.state.plan.given()
+        if "solver" in options.changed:
+            kept["restarts"] = ran["restarts"]
+        else:
+            kept = {name: ran[name] for name in ran if parameter_of(name) not in options.changed}
     return Settled(plan(problem_of(previous.program, data.nets), {**kept, **options.given}))
 
 
@@ -154,15 +158,19 @@ def predictor_of(options: FitOptions, made: Plan) -> Predictor:
     return "posterior" if drawable and made.solver == "messages" else "best"
 
 
-def _check_predictor(options: FitOptions, made: Plan) -> None:
-    """Raise where what is asked of the answer is not what this plan can give."""
-    if predictor_of(options, made) == "best":
-        if options.networks not in (AUTO, 1):
-            raise ValueError(
-                f"networks counts those of predictor='posterior', and {made.solver!r} answers with "
-                "its best network here; leave networks out, or set predictor"
-            )
-    elif made.solver in GRADIENTS and made.problem.program.shallow is None:
+def check_networks(options: FitOptions, made: Plan) -> None:
+    """Raise where networks are counted and one answers."""
+    if predictor_of(options, made) == "best" and options.networks not in (AUTO, 1):
+        raise ValueError(
+            f"networks counts those of predictor='posterior', and {made.solver!r} answers with its "
+            "best network here; leave networks out, or set predictor"
+        )
+
+
+def check_posterior(options: FitOptions, made: Plan) -> None:
+    """Raise where a posterior is asked for of which this plan knows nothing."""
+    deep = made.problem.program.shallow is None
+    if predictor_of(options, made) == "posterior" and deep and made.solver in GRADIENTS:
         raise ValueError(
             f"{made.solver!r} knows no posterior of a net with more than one hidden layer; take "
             "predictor='best', or solver='streaming'"
@@ -178,7 +186,8 @@ def _settled(data: TrainingData, options: FitOptions) -> Settled:
     programs = programs_of(data, options)
     plans = [plan_of(problem_of(program, data.nets)) for program in programs]
     for made in plans:
-        _check_predictor(options, made)
+        check_networks(options, made)
+        check_posterior(options, made)
     open_search = "polish" not in options.given and any(made.polish for made in plans)
     given = options.module is not None or (
         len(programs) == 1 and (predictor_of(options, plans[0]) == "posterior" or not open_search)

@@ -55,6 +55,7 @@ class FitOptions:
     progress: bool
     class_weight: Any = None  # None, "balanced" or a mapping of labels to weights
     checkpoint: str | Path | None = None  # where a run is saved, to go on from
+    changed: frozenset[str] = frozenset()  # parameters of the classifier, since the previous fit
 
 
 @dataclass(frozen=True)

@@ -32,14 +32,15 @@ def resolved(
 ) -> tuple[Learner, FitOptions]:
     """The learner of a fit, and its options by name; raises for one that it does not take."""
     solver, found = options.solver, options.solver == AUTO
-    if found:
-        solver = _by_rules(options, data) if previous is None else previous.solver
+    if previous is not None and "solver" not in options.changed:
+        solver = previous.solver
+    elif found:
+        solver = _by_rules(options, data)
     if solver != "chains" and isinstance(options.given.get("beta"), tuple):
         raise ValueError("several betas are for chains; give one beta, or take solver='chains'")
     if isinstance(solver, str) and solver in SOLVERS:
         check_options(solver, options.given, found=found)
-    if previous is None:
-        options = replace(options, solver=solver)
+    options = replace(options, solver=solver)
     return LEARNERS.get(solver if isinstance(solver, str) else "", staged), options
 
 

@@ -14,7 +14,15 @@ import torch
 
 from vitrail.draws import random_order
 from vitrail.learning.choice import Choice
-from vitrail.learning.messages import Settled, choosing_of, count_of, going_on, programs_of, run
+from vitrail.learning.messages import (
+    Settled,
+    check_posterior,
+    choosing_of,
+    count_of,
+    going_on,
+    programs_of,
+    run,
+)
 from vitrail.learning.plan import Plan, plan
 from vitrail.learning.posterior import (
     FitOptions,
@@ -23,11 +31,12 @@ from vitrail.learning.posterior import (
     drawn_from_marginals,
     leads_of,
 )
-from vitrail.learning.problem import Problem
+from vitrail.learning.problem import AUTO, Problem
 from vitrail.learning.training import messages_fit, problem_of
 from vitrail.model.calibration import Evidence
 from vitrail.nn import Program
 from vitrail.nn.moments import moments
+from vitrail.solvers import Status
 
 CANDIDATES = ("streaming", "ste")
 SEEN, HELD = 20_000, 5_000  # rows that the choice trains on and asks about, at most
@@ -35,10 +44,15 @@ SEEN, HELD = 20_000, 5_000  # rows that the choice trains on and asks about, at 
 
 def select(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
     """Train by the candidate that is right on more held-out rows; streaming, if there are none."""
-    if previous is None:
+    if options.predictor == "best" and options.networks not in (AUTO, 1):
+        raise ValueError(
+            "networks counts those of predictor='posterior'; leave networks out, or set predictor"
+        )
+    if previous is None or "solver" in options.changed:
         settled = _chosen(data, options, _problem(data, options))
     else:
         settled = going_on(data, options, previous)
+        check_posterior(options, settled.plan)
     made = settled.plan
     return run(
         data,
@@ -86,6 +100,7 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settle
     )
     found: dict[str, Choice] = {}
     accuracy: dict[str, float] = {}
+    stopped = False
     small = problem_of(program, [seen])
     trials = choosing.trained([seen], [_plan(small, options, name) for name in candidates])
     for name in candidates:
@@ -94,6 +109,7 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settle
         except KeyboardInterrupt:
             if not found:
                 raise
+            stopped = True
             break
         bits = trained.best[None]
         if name == "streaming" and options.predictor != "best":
@@ -103,9 +119,12 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settle
         hits = choosing.hits(evidence)
         accuracy[name] = round(float((hits * held.weight).sum() / held.weight.sum()), 6)
         found[name] = Choice(program, 0, hits, evidence, trained, True)
+        if Status.INTERRUPTED in trained.status:
+            stopped = True
+            break
     best = max(accuracy, key=lambda name: accuracy[name])
     notes = {"held_out_accuracy": accuracy}
-    return Settled(plans[best], found[best], len(found) < len(candidates), notes)
+    return Settled(plans[best], found[best], stopped, notes)
 
 
 def _plan(problem: Problem, options: FitOptions, name: str) -> Plan:

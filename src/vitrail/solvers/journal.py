@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.ranks import World
+from vitrail.ranks import ALONE, World
 from vitrail.solvers import checkpoint
 from vitrail.solvers.checkpoint import CheckpointError, previous_path
 
@@ -34,7 +34,7 @@ class Visited:
 class Journal:
     """The states of one run of chains; `digest` tells the run from others."""
 
-    def __init__(self, path: Path, digest: str) -> None:
+    def __init__(self, path: Path, digest: str, world: World = ALONE) -> None:
         self.path, self._digest = path, digest
         self._bits: list[np.ndarray] = []
         self._wrong: list[Tensor] = []
@@ -48,6 +48,10 @@ class Journal:
                 )
             self._bits = list(tensors["bits"].numpy())
             self._wrong = list(tensors["wrong"])
+        if int(world.agreed(str(len(self._bits)))) != len(self._bits):
+            raise CheckpointError(
+                f"ranks find different checkpoints at {path}; put it on a disk that all of them see"
+            )
 
     def next(self, shape: tuple[int, int, int], proposals: int) -> Visited | None:
         """Where the next advance came to, where that is known."""
