@@ -91,7 +91,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict:
     for name, (content, _) in ATTACKS.items():
         (folder / name).write_bytes(content)
     found = calls_in_child(
-        "data.test_attacks:rows_and_columns", [str(folder / name) for name in ATTACKS]
+        "tables.test_attacks:rows_and_columns", [str(folder / name) for name in ATTACKS]
     )
     return dict(zip(ATTACKS, found, strict=True))
 
