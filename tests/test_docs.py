@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUN = {"python", "sh"}
+LONG = {"firmware.md", "own-table.md", "scaling.md"}
 INTERNAL = {"cli", "kernels", "lab", "pages"}  # commands have a page of their own, docs/cli.md
 PACKAGES = sorted(p.parent.name for p in (ROOT / "src" / "vitrail").glob("*/__init__.py"))
 DOCUMENTED = ["vitrail", *(f"vitrail.{name}" for name in PACKAGES if name not in INTERNAL)]
@@ -26,7 +28,17 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return [(kind, text) for kind, text in BLOCK.findall(page.read_text()) if kind in RUN]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: p.name)
+def runs() -> list[Any]:
+    """Every page with code; those that take a minute are long tests."""
+    marks = {True: [pytest.mark.long], False: []}
+    return [
+        pytest.param(page, id=page.name, marks=marks[page.name in LONG])
+        for page in PAGES
+        if blocks(page)
+    ]
+
+
+@pytest.mark.parametrize("page", runs())
 def test_the_code_of_a_page_runs(page, tmp_path):
     """Python blocks of a page share one namespace and folder; shell blocks run in that folder."""
     lines = ["import subprocess"]

@@ -10,9 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+LONG = {"own_csv", "few_images"}
+RUNS = [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.long] if path.stem in LONG else [])
+    for path in EXAMPLES
+]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", RUNS)
 def test_an_example_runs_and_ends_with_a_number(example, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", example],
