@@ -57,7 +57,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             bits for `chains`, and none, 3 or 7 units on held-out rows for solvers that run stages.
         solver: A name of `vitrail.learning.SOLVERS`, or a solver or stages of `vitrail.solvers`.
             "auto" is "chains" for nets with one hidden layer, "select" (streaming or ste, by a
-            trial on held-out rows) for deep nets and convolutions, "messages" for all others.
+            trial on held-out rows) for deep nets and convolutions, "messages" for all others and
+            where predictor="best".
         predictor: "posterior" is the vote of networks drawn from the posterior, "best" the network
             that fits best. "auto" is "posterior" for `chains`, `streaming` and, where flips are
             cheap and beta is finite, `messages`; "best" for all others.
@@ -69,7 +70,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         update: How messages are computed, as in `vitrail.updates.UPDATES`; for `messages`, `bp`,
             `sbp` and surveys.
         beta: Inverse temperature; a large one tolerates few errors. `chains` take one or several
-            finite numbers; `select` takes none.
+            finite numbers; `select` takes none. Gradient methods and searches use it only to draw
+            the networks of predictor="posterior".
         module: A torch module with one output, or one per class, instead of `hidden`; not for
             `chains`.
         samples: Draws of the update; for solvers that take `update`.

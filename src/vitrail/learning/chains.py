@@ -43,13 +43,12 @@ from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers import Status
 from vitrail.solvers.chains import ROUND, Chains, Sample, random_starts, warming
-from vitrail.solvers.checkpoint import run_fingerprint
+from vitrail.solvers.checkpoint import DIGEST, run_fingerprint
 from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import Progress, progress_bar
 
 ANEW = {"beta", "networks", "class_weight", "predictor"}  # parameters whose change needs new chains
-DIGEST = 12  # digits of the digest in names of checkpoints
 RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
 WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie
 WIDE_FROM = 2000  # rows from which the widest pays

@@ -18,13 +18,12 @@ from vitrail.learning.problem import Problem
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.nn import Program
 from vitrail.solvers import MessagePassing, Solution, Stage, Status, run_stages
-from vitrail.solvers.checkpoint import run_fingerprint
+from vitrail.solvers.checkpoint import DIGEST, run_fingerprint
 from vitrail.solvers.stages import checkpoint_files
 from vitrail.solvers.streaming import Streaming
 
 Progress = Callable[[int, Tensor, Tensor], None]
 NAN = float("nan")
-DIGEST = 12  # digits of the digest in names of checkpoints
 MESSAGE_BYTES = 10  # of an example and a weight: a message, its copy as it changes, the input
 
 

@@ -23,6 +23,7 @@ from vitrail.ranks import World
 FORMAT = "vitrail-checkpoint-3"
 OLD_DAMPING = "vitrail-checkpoint-1"
 PER_FACTOR = {"per factor": True}  # marks fields of states: ranks hold shares of their rows
+DIGEST = 12  # digits of a run's digest in names of files
 StateT = TypeVar("StateT")
 
 
