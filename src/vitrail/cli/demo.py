@@ -59,7 +59,7 @@ def table_of(found: DemoResult) -> Table:
     table.add_section()
     table.add_row("MNIST 3-vs-5, one unit", style="bold")
     right, bits = f"{100 * found.pair_accuracy:.1f} % right", f"{found.pair.bits:,}"
-    table.add_row("  auto", right, "", bits, f"{found.pair_seconds:.1f}")
+    table.add_row("  messages", right, "", bits, f"{found.pair_seconds:.1f}")
     table.add_section()
     table.add_row(f"random, {found.searches[0].constraints} constraints", style="bold")
     for search in found.searches:
