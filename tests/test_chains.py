@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from thread_count import num_threads
 
 from vitrail import BinaryNetClassifier
-from vitrail.learning import chains, held_out
+from vitrail.learning import effort, held_out, mixing
 from vitrail.learning.examples import Examples
 from vitrail.model import model_from_bytes
 from vitrail.solvers import Status
@@ -173,8 +173,8 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 
     monkeypatch.setattr(Chains, "advance", advance)
     assert threading.current_thread() is threading.main_thread()
-    before = int(held_out.SHORTER * chains.BURN_IN) // ROUND + 1 + held_out.DRAWS - 1
-    whole = chains.BURN_IN // ROUND
+    before = int(held_out.SHORTER * effort.BURN_IN) // ROUND + 1 + held_out.DRAWS - 1
+    whole = effort.BURN_IN // ROUND
     # in chains on parts of the rows, four betas of four parts; on all rows; between two networks
     for after, kept in ((3, 16), (before + 3, 16), (before + whole + held_out.BETWEEN + 1, 32)):
         calls.clear()
@@ -200,8 +200,8 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
     ones = torch.ones(count)
     one = Examples(torch.zeros(count, 1), torch.zeros(count), ones, ones)
-    program, burn_in = chains.effort(inputs, [one] * nets, "auto")
-    assert (program.hidden, burn_in) == ((width,), chains.BURN_IN)
+    program, burn_in = effort.effort(inputs, [one] * nets, "auto")
+    assert (program.hidden, burn_in) == ((width,), effort.BURN_IN)
 
 
 @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
 def test_many_classes_of_few_rows_have_shorter_chains(classes, each, sweeps, networks):
     ones = torch.ones(classes * each)
     one = Examples(torch.zeros(len(ones), 1), torch.zeros(len(ones)), ones, ones)
-    program, burn_in = chains.effort(253, [one] * classes, "auto")
+    program, burn_in = effort.effort(253, [one] * classes, "auto")
     assert burn_in == sweeps
-    assert chains.how_many("auto", program, [one] * classes) == networks
+    assert effort.how_many("auto", program, [one] * classes) == networks
 
 
 def test_mixing_tells_chains_that_disagree():
@@ -221,28 +221,32 @@ def test_mixing_tells_chains_that_disagree():
     apart = alike + 5 * torch.randn(50, 1, 1, 1, generator=made) * torch.arange(4)[:, None]
     one_beta = [1.0] * 4
 
-    def mixing(said):
-        return chains.mixing(said, one_beta)
+    def of_one_beta(said):
+        return mixing.mixing(said, one_beta)
 
-    assert mixing(alike)["spread"] < 1.1
-    assert mixing(alike)["effective_networks"] > 80
-    assert chains.unmixed(mixing(alike)) is None
-    assert mixing(apart)["spread"] > 2
-    assert mixing(apart)["effective_networks"] < 8
-    assert "not mixed" in str(chains.unmixed(mixing(apart)))
+    assert of_one_beta(alike)["spread"] < 1.1
+    assert of_one_beta(alike)["effective_networks"] > 80
+    assert mixing.unmixed(of_one_beta(alike)) is None
+    assert of_one_beta(apart)["spread"] > 2
+    assert of_one_beta(apart)["effective_networks"] < 8
+    assert "not mixed" in str(mixing.unmixed(of_one_beta(apart)))
     still = apart.mean(1, keepdim=True).expand(-1, 30, -1, -1)
-    assert mixing(still)["spread"] == chains.MOST_SPREAD
-    one = mixing(torch.ones(50, 30, 4, 1).double())
+    assert of_one_beta(still)["spread"] == mixing.MOST_SPREAD
+    one = of_one_beta(torch.ones(50, 30, 4, 1).double())
     assert (one["spread"], one["effective_networks"], one["error"]) == (1.0, 120.0, 0.0)
     # what colder chains say apart is no fault
     shifted = alike + torch.tensor([0.0, 5.0, 0.0, 5.0])[:, None]
-    assert chains.mixing(shifted, [1.0, 2.0, 1.0, 2.0])["spread"] < 1.1 < mixing(shifted)["spread"]
+    assert (
+        mixing.mixing(shifted, [1.0, 2.0, 1.0, 2.0])["spread"]
+        < 1.1
+        < of_one_beta(shifted)["spread"]
+    )
 
 
 def test_chains_that_stay_apart_are_warned_of(monkeypatch):
     table, labels = rows(60)
     usual = small(networks=128).fit(table, labels)
-    monkeypatch.setattr(chains, "MIN_EFFECTIVE_VOTES", 10**6)
+    monkeypatch.setattr(mixing, "MIN_EFFECTIVE_VOTES", 10**6)
     with pytest.warns(ConvergenceWarning, match="not mixed"):
         longer = small(networks=128).fit(table, labels)
     assert longer.n_iter_ > usual.n_iter_

@@ -50,6 +50,16 @@ BITS = ("copy of 1 bit × 50", "majority of 3 bits × 50", "majority of 5 bits �
 MAJORITY = "majority of 3 bits × 50"  # a linear net of 0/1 can spell it, not a copy, nor one of 5
 NUMBERS = ("1 number, 10% flipped, 200 rows", "100 rows × 5", "6 rows")
 WORDS = ("10 words, 500 rows", "titanic")
+WITH_HIDDEN_UNITS = (
+    *BITS,
+    "xor of 2 bits × 50",
+    "and of 3 bits × 50",
+    *NUMBERS,
+    *WORDS,
+    "survey, 5000 rows",
+    "noise, balanced",
+    "missing numbers",
+)
 LEARNERS = {
     "default": Learner(
         {},
@@ -72,16 +82,7 @@ LEARNERS = {
     "best network": Learner(
         {"predictor": "best", "hidden": (3,)},
         fast=("equality of 2 words × 50",),
-        long=(
-            *BITS,
-            "xor of 2 bits × 50",
-            "and of 3 bits × 50",
-            *NUMBERS,
-            *WORDS,
-            "survey, 5000 rows",
-            "noise, balanced",
-            "missing numbers",
-        ),
+        long=WITH_HIDDEN_UNITS,
     ),
     "pairs of classes": Learner(
         {"multiclass": "ovo", "hidden": (3,)},
@@ -131,17 +132,7 @@ LEARNERS = {
     "streaming": Learner(
         {"solver": "streaming", "hidden": (7,)},
         fast=(),
-        long=(
-            *BITS,
-            "xor of 2 bits × 50",
-            "and of 3 bits × 50",
-            "equality of 2 words × 50",
-            *NUMBERS,
-            *WORDS,
-            "survey, 5000 rows",
-            "noise, balanced",
-            "missing numbers",
-        ),
+        long=("equality of 2 words × 50", *WITH_HIDDEN_UNITS),
     ),
     "linear streaming": Learner(
         {"solver": "streaming", "hidden": ()},
@@ -166,16 +157,7 @@ LEARNERS = {
     "annealing": Learner(
         {"solver": "annealing", "hidden": (3,)},
         fast=("equality of 2 words × 50",),
-        long=(
-            *BITS,
-            "xor of 2 bits × 50",
-            "and of 3 bits × 50",
-            *NUMBERS,
-            *WORDS,
-            "survey, 5000 rows",
-            "noise, balanced",
-            "missing numbers",
-        ),
+        long=WITH_HIDDEN_UNITS,
     ),
     "every configuration": Learner(
         {"solver": "exhaustive", "hidden": ()},

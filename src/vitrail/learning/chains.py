@@ -23,50 +23,34 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from vitrail import ranks
+from vitrail.learning.effort import BURN_IN, CHAINS, effort, how_many
 from vitrail.learning.examples import Examples
-from vitrail.learning.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, chains_on_parts, enough
-from vitrail.learning.nets import multilayer
+from vitrail.learning.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, enough
+from vitrail.learning.mixing import Watch, unmixed
 from vitrail.learning.posterior import (
-    LEAST_NETWORKS,
     FitOptions,
     Posterior,
     TrainingData,
+    check_networks,
     clip_of,
     judged,
     leads_of,
     leave_one_out,
 )
 from vitrail.learning.problem import AUTO
-from vitrail.model.model import outputs_of
-from vitrail.model.voting import clipped_margins, leads
 from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers import Status
 from vitrail.solvers.chains import ROUND, Chains, Sample, random_starts, warming
-from vitrail.solvers.checkpoint import DIGEST, run_fingerprint
+from vitrail.solvers.checkpoint import named_after, run_fingerprint
 from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
-from vitrail.solvers.progress import Progress, progress_bar
+from vitrail.solvers.progress import Progress, progress_bar, silent
 
 ANEW = {"beta", "networks", "class_weight", "predictor"}  # parameters whose change needs new chains
 RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
-WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie
-WIDE_FROM = 2000  # rows from which the widest pays
-FEW = 64  # rows per class, below which narrower nets do as well, and more of them better
-UNITS = 31 * 128  # hidden units of all networks: more networks where they are narrow
-WORK = 2e10  # words looked at, about a minute on one core; wider nets than that allows are cut
-COLLECTING = 0.5  # of that work at most, for more networks than the least
-PROPOSAL = 64  # words that drawing and judging a proposal costs, however few its rows are
-REWRITING = 2  # times the words where rows per class are few: most flips are accepted there
-CHAINS = 16  # starts: what one chain does not find another does
-BURN_IN = 150  # sweeps; half of them while beta rises
-SHORTEST = 20  # sweeps of burn-in, however large the table
-WATCHED = 256  # rows at most on which mixing is measured
-LEAST_CHAINS, LEAST_DRAWS = 4, 25  # below, nothing is said about mixing
 LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains go on
 MOST_VOTES = 64  # of a network
-MIN_EFFECTIVE_VOTES = 25  # independent undecided networks whose mean has the largest error allowed
-MOST_SPREAD = 99.0  # where chains stand still
 
 
 def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
@@ -122,10 +106,7 @@ def _check(data: TrainingData, options: FitOptions) -> None:
             "chains sample at a finite beta; for beta=inf, which allows no error, take "
             "solver='messages'"
         )
-    if options.predictor == "best" and options.networks not in (AUTO, 1):
-        raise ValueError(
-            "networks counts those of predictor='posterior'; leave networks out, or set predictor"
-        )
+    check_networks(options, "chains", options.predictor)
     if options.device not in (AUTO, "cpu"):
         raise ValueError(
             f"chains run on the CPU; leave device={options.device!r} out, or take another solver"
@@ -216,43 +197,6 @@ def neighbours(columns: Tensor) -> Tensor:
     return torch.where((columns == following) & (columns >= 0), place, -1)
 
 
-def effort(num_inputs: int, nets: Sequence[Examples], hidden: Any) -> tuple[Program, int]:
-    """The net, and how many sweeps of burn-in its chains can afford."""
-    rows = max(one.num_rows for one in nets)
-    chains = CHAINS + chains_on_parts(rows)
-
-    def work(width: int, sweeps: int) -> float:
-        return chains * sweeps * _words(num_inputs, width, nets)
-
-    widths = WIDTHS[3:] if _few(nets) else WIDTHS[rows < WIDE_FROM :]
-    fitting = [width for width in widths if work(width, BURN_IN) <= WORK]
-    layers = (fitting or widths[-1:])[:1] if isinstance(hidden, str) else tuple(hidden)
-    sweeps = int(min(1.0, WORK / work(sum(layers) or 1, BURN_IN)) * BURN_IN)
-    return multilayer((num_inputs,), layers, 1), max(SHORTEST, sweeps)
-
-
-def _words(num_inputs: int, width: int, nets: Sequence[Examples]) -> int:
-    """Words that a sweep of one chain of every net looks at."""
-    times = REWRITING if _few(nets) else 1
-    each = sum(max(PROPOSAL, times * -(-len(one) // 64)) for one in nets)
-    return (num_inputs + 1) * width * each
-
-
-def _few(nets: Sequence[Examples]) -> bool:
-    """Whether rows per class are few."""
-    return max(one.num_rows for one in nets) < FEW * max(2, len(nets))
-
-
-def how_many(networks: int | str, program: Program, nets: Sequence[Examples]) -> int:
-    """The number of networks asked for; "auto" is more of narrow ones, as far as time allows."""
-    if not isinstance(networks, str):
-        return networks
-    (width,) = program.hidden or (1,)
-    each_draw = CHAINS * BETWEEN * _words(program.num_inputs, width, nets)
-    draws = min(UNITS // max(width, WIDTHS[-1]) // CHAINS, int(COLLECTING * WORK / each_draw))
-    return max(LEAST_NETWORKS, draws * CHAINS)
-
-
 @dataclass(frozen=True)
 class Drawn:
     """What the chains left behind."""
@@ -290,27 +234,6 @@ class Drawn:
         return counts / whole.index_add(1, owner, counts)[:, owner]
 
 
-class _Watch:
-    """What chains say on some rows, sweep after sweep: that is where they must agree."""
-
-    def __init__(self, data: TrainingData, program: Program) -> None:
-        examples = data.examples
-        self._rows = examples.inputs[:: -(-len(examples) // WATCHED)]
-        self._program = program
-        self.said: list[Tensor] = []
-
-    def look(self, networks: Tensor) -> None:
-        """Remember what networks (C, N, A) say."""
-        for outputs in outputs_of(self._program, networks, self._rows):  # the rows are one chunk
-            self.said.append(clipped_margins(leads(outputs)[..., 0], 1).to(torch.int8))
-
-    def mixing(self, betas: Sequence[float]) -> dict[str, Any]:
-        """How far they agree; nothing is known of them where no sweep was watched."""
-        if not self.said:
-            return {"draws": 0, "chains": len(betas)}
-        return mixing(torch.stack(self.said, 1).double(), betas)
-
-
 @dataclass(frozen=True)
 class Run:
     """What is the same for all chains of a training."""
@@ -331,14 +254,14 @@ class Run:
         nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
         digest = run_fingerprint(nets, self.program.num_bits, self.burn_in, self.seed, *asked)
         own = ranks.here().agreed(digest)
-        made = Journal(Path(f"{self.checkpoint}.{own[:DIGEST]}.{name}"), own, ranks.here())
+        made = Journal(Path(f"{named_after(self.checkpoint, own)}.{name}"), own, ranks.here())
         self.journals.append(made)
         return made
 
     def bar(self, sweeps: int, label: str) -> AbstractContextManager[Progress]:
         """What shows how far chains are, on a terminal where that is asked for."""
         shown = self.progress and ranks.here().first
-        return progress_bar(sweeps, label) if shown else nullcontext(_silent)
+        return progress_bar(sweeps, label) if shown else nullcontext(silent)
 
     def ended(self) -> None:
         """Remove the files: nobody goes on from here."""
@@ -401,7 +324,7 @@ class Run:
             journal=self.journal("chains", cold, starts, step, self.count),
         )
         history, drawn, wrong, stopped, done = History(), [], [], False, 0
-        watch = _Watch(data, self.program)
+        watch = Watch(data, self.program)
 
         def go(sweeps: int, warm: Sequence[float], until: Sequence[float]) -> None:
             nonlocal done
@@ -495,45 +418,3 @@ class Run:
         rows = self.data.examples.num_rows
         mixing = {"draws": 0, "chains": chains}
         return Drawn(networks, wrong, betas, history, True, mixing, rows)
-
-
-def _silent(_sweeps: int, _accuracy: Tensor, _best: Tensor) -> None:
-    pass
-
-
-def mixing(said: Tensor, betas: Sequence[float]) -> dict[str, Any]:
-    """How far chains agree on rows: `said` (rows, draws, chains, N), and the beta of each chain.
-
-    `spread` is R-hat, √(V/W), W the mean variance within chains and V that of all with the same
-    beta; 1 is well mixed. `effective_networks` is the effective sample size: the number of
-    independent networks with the same standard error of their mean, which is `error`.
-    """
-    draws, chains = said.shape[1:3]
-    groups = [[at for at, one in enumerate(betas) if one == beta] for beta in sorted(set(betas))]
-    if draws < 2 or min(len(group) for group in groups) < 2:
-        return {"chains": chains, "draws": draws}
-    within = float(said.var(1).mean())
-    means = said.mean(1)
-    between = float(torch.stack([means[:, group].var(1).mean() for group in groups]).mean())
-    whole = within * (draws - 1) / draws + between
-    share = min(1.0, whole / (draws * between)) if between > 0 else 1.0
-    apart = math.sqrt(whole / within) if within > 0 else MOST_SPREAD
-    return {
-        "chains": chains,
-        "draws": draws,
-        "spread": round(min(apart, MOST_SPREAD), 3) if whole > 0 else 1.0,
-        "effective_networks": round(chains * draws * share, 1),
-        "error": round(math.sqrt(whole / (chains * draws * share)), 4),
-    }
-
-
-def unmixed(found: Mapping[str, Any]) -> str | None:
-    """The warning about chains that do not agree, where enough is known of them."""
-    known = found["draws"] >= LEAST_DRAWS and found["chains"] >= LEAST_CHAINS
-    if not known or found.get("error", 0.0) ** 2 * MIN_EFFECTIVE_VOTES <= 1:
-        return None
-    return (
-        f"the chains have not mixed: R-hat {found['spread']:.2f}, effective sample size "
-        f"{found['effective_networks']:.0f} of {found['chains'] * found['draws']}; probabilities "
-        "may be wrong, so check them on held-out rows"
-    )

@@ -25,6 +25,7 @@ from vitrail.learning.posterior import (
     Posterior,
     Predictor,
     TrainingData,
+    check_networks,
     drawn_from_marginals,
     leave_one_out,
 )
@@ -74,7 +75,7 @@ def staged(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         settled = _settled(data, options)
     else:
         settled = going_on(data, options, previous)
-        check_networks(options, settled.plan)
+        check_networks(options, settled.plan.solver, predictor_of(options, settled.plan))
         check_posterior(options, settled.plan)
     return run(data, options, previous, settled)
 
@@ -158,15 +159,6 @@ def predictor_of(options: FitOptions, made: Plan) -> Predictor:
     return "posterior" if drawable and made.solver == "messages" else "best"
 
 
-def check_networks(options: FitOptions, made: Plan) -> None:
-    """Raise where networks are counted and one answers."""
-    if predictor_of(options, made) == "best" and options.networks not in (AUTO, 1):
-        raise ValueError(
-            f"networks counts those of predictor='posterior', and {made.solver!r} answers with its "
-            "best network here; leave networks out, or set predictor"
-        )
-
-
 def check_posterior(options: FitOptions, made: Plan) -> None:
     """Raise where a posterior is asked for of which this plan knows nothing."""
     deep = made.problem.program.shallow is None
@@ -186,7 +178,7 @@ def _settled(data: TrainingData, options: FitOptions) -> Settled:
     programs = programs_of(data, options)
     plans = [plan_of(problem_of(program, data.nets)) for program in programs]
     for made in plans:
-        check_networks(options, made)
+        check_networks(options, made.solver, predictor_of(options, made))
         check_posterior(options, made)
     open_search = "polish" not in options.given and any(made.polish for made in plans)
     given = options.module is not None or (

@@ -20,6 +20,7 @@ from vitrail.decode import samples
 from vitrail.learning.crossing import crossed
 from vitrail.learning.examples import Examples
 from vitrail.learning.preprocessing import Preprocessing
+from vitrail.learning.problem import AUTO
 from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.model import outputs_of, thresholds_of, transferred
 from vitrail.model.voting import Scheme, leads
@@ -172,6 +173,15 @@ def _rows_of(data: TrainingData, evidence: Evidence) -> Tensor:
         torch.bincount(examples.labels, each, count) for each in (examples.weight, examples.rows)
     )
     return evidence.weight * (rows / weights)[evidence.labels]
+
+
+def check_networks(options: FitOptions, solver: str, predictor: str) -> None:
+    """Raise where networks are counted and one answers."""
+    if predictor == "best" and options.networks not in (AUTO, 1):
+        raise ValueError(
+            f"networks counts those of predictor='posterior', and {solver!r} answers with its "
+            "best network here; leave networks out, or set predictor"
+        )
 
 
 def leads_of(program: Program, networks: Tensor, inputs: Tensor) -> Tensor:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from vitrail.learning.checks import is_auto
 from vitrail.learning.images import reading
 from vitrail.learning.posterior import FitOptions
-from vitrail.learning.preprocessing import Preprocessing, auto_bias, unless_auto
+from vitrail.learning.preprocessing import Preprocessing, auto_bias, auto_coding
 from vitrail.learning.problem import AUTO
 from vitrail.learning.resolve import by_chains
 from vitrail.model.voting import Scheme
-from vitrail.tables.bits import SIGNS, BitColumns
 from vitrail.tables.encoders import fit_encoder
 from vitrail.tables.labels import LabelCoder
 
@@ -32,8 +32,8 @@ def prepare(
     image = reading(table, image_shape, options.module, ones)
     encoder = fit_encoder(table, weight) if image is None else image.encoder(table)
     chained = by_chains(options, len(coder.classes))
-    signs = isinstance(encoder, BitColumns) and (encoder.low, encoder.high) == SIGNS
-    coding = unless_auto(options.inputs, "bipolar" if signs and not chained else "binary")
+    coding: Any = "binary" if chained else auto_coding(encoder)
+    coding = coding if is_auto(options.inputs) else options.inputs
     usual = 0 if options.module is not None else auto_bias(coding)
     bias = image.ones if image else usual if ones is None else ones
     scheme = _scheme(options, len(coder.classes), chained)

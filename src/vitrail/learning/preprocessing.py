@@ -19,7 +19,7 @@ from vitrail.learning.examples import Examples
 from vitrail.learning.problem import AUTO
 from vitrail.model.model import as_inputs
 from vitrail.model.voting import Scheme, num_nets
-from vitrail.tables.bits import BitColumns
+from vitrail.tables.bits import SIGNS, BitColumns
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.labels import LabelCoder
 
@@ -120,9 +120,10 @@ def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:
             )
 
 
-def unless_auto(value: Any, usual: Any) -> Any:
-    """What the user chose, or what is usual."""
-    return usual if isinstance(value, str) and value == AUTO else value
+def auto_coding(encoder: TableEncoder | BitColumns) -> Coding:
+    """How nets read bits: as ±1 where rows are signs, else as 0/1."""
+    signs = isinstance(encoder, BitColumns) and (encoder.low, encoder.high) == SIGNS
+    return "bipolar" if signs else "binary"
 
 
 def auto_bias(coding: Coding) -> int:

@@ -28,10 +28,11 @@ from vitrail.learning.posterior import (
     FitOptions,
     Posterior,
     TrainingData,
+    check_networks,
     drawn_from_marginals,
     leads_of,
 )
-from vitrail.learning.problem import AUTO, Problem
+from vitrail.learning.problem import Problem
 from vitrail.learning.training import messages_fit, problem_of
 from vitrail.model.calibration import Evidence
 from vitrail.nn import Program
@@ -44,10 +45,7 @@ SEEN, HELD = 20_000, 5_000  # rows that the choice trains on and asks about, at 
 
 def select(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
     """Train by the candidate that is right on more held-out rows; streaming, if there are none."""
-    if options.predictor == "best" and options.networks not in (AUTO, 1):
-        raise ValueError(
-            "networks counts those of predictor='posterior'; leave networks out, or set predictor"
-        )
+    check_networks(options, "select", options.predictor)
     if previous is None or "solver" in options.changed:
         settled = _chosen(data, options, _problem(data, options))
     else:

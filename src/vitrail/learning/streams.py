@@ -17,7 +17,6 @@ import torch
 
 from vitrail import ranks
 from vitrail.checks import checked_count
-from vitrail.datasets.dataset import Coding
 from vitrail.decode import threshold
 from vitrail.draws import random_order
 from vitrail.errors import DataError
@@ -33,7 +32,7 @@ from vitrail.learning.posterior import (
     drawn_from_marginals,
     leads_of,
 )
-from vitrail.learning.preprocessing import Preprocessing, auto_bias
+from vitrail.learning.preprocessing import Preprocessing, auto_bias, auto_coding
 from vitrail.learning.table import LAST_BETA, STREAM_BATCH
 from vitrail.memory import in_gigabytes
 from vitrail.model import Model
@@ -43,7 +42,6 @@ from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
 from vitrail.solvers import Status, geometric, streaming
 from vitrail.solvers.history import History
-from vitrail.tables.bits import SIGNS, BitColumns
 from vitrail.tables.encoders import fit_encoder
 from vitrail.tables.streams import ROWS, Windows, blocks, labels_of, sample, target_of
 from vitrail.tables.wanted import Wanted
@@ -97,8 +95,7 @@ def fit_stream(
     world = ranks.here()
     found = sample(rows, target, SAMPLE, seed, world)
     encoder = fit_encoder(found.table)
-    signs = isinstance(encoder, BitColumns) and (encoder.low, encoder.high) == SIGNS
-    coding: Coding = "bipolar" if signs else "binary"
+    coding = auto_coding(encoder)
     front = Preprocessing(encoder, found.coder, coding, auto_bias(coding), "argmax")
     program = program_of(mlp(front.num_inputs, hidden, front.num_outputs), (front.num_inputs,))
     held = _held_out(found.labels, seed)

@@ -45,7 +45,6 @@ SAMPLED_DRAWS = 32  # a message, where beliefs that commit are sampled
 ALIASES = {"straight_through": "ste", "portfolio": "messages"}
 OPTIONS = ("update", "samples", "beta", "damping", "batch", "epochs", "restarts", "polish")
 PARAMETERS = {"batch": "batch_size"}  # of the classifier, where it has another name
-PASSING = OPTIONS
 FOUND = ", which solver='auto' takes for these rows and this net"
 STEPS = ("beta", "batch", "epochs", "restarts", "polish")
 PROVING = ("beta", "polish")
@@ -236,14 +235,14 @@ FLIPS = flip(SAMPLED_DRAWS)
 SOLVERS: dict[str, Entry] = {
     "chains": Entry("Metropolis chains from random starts, calibrated on held-out rows", ("beta",)),
     "messages": Entry(
-        "messages, then local search; hard examples get all stages", PASSING, _polished, _messages
+        "messages, then local search; hard examples get all stages", OPTIONS, _polished, _messages
     ),
     "select": Entry("streaming or ste, by accuracy on held-out rows", ("batch", "epochs")),
-    "bp": Entry("belief propagation with exact messages", PASSING, _unsampled, _bp),
-    "sbp": Entry("stochastic belief propagation: sampled messages", PASSING, usual, _sbp),
-    "s3p": Entry("surveys, exact on the side of variables", PASSING, _surveys("s3p"), _sp(s3p)),
-    "s4p": Entry("surveys, sampled on both sides", PASSING, _surveys("s4p"), _sp(s4p)),
-    "snmp": Entry("sbp, then s4p on what is left", PASSING, _surveys("snmp"), _snmp),
+    "bp": Entry("belief propagation with exact messages", OPTIONS, _unsampled, _bp),
+    "sbp": Entry("stochastic belief propagation: sampled messages", OPTIONS, usual, _sbp),
+    "s3p": Entry("surveys, exact on the side of variables", OPTIONS, _surveys("s3p"), _sp(s3p)),
+    "s4p": Entry("surveys, sampled on both sides", OPTIONS, _surveys("s4p"), _sp(s4p)),
+    "snmp": Entry("sbp, then s4p on what is left", OPTIONS, _surveys("snmp"), _snmp),
     "reinforced": Entry(
         "belief propagation that commits", SEARCHING, _hard("reinforced"), _reinforced
     ),

@@ -18,7 +18,7 @@ from vitrail.learning.problem import Problem
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.nn import Program
 from vitrail.solvers import MessagePassing, Solution, Stage, Status, run_stages
-from vitrail.solvers.checkpoint import DIGEST, run_fingerprint
+from vitrail.solvers.checkpoint import named_after, run_fingerprint
 from vitrail.solvers.stages import checkpoint_files
 from vitrail.solvers.streaming import Streaming
 
@@ -110,7 +110,7 @@ def train(
     if checkpoint is not None:
         solvers = (stage.solver for stage in stages)
         own = graph.world.agreed(run_fingerprint(*solvers, graph.everything, seed))
-        checkpoint = f"{checkpoint}.{own[:DIGEST]}"
+        checkpoint = named_after(checkpoint, own)
     kept = _Kept()
 
     def keep(stage: Stage, found: Solution[Any]) -> None:
@@ -183,8 +183,7 @@ class _Kept:
 
 def messages_fit(problem: Problem, restarts: int = 1) -> bool:
     """Whether a message from every example to every weight fits into memory."""
-    available = available_memory()
-    return available is None or _needed(problem, restarts) <= available
+    return _needed(problem, restarts) <= available_memory()
 
 
 def _needed(problem: Problem, restarts: int) -> int:
@@ -199,7 +198,7 @@ def _check_memory(plan: Plan) -> None:
         return  # these keep one number per weight
     num_examples, weights = plan.problem.examples, plan.problem.program.num_bits
     needed, available = _needed(plan.problem, plan.restarts), available_memory()
-    if available is not None and needed > available:
+    if needed > available:
         raise TableTooLargeError(
             f"training {weights} weights on {num_examples:,} different rows needs "
             f"{in_gigabytes(needed)} of memory for messages, {in_gigabytes(available)} is "

@@ -180,6 +180,11 @@ def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> 
     return dataclasses.replace(like, **parts)  # pyright: ignore[reportArgumentType]
 
 
+def named_after(path: str | Path, digest: str) -> str:
+    """The name of a run's files: runs of other data or settings have files of their own."""
+    return f"{path}.{digest[:DIGEST]}"
+
+
 def run_fingerprint(*values: Any) -> str:
     """What tells a run from others: its solver, data, seed and start."""
     try:

@@ -55,15 +55,12 @@ class Journal:
 
     def next(self, shape: tuple[int, int, int], proposals: int) -> Visited | None:
         """Where the next advance came to, where that is known."""
-        if self._place >= len(self._bits):
-            self._proposals += proposals
-            self._place += 1
+        place = self._place
+        self._place, self._proposals = place + 1, self._proposals + proposals
+        if place >= len(self._bits):
             return None
-        bits = np.unpackbits(self._bits[self._place], axis=-1, count=shape[-1]).astype(np.bool_)
-        wrong = self._wrong[self._place]
-        self._proposals += proposals
-        self._place += 1
-        return Visited(torch.from_numpy(bits), wrong, self._proposals)
+        bits = np.unpackbits(self._bits[place], axis=-1, count=shape[-1]).astype(np.bool_)
+        return Visited(torch.from_numpy(bits), self._wrong[place], self._proposals)
 
     def add(self, bits: Tensor, wrong: Tensor, world: World) -> None:
         """Keep where an advance came to; the file is written now and then, by rank 0."""

@@ -33,3 +33,7 @@ def progress_bar(total: int, label: str = "training") -> Iterator[Progress]:
             bar.update(task, completed=step, now=float(accuracy.mean()), best=float(best.mean()))
 
         yield show
+
+
+def silent(step: int, accuracy: Tensor, best: Tensor) -> None:
+    """Show nothing."""

@@ -27,7 +27,7 @@ from vitrail.solvers import checkpoint as files
 from vitrail.solvers import scoring
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.history import History
-from vitrail.solvers.progress import Progress, progress_bar
+from vitrail.solvers.progress import Progress, progress_bar, silent
 from vitrail.solvers.status import Status
 
 StateT = TypeVar("StateT")
@@ -162,7 +162,7 @@ def run(
     before = float(track.seconds)
     bar: AbstractContextManager[Progress]
     shown = progress if world.first else False
-    bar = progress_bar(max_steps) if shown is True else nullcontext(shown or _silent)
+    bar = progress_bar(max_steps) if shown is True else nullcontext(shown or silent)
     finish, whole = Status.MAX_STEPS, True
     # a step may write into its state: it is taken with all that follows, or not at all
     with bar as show, interrupts.defer_stop():
@@ -367,7 +367,3 @@ def _record(
         history.add(min_hits=info.min_hits)
     if info.effective_samples is not None:
         history.add(effective_samples=info.effective_samples)
-
-
-def _silent(step: int, accuracy: Tensor, best: Tensor) -> None:
-    pass
