@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from vitrail.checks import checked_count
 from vitrail.errors import DataError, listed
-from vitrail.tables.account import ColumnAccount
+from vitrail.state import StateReader
 from vitrail.tables.cells import read_cells
+from vitrail.tables.columns import ColumnAccount
 from vitrail.tables.frames import Frame, as_frame, places
-from vitrail.tables.plain import PlainReader
 
 Ends = tuple[float, float]
 BITS, SIGNS = (0.0, 1.0), (-1.0, 1.0)
@@ -111,7 +111,7 @@ class BitColumns:
         return self.trained or self.names
 
     @property
-    def apart(self) -> list[int]:
+    def selectable(self) -> list[int]:
         """The bits that `only` can choose among; of several a column, the first of each."""
         return list(range(len(self.names)))
 
@@ -170,26 +170,21 @@ class BitColumns:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, fit for JSON."""
+        fields = asdict(self) | {"narrowest": self.narrowest or ()}
         return {
-            "names": list(self.names),
-            "low": self.low,
-            "high": self.high,
-            "constant": list(self.constant),
-            "cuts": self.cuts,
-            "trained": list(self.trained),
-            "narrowest": list(self.narrowest or ()),
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in fields.items()
         }
 
     @staticmethod
     def from_dict(state: object) -> BitColumns:
         """The reverse of `to_dict`; anything else is refused."""
-        read = PlainReader(state, "bit columns")
+        read = StateReader(state, "bit columns")
         names = read.texts("names")
-        constant = read.texts("constant") if read.has("constant") else ()
-        cuts = read.whole("cuts", 1, MOST_CUTS) if read.has("cuts") else 1
-        trained = read.texts("trained") if read.has("trained") else ()
+        constant, trained = read.texts("constant", ()), read.texts("trained", ())
+        cuts = read.whole("cuts", 1, MOST_CUTS, 1)
         low, high = read.number("low"), read.number("high")
-        scale = read.numbers("narrowest") if read.has("narrowest") else ()
+        scale = read.numbers("narrowest", ())
         narrowest = next((ends for ends in WHOLE_PIXELS if ends == scale), None)
         code = BitColumns(names, low, high, constant, cuts, trained, narrowest)
         read.done()

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 
 from vitrail.errors import DataError, listed
-from vitrail.tables.blanks import stripped
+from vitrail.state import StateReader
 from vitrail.tables.cells import (
     NOTHINGS,
     advice_on_dates,
     as_column,
-    as_number,
     as_word,
     is_missing,
     place_in_table,
 )
-from vitrail.tables.plain import PlainReader
+from vitrail.tables.spelling import as_number, stripped
 
 Label = str | int | float | bool
 Place = Callable[[int], str]  # what a row, counted from 0, is called in a sentence
@@ -102,7 +101,7 @@ class LabelCoder:
     @staticmethod
     def from_dict(state: object) -> LabelCoder:
         """The coder of `to_dict`; anything malformed is a ValueError."""
-        read = PlainReader(state, "label coder")
+        read = StateReader(state, "label coder")
         kind = read.text("kind")
         read.require(
             kind in {*LABEL_KINDS.values(), LARGE_NUMBERS},
