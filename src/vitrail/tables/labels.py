@@ -52,7 +52,10 @@ class LabelCoder:
             raise DataError("expected labels to learn from, got none; add rows")
         counts = Counter(values)
         ranked = sorted(counts, key=lambda label: (-counts[label], len(str(label)), str(label)))
-        spelling = {_without_blanks(label): label for label in reversed(ranked)}
+        spelling = {
+            stripped(label) if isinstance(label, str) else label: label
+            for label in reversed(ranked)
+        }
         try:
             classes = sorted(spelling.values())
         except TypeError:
@@ -65,7 +68,14 @@ class LabelCoder:
                 f"expected at least two classes, but every label is {classes[0]!r}; "
                 "give rows of another class too"
             )
-        _refuse_amounts(classes)
+        numbers = [as_number(label) for label in classes]
+        fractions = [label for label, x in zip(classes, numbers, strict=True) if x % 1]
+        if len(classes) > MANY_CLASSES and all(map(np.isfinite, numbers)) and fractions:
+            raise DataError(
+                f"the target holds amounts, such as {fractions[0]} ({len(classes)} different "
+                "ones), where a classifier needs classes; cut them into ranges, such as low and "
+                "high, or choose another column"
+            )
         texts = [label for label in classes if isinstance(label, str)]
         strange = next((text for text in texts if as_word(text) != stripped(text)), None)
         if strange is not None:
@@ -147,10 +157,7 @@ def require_labels(labels: Any, place: Place = place_in_table, untyped: bool = F
 
     untyped: whether labels are cells of a text file, where `NA` and the like stand for no value.
     """
-    values, _ = _read(labels, place)
-    if untyped:
-        missing = [is_missing(x) and _without_blanks(x) not in NAMES_OF_NOTHING for x in values]
-        _refuse_missing(missing, place)
+    _read(labels, place, untyped)
 
 
 def as_labels(values: Any) -> np.ndarray:
@@ -163,7 +170,7 @@ def as_labels(values: Any) -> np.ndarray:
     return array
 
 
-def _read(labels: Any, place: Place) -> tuple[list[Any], str]:
+def _read(labels: Any, place: Place, untyped: bool = False) -> tuple[list[Any], str]:
     """The labels as Python values, none of them missing, and their kind."""
     array = as_column(labels, "expected one label a row", as_labels)
     if array.dtype.kind not in LABEL_KINDS:
@@ -172,36 +179,22 @@ def _read(labels: Any, place: Place) -> tuple[list[Any], str]:
     for kind in set(map(type, values)):
         if not issubclass(kind, Label) and kind.__name__ not in NOTHINGS:
             raise _not_a_label(kind.__name__)
-    # text may say anything: `NA` is a country, and a name
-    missing = [not stripped(x) if isinstance(x, str) else is_missing(x) for x in values]
-    _refuse_missing(missing, place)
-    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
-        return values, LARGE_NUMBERS
-    return values, LABEL_KINDS[array.dtype.kind]
-
-
-def _refuse_missing(missing: list[bool], place: Place) -> None:
+    missing = [_is_missing_label(x, untyped) for x in values]
     if any(missing):
         raise DataError(
             f"the label is missing in {sum(missing)} of {len(missing)} rows, first in "
             f"{place(missing.index(True))}; fill it in or leave these rows out"
         )
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        return values, LARGE_NUMBERS
+    return values, LABEL_KINDS[array.dtype.kind]
 
 
-def _without_blanks(label: Any) -> Any:
-    return stripped(label) if isinstance(label, str) else label
-
-
-def _refuse_amounts(classes: list[Any]) -> None:
-    numbers = [as_number(label) for label in classes]
-    if len(classes) > MANY_CLASSES and all(map(np.isfinite, numbers)):
-        amount = next((label for label in classes if as_number(label) % 1), None)
-        if amount is not None:
-            raise DataError(
-                f"the target holds amounts, such as {amount} ({len(classes)} different ones), "
-                "where a classifier needs classes; cut them into ranges, such as low and high, or "
-                "choose another column"
-            )
+def _is_missing_label(value: Any, untyped: bool) -> bool:
+    """Text may say anything, as `NA` is a country, and a name; in a text file it is no value."""
+    if not isinstance(value, str) or not stripped(value):
+        return is_missing(value)
+    return untyped and is_missing(value) and stripped(value) not in NAMES_OF_NOTHING
 
 
 def _not_a_label(kind: str) -> DataError:
