@@ -47,7 +47,7 @@ class LabelCoder:
     @staticmethod
     def fit(labels: Any, place: Place = place_in_table) -> LabelCoder:
         """Learn the classes of a column of labels: text, whole or decimal numbers, booleans."""
-        values, kind = _read(labels, place)
+        values, kind = require_labels(labels, place)
         if not values:
             raise DataError("expected labels to learn from, got none; add rows")
         counts = Counter(values)
@@ -88,7 +88,7 @@ class LabelCoder:
         The class 1 is also found as the text `1` and the reverse, so that a model trained on one
         kind of file can be tested on another. `place` names a row in an error.
         """
-        values, _ = _read(labels, place)
+        values, _ = require_labels(labels, place)
         number: dict[Any, int] = {as_word(label): k for k, label in enumerate(self.classes)}
         number |= {label: k for k, label in enumerate(self.classes)}
         number = {x: number.get(x, number.get(as_word(x), -1)) for x in set(values)}
@@ -152,14 +152,6 @@ def check_recurring(classes: int, rows: int) -> None:
         )
 
 
-def require_labels(labels: Any, place: Place = place_in_table, untyped: bool = False) -> None:
-    """Raise a DataError where a label is missing, or is neither text, number nor boolean.
-
-    untyped: whether labels are cells of a text file, where `NA` and the like stand for no value.
-    """
-    _read(labels, place, untyped)
-
-
 def as_labels(values: Any) -> np.ndarray:
     """The values as an array; a NaN among text stays one, which numpy would write as 'nan'."""
     array = np.asarray(values)
@@ -170,8 +162,14 @@ def as_labels(values: Any) -> np.ndarray:
     return array
 
 
-def _read(labels: Any, place: Place, untyped: bool = False) -> tuple[list[Any], str]:
-    """The labels as Python values, none of them missing, and their kind."""
+def require_labels(
+    labels: Any, place: Place = place_in_table, untyped: bool = False
+) -> tuple[list[Any], str]:
+    """The labels as Python values, and their kind.
+
+    A DataError where one is missing, or is neither text, number nor boolean.
+    untyped: whether labels are cells of a text file, where `NA` and the like stand for no value.
+    """
     array = as_column(labels, "expected one label a row", as_labels)
     if array.dtype.kind not in LABEL_KINDS:
         raise _not_a_label(str(array.dtype))

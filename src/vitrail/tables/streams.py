@@ -130,7 +130,7 @@ def sample(rows: ROWS, target: str, count: int, seed: int, world: World = ALONE)
         classes,
         num_rows,
     )
-    shares = world.exchanged(mine)
+    shares = world.all_gather_objects(mine)
     total = sum(share.count for share in shares)
     if total < 2:
         raise DataError(f"expected at least two rows to learn from, got {total}; add rows")
@@ -179,7 +179,7 @@ class Windows:
         left = np.empty((0, self.width), np.int8), np.empty(0, np.int64)
         for start in range(0, self.total, self.size):
             count = min(self.size, self.total - start)
-            need, held = len(self.world.stretch(count)), [(left[0][:0], left[1][:0])]
+            need, held = len(self.world.contiguous_share(count)), [(left[0][:0], left[1][:0])]
             while need:
                 if not len(left[1]):
                     left = next(source, left)
@@ -204,8 +204,8 @@ class Windows:
         held.clear()  # one copy of a window at a time
         if self.world.size == 1:
             return bits, labels
-        packed = torch.cat(self.world.together(torch.from_numpy(np.packbits(bits, axis=1))))
-        labels = torch.cat(self.world.together(torch.from_numpy(labels))).numpy()
+        packed = torch.cat(self.world.all_gather(torch.from_numpy(np.packbits(bits, axis=1))))
+        labels = torch.cat(self.world.all_gather(torch.from_numpy(labels))).numpy()
         return np.unpackbits(packed.numpy(), axis=1, count=self.width).view(np.int8), labels
 
 
