@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from vitrail.errors import DataError
+
+
+def plain_fields(item: Any) -> dict[str, Any]:
+    """The fields of a dataclass, fit for JSON: tuples as lists."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(item).items()
+    }
 
 
 class StateReader:

@@ -9,14 +9,14 @@ threshold separates is a column held as float64.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from vitrail.errors import counted
-from vitrail.state import StateReader
+from vitrail.state import StateReader, plain_fields
 from vitrail.tables.cells import Cells, as_word
 from vitrail.tables.spelling import PLAIN, Numeral, Spelling, numeral
 
@@ -219,13 +219,9 @@ class ColumnCode:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text."""
-        fields = asdict(self)
+        fields = plain_fields(self)
         spelling, strays = fields.pop("spelling"), fields.pop("strays")
-        fields |= {**spelling, "strays": strays}
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in fields.items()
-        }
+        return {**fields, **spelling, "strays": strays}
 
     @staticmethod
     def from_dict(state: object) -> ColumnCode:
@@ -295,7 +291,7 @@ class ColumnAccount:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain text and numbers."""
-        return asdict(self)
+        return plain_fields(self)
 
     @staticmethod
     def from_dict(state: object) -> ColumnAccount:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,32 +29,50 @@ from vitrail.tables.spelling import stripped
 from vitrail.tables.table import Table
 
 
-class Frame(Protocol):
-    """Rows with columns that have names, or places only."""
+@dataclass(frozen=True, eq=False)
+class ColumnFrame:
+    """Columns of an array, a sparse matrix, a mapping or a data frame of pandas."""
 
-    @property
-    def columns(self) -> list[str]:
-        """The names; x0, x1, … of an array."""
-        ...
+    columns: list[str]
+    read: Callable[[int], Any]  # a column by its place
+    height: int  # rows of the whole table
+    has_names: bool = True
+    rows: np.ndarray | None = None  # the rows that were taken, all if None
 
-    @property
-    def has_names(self) -> bool: ...
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.columns)}
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return self.height if self.rows is None else len(self.rows)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """A column, (rows,), as it came."""
-        ...
+        column = self.read(self._places[name])
+        column = as_column(column, f"column {name!r} must hold a value a row")
+        if len(column) != self.height:
+            raise DataError(
+                f"column {name!r} has {len(column)} rows, those before it {self.height}; "
+                "give one value a row"
+            )
+        return column if self.rows is None else column[self.rows]
 
     def cells(self, name: str) -> Cells:
         """A column, parsed."""
-        ...
+        kind = getattr(self.read(self._places[name]), "dtype", None)
+        cells = read_cells(self[name], name)
+        return replace(cells, are_words=hasattr(kind, "categories"))  # pandas' way to say so
 
-    def take(self, rows: np.ndarray) -> Frame: ...
+    def take(self, rows: np.ndarray) -> ColumnFrame:
+        return replace(self, rows=rows if self.rows is None else self.rows[rows])
 
     def place(self, row: int) -> str:
         """What a row, counted from 0, is called in a sentence."""
-        ...
+        return place_in_table(row if self.rows is None else int(self.rows[row]))
+
+
+Frame = Table | ColumnFrame
+"""Rows with columns that have names, or places only, which are then x0, x1, …"""
 
 
 def as_frame(table: Any) -> Frame:
@@ -95,45 +113,6 @@ def from_arrow(table: Any) -> Table:
     return Table(plain_table(arrow))
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnFrame:
-    """Columns of an array, a sparse matrix, a mapping or a data frame of pandas."""
-
-    columns: list[str]
-    read: Callable[[int], Any]  # a column by its place
-    height: int  # rows of the whole table
-    has_names: bool = True
-    rows: np.ndarray | None = None  # the rows that were taken, all if None
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.columns)}
-
-    def __len__(self) -> int:
-        return self.height if self.rows is None else len(self.rows)
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        column = self.read(self._places[name])
-        column = as_column(column, f"column {name!r} must hold a value a row")
-        if len(column) != self.height:
-            raise DataError(
-                f"column {name!r} has {len(column)} rows, those before it {self.height}; "
-                "give one value a row"
-            )
-        return column if self.rows is None else column[self.rows]
-
-    def cells(self, name: str) -> Cells:
-        kind = getattr(self.read(self._places[name]), "dtype", None)
-        cells = read_cells(self[name], name)
-        return replace(cells, are_words=hasattr(kind, "categories"))  # pandas' way to say so
-
-    def take(self, rows: np.ndarray) -> ColumnFrame:
-        return replace(self, rows=rows if self.rows is None else self.rows[rows])
-
-    def place(self, row: int) -> str:
-        return place_in_table(row if self.rows is None else int(self.rows[row]))
-
-
 def _array_frame(array: np.ndarray) -> ColumnFrame:
     if array.ndim != 2:
         raise DataError(f"expected a table or a 2-D array (rows, columns), got shape {array.shape}")
@@ -169,7 +148,6 @@ def without_names(frame: Frame) -> Frame:
     names = _names(len(frame.columns))
     if isinstance(frame, Table):
         return replace(frame, arrow=frame.arrow.rename_columns(names), has_names=False)
-    assert isinstance(frame, ColumnFrame)
     return replace(frame, columns=names, has_names=False)
 
 
