@@ -83,7 +83,7 @@ class Table:
 
     def place(self, row: int) -> str:
         """What a row, counted from 0, is called in its file: `line 17`, `row 3`."""
-        return self.place_of(int(self.numbers[row]))
+        return self.place_of(self.start + row if self.rows is None else int(self.rows[row]))
 
     def without(self, *names: str) -> Table:
         """The table minus some columns."""
