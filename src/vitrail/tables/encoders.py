@@ -31,7 +31,7 @@ from vitrail.checks import checked_count
 from vitrail.errors import DataError, DataWarning, counted
 from vitrail.state import StateReader
 from vitrail.tables.bits import BitColumns, bit_range
-from vitrail.tables.cells import Cells
+from vitrail.tables.cells import Cells, place_in_table
 from vitrail.tables.columns import ColumnAccount, ColumnCode
 from vitrail.tables.fitting import ColumnFitter
 from vitrail.tables.frames import Frame, as_frame, places
@@ -237,7 +237,8 @@ def fit_encoder(table: Any, weight: np.ndarray | None = None) -> TableEncoder | 
         frame, weight = frame.take(rows), weight[rows]
     if isinstance(frame, Table) and frame.image_shape is not None:
         return BitColumns.of_images(frame)
-    found = None if isinstance(frame, Table) and frame.in_file else bit_range(frame)
+    in_file = isinstance(frame, Table) and frame.place_of is not place_in_table
+    found = None if in_file else bit_range(frame)
     if found is not None:
         return BitColumns.fit(frame, *found)
     return TableEncoder.fit(frame, weight=weight)

@@ -51,11 +51,6 @@ class Table:
     has_names: bool = True  # False where columns are found by their places
 
     @property
-    def in_file(self) -> bool:
-        """Whether the rows come from a file, not from another program's memory."""
-        return self.place_of is not place_in_table
-
-    @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         return self.arrow.column_names
