@@ -246,25 +246,22 @@ class _Membership:
         """A collective failed: check which ranks respond, and name those that do not."""
         self.leaving = True
         self.part()
-        world, absent = self.world, self._absent()
+        absent, reports = self._absent()
         waited = "did not answer within the time that ranks wait for one another"
         how = waited if "imed out" in str(error) else "ended or cannot be reached"
-        names = ", ".join(map(str, absent)) or "unknown"
-        present = [rank for rank in range(world.size) if rank not in absent]
         raise LostRankError(
-            f"rank {names} of {world.size} {how}, so the job ends; with a checkpoint, the same "
-            "command goes on from it",
-            told_here=world.rank == present[0],
+            f"rank {absent or 'unknown'} of {self.world.size} {how}, so the job ends; with a "
+            "checkpoint, the same command goes on from it",
+            told_here=reports,
         ) from error
 
     def _report_absent(self) -> None:
         """Name the ranks that do not answer: a launcher ends all others when one is lost."""
-        world, absent = self.world, self._absent()
-        present = [rank for rank in range(world.size) if rank not in absent]
-        if absent and world.rank == present[0] and sys.__stderr__ is not None:
-            names = ", ".join(map(str, absent))
+        absent, reports = self._absent()
+        if absent and reports and sys.__stderr__ is not None:
             sys.__stderr__.write(
-                f"error: stopped by SIGTERM, while rank {names} of {world.size} does not answer\n"
+                f"error: stopped by SIGTERM, while rank {absent} of {self.world.size} does not "
+                "answer\n"
             )
 
     def part(self) -> None:
@@ -272,8 +269,11 @@ class _Membership:
         if self.wires is not None:
             self.wires.close()
 
-    def _absent(self) -> list[int]:
-        """The ranks that do not answer, by notes left at the store that torchrun keeps."""
+    def _absent(self) -> tuple[str, bool]:
+        """The ranks that do not answer, by notes left at the store that torchrun keeps.
+
+        And whether this rank, the first of those that do, tells the user.
+        """
         world, end = self.world, time.monotonic() + RESPONSE_TIME
         absent = [rank for rank in range(world.size) if rank != world.rank]
         try:
@@ -283,7 +283,8 @@ class _Membership:
                 time.sleep(0.02)
         except RuntimeError:  # with the store's own machine gone, nobody can be asked
             pass
-        return absent
+        reports = set(range(world.rank)) <= set(absent)
+        return ", ".join(map(str, absent)), reports
 
 
 _membership: _Membership | None = None

@@ -126,14 +126,15 @@ def read_idx(path: FilePath, axes: int) -> np.ndarray:
     counter = Unpacked(path)
     with io.BufferedReader(counter) as stream:
         shape = _read_shape(path, stream, axes)
-        announced, rest = prod(shape), counter.bytes_after(4 + 4 * axes)
+        size, announced = counter.plain_bytes, prod(shape)
+        rest = None if size is None else size - (4 + 4 * axes)
         what = f"{announced:,} values of shape {shape}"
         if rest in (None, announced):
             check_size(str(path), what, announced, counter.file_bytes)
             content = stream.read(announced + 1)  # the one more tells that there is more
             rest = len(content)
         if rest != announced:
-            unknown = rest > announced and counter.bytes_after(0) is None
+            unknown = rest > announced and size is None
             held = "more" if unknown else f"{rest:,}"
             raise DataError(f"{path} announces {what} but holds {held}; fetch or copy it again")
     return np.frombuffer(content, np.uint8).reshape(shape)
