@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -83,7 +83,7 @@ class DelimitedFile(Source):
 
     def blocks(self, select: RowSelector = all_rows) -> Iterator[Block]:
         last_row, start, reader = None, 0, None
-        reads = _BackgroundReads(self._stream)
+        reads = _BackgroundReads(cast(BinaryIO, self._stream))
         try:
             reader = self._open(reads) if self._skip_blank_lines() else ()
             for block in reader:
@@ -254,7 +254,7 @@ class _BackgroundReads:
     stream to pyarrow waits, before going on, until no thread holds it.
     """
 
-    def __init__(self, stream: io.BufferedReader) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._finished = stream, False
         self._source: weakref.ref[_HeldFile] | None = None
         self.ragged: list[Any] = []

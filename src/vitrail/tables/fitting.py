@@ -179,7 +179,9 @@ class ColumnFitter:
             notes = [*notes, "held as float64: float32 would merge values that differ"]
         code = replace(
             column.code,
-            thresholds=tuple(threshold(*values[i - 1 : i + 1].tolist(), held_as) for i in cuts),
+            thresholds=tuple(
+                threshold(float(values[i - 1]), float(values[i]), held_as) for i in cuts
+            ),
             values=tuple(values.tolist()) if named else (),
             typical=float(values[np.searchsorted(np.cumsum(counts), counts.sum() / 2)]),
             held_as=held_as,

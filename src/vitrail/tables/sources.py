@@ -181,6 +181,8 @@ class Layout:
 class ArraySource(Source):
     """Inputs (rows, columns) or images (rows, height, width), and perhaps labels (rows,)."""
 
+    num_rows: int
+
     def __init__(
         self, title: str, inputs: np.ndarray, label: str | None, labels: np.ndarray | None
     ) -> None:
