@@ -48,20 +48,22 @@ class ColumnFrame:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """A column, (rows,), as it came."""
+        return self._chosen_rows(name, self.read(self._places[name]))
+
+    def cells(self, name: str) -> Cells:
+        """A column, parsed."""
         column = self.read(self._places[name])
-        column = as_column(column, f"column {name!r} must hold a value a row")
+        are_words = hasattr(getattr(column, "dtype", None), "categories")  # pandas' way to say so
+        return replace(read_cells(self._chosen_rows(name, column), name), are_words=are_words)
+
+    def _chosen_rows(self, name: str, values: Any) -> np.ndarray:
+        column = as_column(values, f"column {name!r} must hold a value a row")
         if len(column) != self.height:
             raise DataError(
                 f"column {name!r} has {len(column)} rows, those before it {self.height}; "
                 "give one value a row"
             )
         return column if self.rows is None else column[self.rows]
-
-    def cells(self, name: str) -> Cells:
-        """A column, parsed."""
-        kind = getattr(self.read(self._places[name]), "dtype", None)
-        cells = read_cells(self[name], name)
-        return replace(cells, are_words=hasattr(kind, "categories"))  # pandas' way to say so
 
     def take(self, rows: np.ndarray) -> ColumnFrame:
         return replace(self, rows=rows if self.rows is None else self.rows[rows])
