@@ -35,6 +35,7 @@ FLOW = (
         "output",
         "pages",
         "scores",
+        "state",
     },
     {"datasets"},
     {"tables"},

@@ -142,7 +142,7 @@ def compressed(
             both for both in compression.some if both[1].name == QuantisedLinear.name
         )
         assert isinstance(linear, QuantisedLinear)
-        fewer = [count for count in counts if (count or 0) < len(encoder.apart)]
+        fewer = [count for count in counts if (count or 0) < len(encoder.selectable)]
         for count, digits in product(fewer, DIGITS):
             size = f"linear model of {count or 'all'} bits, {digits} digits"
             chosen[size] = replace(candidate, size=linear.size(count, digits))

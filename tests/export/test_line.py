@@ -19,7 +19,7 @@ from vitrail.export.golden import sample_rows
 from vitrail.export.plan import planned
 from vitrail.export.rule import rule_of
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.cuts import NumberType
+from vitrail.tables.columns import NumberType
 from vitrail.tables.encoders import ColumnCode, TableEncoder
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

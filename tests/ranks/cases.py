@@ -211,9 +211,9 @@ def handed(world: World) -> dict[str, list[float]]:
         ("convolution", closed_form(), two(), None),
         ("gaussian", closed_form("gaussian"), wide, 20),
     ):
-        mine, seen = graph.shared(world), [world.handed]
+        mine, seen = graph.shared(world), [world.bytes_sent]
         solver = belief_propagation(update, damping=0.5, batch=batch)
-        run(solver, mine, max_steps=4, on_step=lambda *_, seen=seen: seen.append(world.handed))
+        run(solver, mine, max_steps=4, on_step=lambda *_, seen=seen: seen.append(world.bytes_sent))
         most = max(now - before for before, now in pairwise(seen[1:]))
         told[name] = [most, 8 * mine.num_variables + 32 * mine.num_problems + 1024]
     return told

@@ -99,7 +99,7 @@ def fit(
     from vitrail.learning.table import canonical
     from vitrail.output import check_writable
     from vitrail.solvers import Status
-    from vitrail.tables.account import column_lines
+    from vitrail.tables.columns import column_lines
     from vitrail.tables.table import read_table
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
@@ -215,7 +215,7 @@ def _stream(
     """Train on rows that are read as they come, and save the model."""
     from vitrail import ranks
     from vitrail.learning import fit_stream
-    from vitrail.tables.account import column_lines
+    from vitrail.tables.columns import column_lines
 
     units = () if isinstance(hidden, str) else hidden
     console = plain_console()

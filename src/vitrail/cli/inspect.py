@@ -34,7 +34,7 @@ def info(
     Example: `vitrail info mushroom.safetensors`
     """
     from vitrail.model import load_model
-    from vitrail.tables.account import column_lines
+    from vitrail.tables.columns import column_lines
 
     if model is None:
         _print(versions(), as_json)

@@ -32,7 +32,7 @@ from vitrail.model import Model
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 from vitrail.tables.cells import checked_names
-from vitrail.tables.frames import PlaceFrame, as_frame, collected, from_arrow, is_arrow
+from vitrail.tables.frames import as_frame, collected, from_arrow, is_arrow, without_names
 from vitrail.tables.labels import LabelCoder, listed
 from vitrail.tables.table import Table
 
@@ -364,7 +364,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     def _by_place(self, table: Any) -> Any:
         """A table with named columns, as it is or, after a fit without names, without them."""
-        return table if hasattr(self, "feature_names_in_") else PlaceFrame(as_frame(table))
+        return table if hasattr(self, "feature_names_in_") else without_names(as_frame(table))
 
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool, more: bool

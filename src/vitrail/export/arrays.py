@@ -19,7 +19,7 @@ from vitrail.export.rule import sides
 from vitrail.model import Model
 from vitrail.nn.coding import low_value
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.cuts import rounded
+from vitrail.tables.columns import rounded
 from vitrail.tables.encoders import ColumnCode, TableEncoder
 
 VERSION = 1

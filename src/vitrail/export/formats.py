@@ -19,8 +19,7 @@ from vitrail.model import Model
 from vitrail.output import atomic_output
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.cells import Cells, as_word
-from vitrail.tables.columns import ColumnCode
-from vitrail.tables.cuts import MOST_WHOLE
+from vitrail.tables.columns import MOST_WHOLE, ColumnCode
 from vitrail.tables.frames import as_frame, places
 
 Contents = dict[str, bytes]  # by path

@@ -29,10 +29,10 @@ from vitrail.model import Model
 from vitrail.model.voting import LEVELS, ONE
 from vitrail.nn.coding import low_value
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.blanks import BLANKS
 from vitrail.tables.cells import MISSING_WORDS
-from vitrail.tables.cuts import rounded
+from vitrail.tables.columns import rounded
 from vitrail.tables.encoders import ColumnCode, TableEncoder
+from vitrail.tables.spelling import BLANKS
 
 if TYPE_CHECKING:
     import onnx

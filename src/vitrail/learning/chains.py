@@ -253,7 +253,7 @@ class Run:
             return None
         nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
         digest = run_fingerprint(nets, self.program.num_bits, self.burn_in, self.seed, *asked)
-        own = ranks.here().agreed(digest)
+        own = ranks.here().broadcast(digest)
         made = Journal(Path(f"{named_after(self.checkpoint, own)}.{name}"), own, ranks.here())
         self.journals.append(made)
         return made

@@ -135,7 +135,7 @@ def seed_of(random_state: Any) -> int:
     """A number as it is; any other random state is asked for one, that of rank 0 for all ranks."""
     if isinstance(random_state, Integral):
         return int(random_state)
-    return int(ranks.here().agreed(str(check_random_state(random_state).randint(2**31))))
+    return int(ranks.here().broadcast(str(check_random_state(random_state).randint(2**31))))
 
 
 def device_for(name: str, num_factors: int, num_weights: int) -> str:

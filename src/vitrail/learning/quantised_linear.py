@@ -88,7 +88,7 @@ class QuantisedLinear:
         if not self.full:
             return []  # the full view has more bits to select from
         free = [inputs - 1] if self.teacher.view.constant else []
-        return elimination_order(self.outputs, encoder.apart, free)
+        return elimination_order(self.outputs, encoder.selectable, free)
 
     def view(self, bits: tuple[int, ...] | None) -> View:
         """The inputs of a model: these bits and those that must be read with them."""

@@ -43,8 +43,8 @@ from vitrail.random import Key
 from vitrail.solvers import Status, geometric, streaming
 from vitrail.solvers.history import History
 from vitrail.tables.encoders import fit_encoder
+from vitrail.tables.sources import RowSelector
 from vitrail.tables.streams import ROWS, Windows, blocks, labels_of, sample, target_of
-from vitrail.tables.wanted import Wanted
 
 DEFAULT_MEMORY = 2**31
 BASE = 3 * 2**28  # bytes that the program itself takes, with torch and the blocks it reads
@@ -109,7 +109,7 @@ def fit_stream(
     state, graph, number, done = None, None, 0, 0
     fitting = time.perf_counter()
     for epoch in range(epochs):
-        encoded = _encoded(rows, target, front, windows.wanted)
+        encoded = _encoded(rows, target, front, windows.select)
         for bits, labels, places in windows.shuffled(encoded, epoch):
             mine = ~np.isin(places, apart)
             bits, labels = bits[mine], labels[mine]
@@ -194,9 +194,9 @@ def window_rows(bits: int, memory: int) -> int:
 
 
 def _encoded(
-    rows: ROWS, target: str, front: Preprocessing, wanted: Wanted
+    rows: ROWS, target: str, front: Preprocessing, select: RowSelector
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for block in blocks(rows, wanted):
+    for block in blocks(rows, select):
         if len(block):
             yield (
                 front.encoder.transform(block.without(target)),

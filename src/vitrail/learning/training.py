@@ -109,7 +109,7 @@ def train(
     stages = plan.stages if earlier is None else tuple(map(_going_on, plan.stages))
     if checkpoint is not None:
         solvers = (stage.solver for stage in stages)
-        own = graph.world.agreed(run_fingerprint(*solvers, graph.everything, seed))
+        own = graph.world.broadcast(run_fingerprint(*solvers, graph.everything, seed))
         checkpoint = named_after(checkpoint, own)
     kept = _Kept()
 

@@ -32,10 +32,10 @@ from vitrail.nn import Program, program_of
 from vitrail.nn.nodes import MAX_SIZE
 from vitrail.nn.opaque import Opaque
 from vitrail.nn.program import program_from_nodes
+from vitrail.state import StateReader
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.labels import LabelCoder
-from vitrail.tables.plain import PlainReader
 
 FORMAT = "vitrail-model"
 VERSION = "2"
@@ -201,7 +201,7 @@ def constants(program: Program) -> dict[str, Tensor]:
 def _parsed(
     tensors: Mapping[str, Tensor], state: object, notes: object, module: nn.Module | None
 ) -> Model:
-    read = PlainReader(state, "model")
+    read = StateReader(state, "model")
     kind = read.text("encoder_kind")
     read.require(kind in ENCODERS, f"has an encoder of the unknown kind {kind!r}")
     encoder = ENCODERS[kind].from_dict(read.mapping("encoder"))
@@ -213,7 +213,7 @@ def _parsed(
     thresholds = read.optional_wholes("thresholds", 0, ONE) or ()
     read.require(len(thresholds) in (0, RATES + 1), "has another number of thresholds")
     read.require(list(thresholds) == sorted(thresholds), "has thresholds out of order")
-    described = PlainReader(read.mapping("program"), "program")
+    described = StateReader(read.mapping("program"), "program")
     read.done()
     held = {name: value for name, value in tensors.items() if name.startswith(CONSTANT)}
     program = _program(described, held, module)
@@ -245,7 +245,7 @@ def _scheme(name: str) -> Scheme:
     raise DataError(f"the model has the unknown scheme {name!r}; train anew")
 
 
-def _program(read: PlainReader, held: Mapping[str, Tensor], module: nn.Module | None) -> Program:
+def _program(read: StateReader, held: Mapping[str, Tensor], module: nn.Module | None) -> Program:
     """The net of the file: from its description, or from the user's module and its constants."""
     shape = read.wholes("input_shape", 1, MAX_SIZE)
     nodes, fingerprint = read.optional_items("nodes"), read.text("fingerprint")

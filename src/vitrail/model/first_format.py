@@ -22,7 +22,7 @@ from vitrail.model.voting import ONE
 from vitrail.nn import mlp, program_of
 from vitrail.nn.nodes import MAX_SIZE
 from vitrail.nn.program import MAX_NODES
-from vitrail.tables.plain import PlainReader
+from vitrail.state import StateReader
 
 VERSION = "1"
 LATTICE = 2**20  # shares were multiples of its inverse
@@ -33,7 +33,7 @@ def converted(
     state: object, tensors: Mapping[str, Tensor]
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Description and tensors of format 2; DataError where the old ones are malformed."""
-    read = PlainReader(state, "model")
+    read = StateReader(state, "model")
     inputs, outputs = read.whole("num_inputs", 1, MAX_SIZE), read.whole("num_outputs", 1, MAX_SIZE)
     weights, scale = read.whole("num_weights", 1, 2**40), read.number("scale")
     hidden = read.optional_wholes("hidden", 1, MAX_SIZE)

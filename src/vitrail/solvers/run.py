@@ -152,7 +152,7 @@ def run(
         if state is not None and world.size > 1:
             start = files.gathered(state, world)
         which = files.run_fingerprint(solver, graph.everything, seed, start, known)
-        saver = _Saver(Path(checkpoint), world.agreed(which), world)
+        saver = _Saver(Path(checkpoint), world.broadcast(which), world)
     now = solver.init(Key(seed), graph) if state is None else state
     track, history, step = loop.start(now, after), History(), 0
     if saver is not None:

@@ -11,9 +11,9 @@ from vitrail.export.c.text import comment, filled, string, table, unsigned
 from vitrail.export.golden import Rows
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.blanks import BLANKS, stripped
-from vitrail.tables.cells import MISSING_WORDS, as_number, as_word, is_missing
-from vitrail.tables.cuts import rounded
+from vitrail.tables.cells import MISSING_WORDS, as_word, is_missing
+from vitrail.tables.columns import rounded
+from vitrail.tables.spelling import BLANKS, as_number, stripped
 
 
 def check_code(model: Model, rows: Rows) -> str:

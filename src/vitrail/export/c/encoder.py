@@ -24,7 +24,7 @@ from vitrail.export.c.text import (
 from vitrail.export.errors import ExportError
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.cuts import rounded
+from vitrail.tables.columns import rounded
 from vitrail.tables.encoders import ColumnCode, TableEncoder
 
 NO_NUMBER = "TINY_NO_NUMBER"

@@ -16,10 +16,10 @@ from vitrail.export.plan import Layer, Pool, planned
 from vitrail.export.rule import rule_of, sides
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.blanks import BLANKS
 from vitrail.tables.cells import MISSING_WORDS
-from vitrail.tables.cuts import rounded
+from vitrail.tables.columns import rounded
 from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.spelling import BLANKS
 
 
 def js_module(model: Model, rows: Rows) -> str:
