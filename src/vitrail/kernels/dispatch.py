@@ -3,31 +3,27 @@
 A twin gives the same bits as the torch definition, so choosing one changes the time and nothing
 else. `auto` takes a twin where there is one, but not before the definition has done about as
 much work as loading the twin would cost: a small problem never pays for a compiler.
+
+A twin is a module. It has `serves(factors, samples)`, whether it knows these factors, asked once
+for a block, and the functions of its task, which the definitions say the results of. Rows (f,)
+int64 are places in the block; None is all of it.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal, overload
+from typing import Any
+
+from torch import Tensor
 
 from vitrail.factors import Factors
-from vitrail.kernels.protocols import (
-    CountingKernels,
-    DampingKernels,
-    DrawKernels,
-    FlipKernels,
-    GaussianKernels,
-    PoolKernels,
-    ScoreKernels,
-    SurveyKernels,
-)
+from vitrail.random import Stream
 
-Task = Literal["flip", "damp", "counting", "gaussian", "survey", "score", "pool", "draw"]
-
-# task → backend → the module that serves it, each with serves(factors, samples) -> bool
-TWINS: dict[Task, dict[str, str]] = {
+# task → backend → the module that serves it
+TWINS: dict[str, dict[str, str]] = {
     "flip": {"numba": "vitrail.kernels.cpu.flip", "triton": "vitrail.kernels.cuda.flip"},
     "damp": {"numba": "vitrail.kernels.cpu.damping"},
     "counting": {
@@ -55,6 +51,25 @@ class BackendError(RuntimeError):
     """A backend asked for by name cannot serve; the message says why and what to do."""
 
 
+@dataclass(frozen=True)
+class SurveyDraws:
+    """How a step of surveys draws."""
+
+    stream: Stream
+    samples: int  # for each message
+    survey_samples: int  # tracks
+    limit: float  # of cavities, log-odds
+
+
+@dataclass(frozen=True)
+class GaussianCavities:
+    """Cavities of the factors at some rows: a Gaussian of log-odds in each of two products."""
+
+    chances: Tensor  # (f, A) int64: a 32-bit lane below takes the product over p
+    centre: Tensor  # (f, 2, A) float64
+    spread: Tensor  # (f, 2, A) float64
+
+
 class Store:
     """The modules of kernels that this process has loaded, and when to load one."""
 
@@ -76,41 +91,7 @@ class Store:
 STORE = Store()
 
 
-@overload
-def find(
-    task: Literal["flip"], backend: str, factors: Factors, lanes: int, samples: int
-) -> FlipKernels | None: ...
-@overload
-def find(
-    task: Literal["damp"], backend: str, factors: Factors, lanes: int, samples: int
-) -> DampingKernels | None: ...
-@overload
-def find(
-    task: Literal["counting"], backend: str, factors: Factors, lanes: int, samples: int
-) -> CountingKernels | None: ...
-@overload
-def find(
-    task: Literal["gaussian"], backend: str, factors: Factors, lanes: int, samples: int
-) -> GaussianKernels | None: ...
-@overload
-def find(
-    task: Literal["survey"], backend: str, factors: Factors, lanes: int, samples: int
-) -> SurveyKernels | None: ...
-@overload
-def find(
-    task: Literal["score"], backend: str, factors: Factors, lanes: int, samples: int
-) -> ScoreKernels | None: ...
-@overload
-def find(
-    task: Literal["pool"], backend: str, factors: Factors, lanes: int, samples: int
-) -> PoolKernels | None: ...
-@overload
-def find(
-    task: Literal["draw"], backend: str, factors: Factors, lanes: int, samples: int
-) -> DrawKernels | None: ...
-
-
-def find(task: Task, backend: str, factors: Factors, lanes: int, samples: int) -> Any:
+def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) -> Any:
     """The module that serves `task` on these factors, or None for the torch definition.
 
     lanes: how many 16-bit draws the call is about to make; samples: how many for each message.

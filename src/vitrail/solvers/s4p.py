@@ -12,7 +12,7 @@ from torch import Tensor
 from vitrail.decode import threshold
 from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
-from vitrail.kernels.protocols import GaussianCavities, SurveyDraws, SurveyKernels
+from vitrail.kernels.dispatch import BackendError, GaussianCavities, SurveyDraws, find
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
@@ -121,19 +121,17 @@ class S4P(SurveyPropagation):
             report = Report(starved.sum(), evaluations, inner.samples, every)
             yield part, Updated(None, draws, means, change, report)
 
-    def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> SurveyKernels | None:
+    def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
         """The compiled module that makes a whole step of gaussian surveys with flips, if any."""
         settings = self.settings
         inner, grid = settings.update, settings.grid
         plain = isinstance(variable, Gaussian) and self.feed == "draws" and not settings.fixed
         if not (plain and isinstance(inner, Flip) and grid.split == "round" and not grid.hard_ends):
             return None
-        from vitrail.kernels import dispatch
-
         lanes = rows * block.arity * settings.survey_samples * inner.samples
         try:
-            return dispatch.find("survey", inner.backend, block, lanes, inner.samples)
-        except dispatch.BackendError:
+            return find("survey", inner.backend, block, lanes, inner.samples)
+        except BackendError:
             return None  # the named backend still serves the flips, or refuses them itself
 
     def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
@@ -173,7 +171,7 @@ class S4P(SurveyPropagation):
         )
 
 
-def _tables(block: Factors, twin: SurveyKernels, samples: int, grid: Grid) -> Any:
+def _tables(block: Factors, twin: Any, samples: int, grid: Grid) -> Any:
     """The tables that a compiled step works from."""
     logs = block.log_means(samples)
     tables, units = pair_tables(logs[0], grid), moment_units(grid, logs.device)

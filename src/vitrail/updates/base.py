@@ -19,6 +19,7 @@ from torch import Tensor
 
 from vitrail.checks import checked_count
 from vitrail.factors import Factors
+from vitrail.kernels.dispatch import find
 from vitrail.numerics import DEFAULT_MEMORY, EXACT_LIMIT, SAMPLED_LIMIT, chunks, on_lattice
 from vitrail.random import Key
 
@@ -165,10 +166,8 @@ class Update(ABC):
         num_variables: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The same by a kernel, where there is one: `_mixed` decides what it leaves open."""
-        from vitrail.kernels import dispatch
-
         given = log_odds, message, gamma, on_probability, rows, num_variables
-        twin = dispatch.find("damp", self._backend, factors, log_odds.numel(), 0)
+        twin = find("damp", self._backend, factors, log_odds.numel(), 0)
         if twin is None:
             return self._mixed(factors, *given)
         new, moved, change, left = twin.mixed(factors, *given)

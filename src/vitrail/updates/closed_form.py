@@ -8,13 +8,13 @@ is satisfied exactly when K ≥ T, for either weight coding and with ties counte
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.kernels.protocols import GaussianKernels
+from vitrail.kernels.dispatch import PATIENCE, find
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key
 from vitrail.updates.base import CavityUpdate, Estimate, Sweep
@@ -59,7 +59,7 @@ class ClosedForm(CavityUpdate):
     ) -> Sweep:
         self.check(factors)
         twin = self._twin(factors)
-        if twin is None or not isinstance(factors, Network):
+        if twin is None:
             return super().sweep(key, factors, belief, message, gamma, on_probability, rows)
         # the same messages to within 1e-5 (absolute, or relative to those above 1)
         messages, moved, change = twin.gaussian_sweep(
@@ -74,17 +74,15 @@ class ClosedForm(CavityUpdate):
     ) -> Tensor:
         self.check(factors)
         twin = self._twin(factors)
-        if twin is None or not isinstance(factors, Network):
+        if twin is None:
             return super().total(key, factors, belief, rows)
         return twin.gaussian_total(factors, belief, self.limit, rows)
 
-    def _twin(self, factors: Factors) -> GaussianKernels | None:
+    def _twin(self, factors: Factors) -> Any:
         """The compiled module for gaussian messages, if any; it is taken whatever the work."""
         if self.method != "gaussian":
             return None
-        from vitrail.kernels import dispatch
-
-        return dispatch.find("gaussian", "auto", factors, dispatch.PATIENCE + 1, 0)
+        return find("gaussian", "auto", factors, PATIENCE + 1, 0)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
         assert isinstance(factors, Network)

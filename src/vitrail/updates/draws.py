@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from vitrail.factors import Factors
+from vitrail.kernels.dispatch import find
 from vitrail.random import Key, bernoulli
 from vitrail.updates.base import Backend
 
@@ -18,9 +19,7 @@ def configurations(
     threshold (F, R, A) int32. Draw s of track r has the sample number r·S + s.
     """
     if backend != "torch" and threshold.is_cuda:
-        from vitrail.kernels import dispatch
-
-        twin = dispatch.find("draw", "auto", factors, threshold.numel() * samples, samples)
+        twin = find("draw", "auto", factors, threshold.numel() * samples, samples)
         if twin is not None:
             return twin.configurations(key, factors, threshold, samples)
     num_factors, tracks, _ = threshold.shape

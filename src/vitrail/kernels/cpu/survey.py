@@ -22,7 +22,7 @@ from vitrail.kernels.cpu.perceptron import buffers, flips, signed_inputs
 from vitrail.kernels.cpu.philox import addressed, fill, tile
 from vitrail.kernels.cpu.rows import settle
 from vitrail.kernels.cpu.threads import over_rows
-from vitrail.kernels.protocols import GaussianCavities, SurveyDraws
+from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # tallies of (S+1)² pairs an edge
