@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from numba import njit, uint32, uint64
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -24,10 +23,10 @@ from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import addressed, fill
 from vitrail.kernels.cpu.rows import PAD, bounds, padded
 from vitrail.kernels.cpu.threads import over_rows
+from vitrail.kernels.cpu.words import WORD, popcount
 from vitrail.random import Key
 
 LANES = 32  # factors side by side: four vectors of 64-bit words
-WORD = 64
 
 # How a unit's inputs and weights, each ±1 or 0/1, add bits to its sum; see `_least`.
 FROM_INPUTS, SIGN_BIPOLAR, SIGN_BINARY, THRESHOLD_BIPOLAR, THRESHOLD_BINARY = range(5)
@@ -45,18 +44,6 @@ class Units:
     mode: NDArray[np.int64]  # (U,)
     low: NDArray[np.int64]  # (U,) what a zero bit of the unit's weights stands for
     planes: NDArray[np.int64]  # (U,) planes that hold its largest sum
-
-
-def _popcount(typing_context, word):
-    """One instruction, on whole vectors where it exists."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return uint64(uint64), generate
-
-
-popcount: Any = intrinsic(_popcount)
 
 
 def _units(factors: Factors) -> Units | None:

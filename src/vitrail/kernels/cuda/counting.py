@@ -1,6 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """`counting` on the GPU: one launch draws, the net scores, one launch tallies.
 
 Nets of this package's layers take 32 draws in a word, a launch a layer; any other classifier is

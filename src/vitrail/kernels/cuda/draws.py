@@ -1,6 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """Configurations drawn on the GPU in one launch, for factors of any kind."""
 
 from __future__ import annotations

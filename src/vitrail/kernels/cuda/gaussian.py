@@ -1,6 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """Gaussian messages of perceptron factors on the GPU: one program a factor, one launch a step.
 
 The formulas are those of `kernels.cpu.gaussian`. A row is read twice, for its sums and for its

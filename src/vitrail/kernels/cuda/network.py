@@ -1,7 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# pyright: reportOperatorIssue=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """Nets of this package's layers on the GPU: 32 drawn configurations in a word.
 
 A row of draws is W words of each weight, and so of each unit: whether it is active. A lane adds

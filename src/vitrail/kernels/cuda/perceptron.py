@@ -1,6 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """Flips of perceptrons on the GPU: a warp for each 256 weights of a row.
 
 As on the CPU, only draws whose margin lies within a step of zero look at their weights. There a

@@ -1,6 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """How every row begins and ends on the GPU: thresholds from cavities, messages from hits."""
 
 from __future__ import annotations

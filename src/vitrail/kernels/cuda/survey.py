@@ -1,6 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """S4P on the GPU in three launches a chunk: sums of old surveys, tracks to pairs, pairs to surveys.
 
 As on the CPU a track is known by its pair of hits (h_1, h_0) of each weight; the pairs of a chunk
