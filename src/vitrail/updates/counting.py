@@ -18,8 +18,8 @@ from vitrail.updates.base import (
     Estimate,
     checked_backend,
     checked_draws,
+    configurations,
 )
-from vitrail.updates.draws import configurations
 from vitrail.updates.flip import Flip
 from vitrail.updates.pinned import Pinned
 

@@ -19,8 +19,8 @@ from vitrail.updates.base import (
     Messages,
     checked_backend,
     checked_draws,
+    configurations,
 )
-from vitrail.updates.draws import configurations
 
 
 @dataclass(frozen=True, kw_only=True)
