@@ -8,7 +8,7 @@ resuming needs only (seed, step).
     counter = (slot div lanes, sample, factor, step)
 
 One call yields eight 16-bit lanes (weights: `bit = lane < threshold`) or four 32-bit lanes.
-This module is the reference; `kernels.cpu.philox` is its compiled twin with the same bits.
+This module is the reference; `kernels.cpu.philox` gives the same bits, compiled.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _calls(
 
 
 def lanes16(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tensor:
-    """Eight 16-bit lanes a call.
+    """Eight 16-bit lanes per call.
 
     factors and samples are int64 of broadcastable shapes (...); the answer is int32
     (..., num_slots) in [0, 65536).
@@ -114,7 +114,7 @@ def lanes16(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tenso
 def lanes32(
     key: Key, factors: Tensor, samples: Tensor, num_slots: int, step: Tensor | None = None
 ) -> Tensor:
-    """Four 32-bit lanes a call: int64 (..., num_slots) in [0, 2³²).
+    """Four 32-bit lanes per call: int64 (..., num_slots) in [0, 2³²).
 
     `step`, int64 and broadcastable with factors, replaces the key's: old draws of each factor.
     """

@@ -253,7 +253,7 @@ def surveys_after(graph, steps=2, survey_samples=5):
 def test_survey_steps_equal_the_definition(arity, beta, monkeypatch):
     graph = factor_graph(perceptrons(3, arity, beta=beta)).to(DEVICE)
     one, told = surveys_after(graph)
-    monkeypatch.setattr(S4P, "_twin", lambda *_: cuda_survey)
+    monkeypatch.setattr(S4P, "_kernel", lambda *_: cuda_survey)
     two, told_too = surveys_after(graph)
     assert torch.equal(one.surveys[0], two.surveys[0])
     assert torch.equal(one.draws, two.draws)
@@ -266,7 +266,7 @@ def test_survey_steps_equal_the_definition(arity, beta, monkeypatch):
 def test_survey_steps_of_many_tracks_equal_the_definition(monkeypatch):
     graph = factor_graph(perceptrons(2, 3)).to(DEVICE)
     one, _ = surveys_after(graph, 1, survey_samples=150)
-    monkeypatch.setattr(S4P, "_twin", lambda *_: cuda_survey)
+    monkeypatch.setattr(S4P, "_kernel", lambda *_: cuda_survey)
     two, _ = surveys_after(graph, 1, survey_samples=150)
     assert torch.equal(one.surveys[0], two.surveys[0])
 

@@ -16,7 +16,7 @@ from vitrail.factors.base import (
 )
 from vitrail.scopes import Scope
 
-MAX_TABLE_ARITY = 20  # 2²⁰ potentials a factor; beyond that a table is the wrong description
+MAX_TABLE_ARITY = 20  # 2²⁰ potentials per factor; beyond that a table is the wrong description
 
 
 @dataclass(frozen=True, kw_only=True)

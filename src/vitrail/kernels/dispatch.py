@@ -1,11 +1,11 @@
-"""Which compiled twin serves an update: one table, one rule.
+"""Which compiled kernels serve an update: one table, one rule.
 
-A twin gives the same bits as the torch definition, so choosing one changes the time and nothing
-else. `auto` takes a twin where there is one, but not before the definition has done about as
-much work as loading the twin would cost: a small problem never pays for a compiler.
+Kernels give the same bits as the torch definition, so choosing them changes the time and nothing
+else. `auto` takes kernels where there are any, but not before the definition has done about as
+much work as loading them would cost: a small problem never pays for a compiler.
 
-A twin is a module. It has `serves(factors, samples)`, whether it knows these factors, asked once
-for a block, and the functions of its task, which the definitions say the results of. Rows (f,)
+The kernels of a task are a module. `serves(factors, samples)` says whether it knows these factors
+and is called once for a block; its other functions return what the torch definitions do. Rows (f,)
 int64 are places in the block; None is all of it.
 """
 
@@ -23,7 +23,7 @@ from vitrail.factors import Factors
 from vitrail.random import Stream
 
 # task → backend → the module that serves it
-TWINS: dict[str, dict[str, str]] = {
+KERNELS: dict[str, dict[str, str]] = {
     "flip": {"numba": "vitrail.kernels.cpu.flip", "triton": "vitrail.kernels.cuda.flip"},
     "damp": {"numba": "vitrail.kernels.cpu.damping"},
     "counting": {
@@ -44,7 +44,7 @@ REMEDY = {
     "numba": "install numba (pip install numba) or choose backend='auto' or 'torch'",
     "triton": "install torch with CUDA, which brings Triton, or choose backend='auto' or 'torch'",
 }
-PATIENCE = 5_000_000  # lanes drawn by torch in about the time it takes to load a twin
+PATIENCE = 5_000_000  # lanes drawn by torch in about the time it takes to load kernels
 
 
 class BackendError(RuntimeError):
@@ -100,30 +100,30 @@ def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) ->
         return None
     named = backend != "auto"
     device = factors.ids.device.type
-    wanted = backend if named else "numba" if device == "cpu" else "triton"
-    if DEVICE_OF[wanted] != device:
+    backend = backend if named else "numba" if device == "cpu" else "triton"
+    if DEVICE_OF[backend] != device:
         raise BackendError(
-            f"backend {wanted!r} runs on {DEVICE_OF[wanted]}, the factors are on {device}; "
+            f"backend {backend!r} runs on {DEVICE_OF[backend]}, the factors are on {device}; "
             "move the graph or choose backend='auto'"
         )
-    if wanted not in TWINS[task]:
-        return _absent(named, f"{task} has no {wanted} kernel; choose backend='auto' or 'torch'")
-    name = TWINS[task][wanted]
-    if wanted == "numba" and not named and not STORE.worth_loading(name, lanes):
+    if backend not in KERNELS[task]:
+        return _absent(named, f"{task} has no {backend} kernel; choose backend='auto' or 'torch'")
+    name = KERNELS[task][backend]
+    if backend == "numba" and not named and not STORE.worth_loading(name, lanes):
         return None
     try:
-        twin = STORE.load(name)
+        kernel = STORE.load(name)
     except ImportError as error:
-        return _absent(named, f"backend {wanted!r} is not here ({error}); {REMEDY[wanted]}")
+        return _absent(named, f"backend {backend!r} is not here ({error}); {REMEDY[backend]}")
     whole, _ = factors.origin()
-    if not whole.once_at_beta(twin.serves, samples):
+    if not whole.once_at_beta(kernel.serves, samples):
         kind = type(factors).__name__
         return _absent(
             named,
-            f"{wanted} has no kernel for {task} on these {kind} factors with {samples} samples; "
+            f"{backend} has no kernel for {task} on these {kind} factors with {samples} samples; "
             "choose backend='auto' or 'torch'",
         )
-    return twin
+    return kernel
 
 
 def _absent(named: bool, reason: str) -> None:

@@ -84,15 +84,15 @@ class S4P(SurveyPropagation):
         gamma: Tensor,
     ) -> Iterator[tuple[Part, Updated]]:
         block, variable = graph.blocks[number], self.variable(state)
-        twin = self._twin(block, variable, len(rows))
-        if twin is None or not isinstance(variable, Gaussian):
+        kernel = self._kernel(block, variable, len(rows))
+        if kernel is None or not isinstance(variable, Gaussian):
             yield from super().changes(key, graph, state, prepared, number, rows, gamma)
             return
         settings, survey = self.settings, state.surveys[number]
         inner, samples = settings.update, settings.survey_samples
         assert isinstance(inner, Flip)
         assert isinstance(block, Network)
-        tables = block.once_at_beta(_tables, twin, inner.samples, settings.grid)
+        tables = block.once_at_beta(_tables, kernel, inner.samples, settings.grid)
         draw = SurveyDraws(inner.stream, inner.samples, samples, inner.limit)
 
         def contributions(sums: Tensor) -> tuple[Tensor, Tensor]:
@@ -102,7 +102,7 @@ class S4P(SurveyPropagation):
         for chunk in chunks(len(rows), (SCRATCH + samples) * block.arity, settings.memory):
             index = rows[chunk]
             problem = graph.problem_of_factors[number][index]
-            draws, means = contributions(twin.sums(survey, index, tables))
+            draws, means = contributions(kernel.sums(survey, index, tables))
             part = Part(number, block, index, problem, survey[:0], draws, means)
             gather = part.scope.gather
             prior = gather(state.prior)
@@ -112,7 +112,7 @@ class S4P(SurveyPropagation):
                 torch.stack([prior + one[0], prior + zero[0]], dim=1),
                 torch.stack([one[1], zero[1]], dim=1).clamp(min=0).sqrt(),
             )
-            sums, change, starved = twin.update(
+            sums, change, starved = kernel.update(
                 key, draw, block, index, survey, cavities, gamma[problem], tables
             )
             draws, means = contributions(sums)
@@ -121,7 +121,7 @@ class S4P(SurveyPropagation):
             report = Report(starved.sum(), evaluations, inner.samples, every)
             yield part, Updated(None, draws, means, change, report)
 
-    def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
+    def _kernel(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
         """The compiled module that makes a whole step of gaussian surveys with flips, if any."""
         settings = self.settings
         inner, grid = settings.update, settings.grid
@@ -171,11 +171,11 @@ class S4P(SurveyPropagation):
         )
 
 
-def _tables(block: Factors, twin: Any, samples: int, grid: Grid) -> Any:
+def _tables(block: Factors, kernel: Any, samples: int, grid: Grid) -> Any:
     """The tables that a compiled step works from."""
     logs = block.log_means(samples)
     tables, units = pair_tables(logs[0], grid), moment_units(grid, logs.device)
-    return twin.Tables(units, tables.bins, tables.rank, tables.mass)
+    return kernel.Tables(units, tables.bins, tables.rank, tables.mass)
 
 
 def s4p(

@@ -25,5 +25,5 @@ def satisfied(graph: FactorGraph, states: Tensor) -> Tensor:
 
 def _by_kernel(block: Factors, states: Tensor) -> Tensor | None:
     terms = block.num_factors * block.arity * len(states)
-    twin = find("score", "auto", block, terms // 4, 1)  # four cost about a draw
-    return None if twin is None else twin.satisfied(block, states)
+    kernel = find("score", "auto", block, terms // 4, 1)  # four cost about a draw
+    return None if kernel is None else kernel.satisfied(block, states)

@@ -3,7 +3,7 @@
 The target is the measure Π_J S_J(p_J)·(Π_J p_J + Π_J (1 − p_J)) over the other factors J of a
 variable, the prior multiplying the two products. A factor puts into its variables' totals some
 numbers (its contribution) that depend only on its survey and on the address of its draws. So a
-cavity is the totals less the factor's own contribution, which is made again from its address
+cavity is the totals minus the factor's own contribution, which is made again from its address
 when needed: in batches no step touches the surveys of other factors.
 """
 

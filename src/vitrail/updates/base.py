@@ -54,7 +54,7 @@ class Sweep:
     """A batch of factors after a damped update, and what it did to the variables."""
 
     messages: Tensor  # (F, A) float32 log-odds, on the lattice
-    moved: Tensor  # (V,) float64: sum of the new messages less the old ones, exactly
+    moved: Tensor  # (V,) float64: sum of the new messages minus the old ones, exactly
     change: Tensor  # (F,): largest change of a factor's messages, as probabilities
     starved: Tensor  # (F,) int64: messages that say nothing
     evaluations: int
@@ -106,7 +106,7 @@ class Update(ABC):
         """New messages of the factors at rows (f,), γ (f,) the weight of the new ones.
 
         This is the definition of what a step of belief propagation does to factors; an update
-        with a compiled twin may do it in one visit of each row.
+        with a compiled kernel may do it in one visit of each row.
         """
         result = self.messages(key, factors, belief, message, rows)
         scope = factors.scope if rows is None else factors.scope.select(rows)
@@ -151,15 +151,15 @@ class Update(ABC):
         backend: Backend = "auto",
     ) -> tuple[Tensor, Tensor, Tensor]:
         """New messages (f, A) after damping, their sum minus the old ones', and largest changes."""
-        twin = None if self.exact else find("damp", backend, factors, log_odds.numel(), 0)
-        if twin is None:
+        kernel = None if self.exact else find("damp", backend, factors, log_odds.numel(), 0)
+        if kernel is None:
             old = (message if rows is None else message[rows]).double()
             scope = factors.scope if rows is None else factors.scope.select(rows)
             new = damped(old, log_odds, gamma[:, None], on_probability)
             change = (torch.sigmoid(new.double()) - torch.sigmoid(old)).abs().amax(1)
             return new, scope.total(new.double() - old, num_variables), change
         given = message, gamma, on_probability, rows, num_variables
-        new, moved, change, left = twin.mixed(factors, log_odds, *given)
+        new, moved, change, left = kernel.mixed(factors, log_odds, *given)
         if len(left):  # the definition decides what the kernel leaves open
             places = left if rows is None else rows[left]
             given = message, gamma[left], on_probability, places, num_variables
@@ -263,9 +263,9 @@ def configurations(
     threshold (F, R, A) int32. Draw s of track r has the sample number r·S + s.
     """
     if backend != "torch" and threshold.is_cuda:
-        twin = find("draw", "auto", factors, threshold.numel() * samples, samples)
-        if twin is not None:
-            return twin.configurations(key, factors, threshold, samples)
+        kernel = find("draw", "auto", factors, threshold.numel() * samples, samples)
+        if kernel is not None:
+            return kernel.configurations(key, factors, threshold, samples)
     num_factors, tracks, _ = threshold.shape
     number = torch.arange(tracks * samples, device=threshold.device).view(tracks, samples)
     ids = factors.ids.view(num_factors, 1, 1)

@@ -43,14 +43,14 @@ class Counting(CavityUpdate):
     backend: Backend = "auto"
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
-        if self._twin(factors, cavity.shape[1]) is not None:
+        if self._kernel(factors, cavity.shape[1]) is not None:
             return cavity.shape[1] * factors.arity * 96
         return cavity.shape[1] * self.samples * (48 * factors.arity + factors.row_bytes)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        twin = self._twin(factors, cavity.shape[1])
+        kernel = self._kernel(factors, cavity.shape[1])
         key_draws, threshold = key.of(Stream.CONFIGURATION), thresholds(cavity)
-        counts = self._counts if twin is None else twin.counts
+        counts = self._counts if kernel is None else kernel.counts
         found = counts(key_draws, factors, threshold, self.samples)
         count_one, hits_one, hits_all = (part.double() for part in found)
         hits_all = hits_all[..., None]
@@ -78,7 +78,7 @@ class Counting(CavityUpdate):
         score = score.view(shape).to(kind)
         return ones.sum(2), torch.einsum("frs,frsa->fra", score, ones), score.sum(2)
 
-    def _twin(self, factors: Factors, tracks: int) -> Any:
+    def _kernel(self, factors: Factors, tracks: int) -> Any:
         """The compiled module that serves these factors, if any."""
         lanes = factors.num_factors * tracks * self.samples * factors.arity
         return find("counting", self.backend, factors, lanes, self.samples)

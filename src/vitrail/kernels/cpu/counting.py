@@ -259,7 +259,7 @@ def _counts(
 def counts(
     key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws a track: those with each weight at one, those that also meet the label, all hits.
+    """Of S draws per track: those with each weight at one, those of them that are hits, all hits.
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """

@@ -10,7 +10,7 @@ x_i = −1. Its agreements c then decide the label alone:
 Examples sit in 64-bit words and counters are sliced: plane k of a counter holds bit k of 64
 examples. The weights are split in two. The first LOW_BITS of them have a table of the counters
 of all their settings. The others run through a Gray code that keeps, by one sliced addition
-and one subtraction a flip, the slack: the agreements still missing, clamped to the table's
+and one subtraction per flip, the slack: the agreements still missing, clamped to the table's
 range. Then "counter ≥ slack" for 64 examples is the carry of one sliced subtraction, four
 majorities long, and the loop over the table has no dependencies, so it runs in vector
 registers over several configurations at once.

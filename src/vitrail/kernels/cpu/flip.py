@@ -48,7 +48,7 @@ def _kind(factors: Factors) -> tuple[Any, Any] | None:
 def hits(
     key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws a track those that meet the label: with each weight set to 1, to 0, as drawn.
+    """Of S draws per track those that meet the label: with each weight set to 1, to 0, as drawn.
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """

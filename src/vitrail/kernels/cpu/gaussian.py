@@ -1,6 +1,6 @@
 """Gaussian messages of perceptron factors, compiled: one pass over a factor, in float32 lanes.
 
-The twin of `updates.closed_form("gaussian")`. With K the number of inputs that agree with the
+`updates.closed_form("gaussian")`, compiled. With K the number of inputs that agree with the
 label, K without input i has mean μ − q_i and variance σ² − q_i(1 − q_i), and the message is
 
     ±(log Φ(a) − log Φ(b)),   a = (μ − q_i + 1 − T + ½)/σ_i,   b = (μ − q_i − T + ½)/σ_i
@@ -147,7 +147,7 @@ def _rows(
     first,
     last,
 ):
-    """Factors at rows first…last−1: new messages into `out`, their sum less the old ones' into
+    """Factors at rows first…last−1: new messages into `out`, their sum minus the old ones' into
     `moved`. out, damping and change are those of the rows, all else is the whole block's. One row
     of `message` is that of all factors, one of `out` is written by all in turn; `change` may be
     empty, where nobody asks for it."""
@@ -249,7 +249,7 @@ def gaussian_sweep(
     """Damped messages of perceptrons at rows (f,), each in one visit, shared out over threads.
 
     belief (V,), message (F, A): the last messages, gamma (f,): the weight of the new ones.
-    Returns messages (f, A) on the lattice, their sum less the old ones' (V,), and the largest
+    Returns messages (f, A) on the lattice, their sum minus the old ones' (V,), and the largest
     change of each factor's messages as probabilities (f,).
     """
     places = factors.once(all_rows) if rows is None else rows.numpy()

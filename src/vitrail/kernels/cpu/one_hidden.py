@@ -143,7 +143,7 @@ def hits(
     begin, end, threshold, inputs, labels, ids, shape, samples,
     together, blocks, numbers, number, k0, k1, one, zero, drawn,
 ):  # fmt: skip
-    """one and zero (F, R, A), drawn (F, R): of `samples` draws a track, those that meet the label
+    """one and zero (F, R, A), drawn (F, R): of `samples` draws per track, those that meet the label
     with the weight set to one, to zero, as drawn. threshold (F, R, A), inputs (F, I), ids (F,)."""
     tracks, arity = threshold.shape[1], threshold.shape[2]
     row = _buffers(arity, shape[0], shape[1], blocks.shape[0])

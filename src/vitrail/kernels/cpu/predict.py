@@ -28,7 +28,7 @@ _FULL = uint64(0xFFFFFFFFFFFFFFFF)
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of 0/1 in blocks: of each input, and of half of a row's ones, a wide word a block."""
+    """Rows of 0/1 in blocks: of each input, and of half of a row's ones, a wide word per block."""
 
     columns: Words  # (blocks, I + 1, LANES), the last of zeros
     half: Words  # (blocks, digits, LANES)
@@ -269,7 +269,7 @@ def tally(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Scores and votes for class 1, (F, N) each, of networks (K·N, A) with votes (K, N).
 
-    The twin of `model.voting.tally` for one output; sums of votes times clip are below 2³¹.
+    `model.voting.tally` for one output; sums of votes times clip are below 2³¹.
     """
     rows, counts = Rows.of(inputs), np.ascontiguousarray(votes, np.int32)
     score, high = np.empty((2, rows.number, votes.shape[1]), np.int64)

@@ -124,7 +124,7 @@ def _added(counters, agrees, FIELD: tl.constexpr):
 
 @triton.jit
 def _gathered(flags, FIELD: tl.constexpr):
-    """The highest bits of fields (FIELD, LANES) as words (LANES,) of one bit a draw."""
+    """The highest bits of fields (FIELD, LANES) as words (LANES,) of one bit per draw."""
     place = tl.arange(0, FIELD).to(tl.uint32)[:, None]
     return tl.sum(((flags >> (FIELD - 1)) & _ones(FIELD)) << place, 0).to(tl.int32)
 
@@ -159,7 +159,7 @@ def _counted(
                 agrees = ~(on ^ bits) if LOW == -1 else on & bits
                 counters = _added(counters, tl.where(here, agrees, 0), FIELD)
             else:
-                # ±1 times 0/1: one for +1 and, as its complement, one less for −1
+                # ±1 times 0/1: one for +1 and, as its complement, one fewer for −1
                 against = bits & ~on if LOW == 0 else on & ~bits
                 counters = _added(counters, tl.where(here, on & bits, 0), FIELD)
                 counters = _added(counters, tl.where(here, ~against, 0), FIELD)

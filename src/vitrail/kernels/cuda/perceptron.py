@@ -108,7 +108,7 @@ def part_sums(
 ):  # fmt: skip
     """What a part of the row adds to the margin of each draw, into sums (SAMPLES,).
 
-    They are written BLOCKS at a time, one a thread.
+    They are written BLOCKS at a time, one per thread.
     """
     tie = tl.where(part == 0, 1, 0)
     _, _, constant, bounds, terms = _row(threshold, inputs, label, tie, LOW, BLOCKS)

@@ -94,7 +94,7 @@ def blocks_of(slots: int) -> int:
 
 
 def warps_of(slots: int) -> int:
-    """Warps a row: eight slots a thread for short ones, at most 16 warps."""
+    """Warps per row: eight slots per thread for short ones, at most 16 warps."""
     return min(16, max(1, power_of_two(slots) // 256))
 
 

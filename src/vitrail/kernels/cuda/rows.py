@@ -24,7 +24,7 @@ def settled(cavity, edges):
 
 @triton.jit
 def cavities(belief, start, message, slots, used, limit):
-    """Belief less own message, clipped, float64."""
+    """Belief minus own message, clipped, float64."""
     mine = tl.load(belief + start + slots, mask=used, other=0.0)
     cavity = mine - tl.load(message + slots, mask=used, other=0.0).to(tl.float64)
     return tl.minimum(tl.maximum(cavity, -limit), limit)

@@ -1,4 +1,4 @@
-"""Which perceptrons a configuration satisfies, on the GPU: one program a factor and candidate."""
+"""Which perceptrons a configuration satisfies, on the GPU: one program per factor and candidate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S4P on the GPU in three launches a chunk: sums of old surveys, tracks to pairs, pairs to surveys.
+"""S4P on the GPU, three launches per chunk: old surveys to sums, tracks to pairs, pairs to surveys.
 
 As on the CPU a track is known by its pair of hits (h_1, h_0) of each weight; the pairs of a chunk
 of factors are held as bytes, tallied, and turned into bins and masses by tables. A program of
@@ -230,7 +230,7 @@ def update(
     gamma: Tensor,
     tables: Tables,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """New surveys of the factors at rows (f,), in place; see the twin in `kernels.cpu.survey`."""
+    """New surveys of the factors at rows (f,), in place; see `kernels.cpu.survey`."""
     num, arity = cavities.chances.shape
     device, tiles = survey.device, pieces(arity, EDGES)
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=device)
