@@ -20,15 +20,17 @@ from vitrail.solvers.damping import Damping
 from vitrail.solvers.sp import CERTAIN, SurveyPropagation, degrees
 from vitrail.solvers.sp_state import Part, Report, SPState, Store, Updated, checked_settings
 from vitrail.surveys import VARIABLES
-from vitrail.surveys.cavity import Cavities, Feed, cavities
 from vitrail.surveys.factor_update import pair_tables
 from vitrail.surveys.gaussian import Gaussian, moment_units
 from vitrail.surveys.histogram import MASS_ONE, Grid, Split, histogram, normalised, relative_masses
 from vitrail.surveys.variable import (
+    Cavities,
+    Feed,
     Tracks,
     VariableUpdate,
     belief_address,
     branch_threshold,
+    cavities,
     cavity_address,
     log_means_of,
 )

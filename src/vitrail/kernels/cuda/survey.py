@@ -16,10 +16,9 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.kernels.cuda.flip import double, perceptron_low
+from vitrail.kernels.cuda.flip import double, perceptron_low, settled
 from vitrail.kernels.cuda.perceptron import flips
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
-from vitrail.kernels.cuda.rows import settled
 from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
