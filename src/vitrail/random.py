@@ -161,14 +161,9 @@ def bernoulli(key: Key, factors: Tensor, samples: Tensor, threshold: Tensor) -> 
 def normal(key: Key, num: int, device: torch.device | str = "cpu") -> Tensor:
     """Standard normal draws, (num,) float64, by Box-Muller from pairs of 32-bit lanes."""
     zero = torch.zeros((), dtype=torch.int64, device=device)
-    return box_muller(lanes32(key, zero, zero, 2 * num))
-
-
-def box_muller(lanes: Tensor) -> Tensor:
-    """Standard normal draws from pairs of 32-bit lanes, (..., 2·num) → (..., num) float64."""
-    uniform = (lanes.to(torch.float64) + 0.5) / 2**32
-    radius = torch.sqrt(-2.0 * torch.log(uniform[..., 0::2]))
-    return radius * torch.cos(2.0 * math.pi * uniform[..., 1::2])
+    uniform = (lanes32(key, zero, zero, 2 * num).to(torch.float64) + 0.5) / 2**32
+    radius = torch.sqrt(-2.0 * torch.log(uniform[0::2]))
+    return radius * torch.cos(2.0 * math.pi * uniform[1::2])
 
 
 @cache

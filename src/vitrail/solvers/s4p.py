@@ -162,7 +162,7 @@ class S4P(SurveyPropagation):
         if tracks.log_weight is None:
             mass = torch.full(odds.shape, MASS_ONE, device=graph.device)
         else:
-            mass = relative_masses(tracks.log_weight[:, watched], dim=0)
+            mass = relative_masses(tracks.log_weight[:, watched])
         return normalised(histogram(self.settings.grid, odds, mass))
 
     def _tracks(self, key: Key, state: SPState) -> Tracks:

@@ -137,9 +137,9 @@ def positions(grid: Grid, log_odds: Tensor) -> Tensor:
     return torch.where((position - half).abs() < SNAP, half, position)
 
 
-def relative_masses(log_mass: Tensor, dim: int) -> Tensor:
-    """exp(log_mass − largest along dim) in units of 2⁻²⁰, int64; 0 where all are −inf."""
-    largest = log_mass.amax(dim, keepdim=True)
+def relative_masses(log_mass: Tensor) -> Tensor:
+    """exp(log_mass − largest along axis 0) in units of 2⁻²⁰, int64; 0 where all are −inf."""
+    largest = log_mass.amax(0, keepdim=True)
     relative = torch.exp(log_mass - torch.where(torch.isneginf(largest), 0.0, largest))
     return torch.round(relative * MASS_ONE).to(torch.int64)
 

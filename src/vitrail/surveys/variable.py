@@ -41,15 +41,15 @@ class Address:
     slots: int  # A for cavities, V for beliefs
     of_beliefs: bool = False
 
-    def lanes(self, stream: Stream, per_slot: int = 1) -> Tensor:
-        """32-bit lanes (R, …, slots·per_slot); beliefs have a stream of their own."""
+    def lanes(self, stream: Stream) -> Tensor:
+        """32-bit lanes (R, …, slots); beliefs have a stream of their own."""
         if self.of_beliefs:
             # each purpose has its own block of samples within the decoding stream
             samples = self.samples + (1 + int(stream) * 2**24)
             key = self.key.of(Stream.DECODE)
         else:
             samples, key = self.samples, self.key.of(stream)
-        return lanes32(key, self.factors, samples, self.slots * per_slot)
+        return lanes32(key, self.factors, samples, self.slots)
 
 
 def cavity_address(key: Key, ids: Tensor, survey_samples: int, arity: int) -> Address:
@@ -98,18 +98,11 @@ class VariableUpdate(ABC):
         """Draws from totals (C, R, …), sums of `log_means` (4, …) and the prior (…), log-odds."""
 
 
-def survey_draws(
-    key: Key, step: Tensor, ids: Tensor, weights: Tensor, survey_samples: int
-) -> Tensor:
-    """R bins of each edge, (F, A, R) int64, from integer weights (F, A, B).
+def survey_lanes(key: Key, step: Tensor, ids: Tensor, arity: int, survey_samples: int) -> Tensor:
+    """32-bit lanes for R bins of each edge, (F, A, R) int64.
 
     Draw r of the factor's slot a has the sample number r and the slot a, at the factor's step.
     """
-    return draw(weights, survey_lanes(key, step, ids, weights.shape[1], survey_samples))
-
-
-def survey_lanes(key: Key, step: Tensor, ids: Tensor, arity: int, survey_samples: int) -> Tensor:
-    """The 32-bit lanes of those draws, (F, A, R) int64."""
     samples = torch.arange(survey_samples, device=ids.device)
     lanes = lanes32(
         key.of(Stream.SURVEY), ids[None, :], samples[:, None], arity, step=step[None, :]
@@ -181,7 +174,7 @@ def cavities(
         if feed == "draws":
             return Cavities(tracks.log_odds, effective)
     else:
-        mass = relative_masses(tracks.log_weight, dim=0)
+        mass = relative_masses(tracks.log_weight)
         effective = effective_draws(mass)
     if feed == "histogram":
         drawn = drawn_values(address, histogram(grid, tracks.log_odds, mass), grid)
