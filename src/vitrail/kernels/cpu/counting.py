@@ -264,8 +264,7 @@ def counts(
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
     net = factors.origin()[0].once(_units)
-    if net is None:
-        raise TypeError(f"there is no compiled counting for {type(factors).__name__} of this shape")
+    assert net is not None  # `serves` was asked
     # numpy's memory, as in `kernels.cpu.flip`
     count_one, hits_one = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
     hits_all = np.empty(threshold.shape[:2], np.int32)

@@ -6,7 +6,7 @@ was freed, and torch's small pages would cost as much as the draws.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,7 +52,9 @@ def hits(
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
-    kernels, shape = _kind(factors) or _refused(factors)
+    kind = _kind(factors)
+    assert kind is not None  # `serves` was asked
+    kernels, shape = kind
     one, zero = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
     drawn = np.empty(threshold.shape[:2], np.int32)
     arguments: tuple[Any, ...] = (
@@ -78,7 +80,9 @@ def messages(
     limit: float, rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Log-odds (f, A) float64 and starved (f, A) bool from beliefs and the last messages (F, A)."""
-    kernels, shape = _kind(factors) or _refused(factors)
+    kind = _kind(factors)
+    assert kind is not None  # `serves` was asked
+    kernels, shape = kind
     places = factors.once(all_rows) if rows is None else rows.numpy()
     log_odds = np.empty((len(places), factors.arity))
     starved = np.empty(log_odds.shape, np.bool_)
@@ -102,10 +106,6 @@ def messages(
         factors.arity * (samples + 4),  # thresholds and logs weigh about four draws
     )
     return torch.from_numpy(log_odds), torch.from_numpy(starved)
-
-
-def _refused(factors: Factors) -> NoReturn:
-    raise TypeError(f"there is no compiled flip for {type(factors).__name__} factors of this shape")
 
 
 def classifiers(factors: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -166,7 +166,8 @@ def _launch(
 
 def _plan(factors: Factors) -> tuple[tuple[int, ...], tuple[int, int, int]]:
     """What kernels are told of the net; parts of a row, calls of Philox in each, and warps."""
-    shape, arity = _known_shape(factors), factors.arity
+    shape, arity = _shape(factors), factors.arity
+    assert shape is not None  # `serves` was asked
     parts = 1 if shape[1] else pieces(arity, perceptron.PART)
     blocks = blocks_of(arity) if parts == 1 else perceptron.PART // 8
     return shape, (parts, blocks, warps_of(8 * blocks))
@@ -200,13 +201,6 @@ def _shape(factors: Factors) -> tuple[int, int, int, int, int] | None:
     if factors.arity > MAX_SLOTS:
         return None
     return net.num_inputs, net.num_hidden, net.low_hidden, net.low_output, net.low_active
-
-
-def _known_shape(factors: Factors) -> tuple[int, int, int, int, int]:
-    shape = _shape(factors)
-    if shape is None:
-        raise TypeError(f"there is no kernel for flips of these {type(factors).__name__} factors")
-    return shape
 
 
 def hits(

@@ -255,8 +255,7 @@ def packed(key: Key, factors: Factors, threshold: Tensor, samples: int) -> Tenso
 def met(factors: Classifiers, words: Tensor, tracks: int, samples: int) -> Tensor:
     """Which draws meet the label: words (F·R, W) int32 from words (A, F·R, W), or (A, 1, W)."""
     layers = layers_of(factors)
-    if layers is None:
-        raise TypeError(f"there is no kernel for the net of these {type(factors).__name__} factors")
+    assert layers is not None  # `serves` was asked
     rows, num_words = factors.num_factors * tracks, words.shape[2]
     columns, shared = rows * num_words, words.shape[1] != rows
     found = torch.empty(rows, num_words, dtype=torch.int32, device=words.device)
