@@ -201,7 +201,7 @@ class _NetworkSearch(FlipSearch):
         self._counts = _counts(weight)
         self._wiring, self._energy = wiring, energy
         self._examples = Examples(
-            np.ascontiguousarray(inputs.cpu().numpy().T),
+            np.ascontiguousarray(inputs.to(torch.int8).cpu().numpy().T),
             labels.cpu().numpy().astype(np.int16),
             self._counts.each,
         )
