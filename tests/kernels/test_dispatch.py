@@ -66,7 +66,7 @@ def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
 @pytest.fixture(autouse=True)
 def nobody_was_told(monkeypatch):
     """Compiling is said once in a process."""
-    monkeypatch.setattr(compiled._STORE, "_told", False)
+    monkeypatch.setattr(compiled._STORE, "_announced", False)
 
 
 def test_kernels_are_compiled_when_they_are_called_and_long_work_is_told(monkeypatch, capsys):

@@ -28,7 +28,7 @@ Backend = Literal["auto", "torch", "numba", "triton"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """log p̃(1) and log p̃(0), float64, with what they cost and how well they are founded."""
+    """log p̃(1) and log p̃(0), float64, with their cost and the number of draws behind them."""
 
     log_one: Tensor  # (F, R, A), log of the mean potential with the variable at 1
     log_zero: Tensor  # (F, R, A), the same at 0

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.compiled import compiled
-from vitrail.kernels.cpu.philox import addressed, fill
+from vitrail.kernels.cpu.philox import draw_address, fill
 from vitrail.kernels.cpu.rows import PAD, bounds, padded
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.cpu.words import WORD, popcount
@@ -282,7 +282,7 @@ def counts(
         net.low,
         net.planes,
         samples,
-        *addressed(key, factors.arity, min(samples, WORD)),
+        *draw_address(key, factors.arity, min(samples, WORD)),
         count_one,
         hits_one,
         hits_all,

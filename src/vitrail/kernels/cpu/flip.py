@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu import one_hidden, perceptron
-from vitrail.kernels.cpu.philox import addressed
+from vitrail.kernels.cpu.philox import draw_address
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.random import Key, threshold_edges
 from vitrail.scopes import Dense
@@ -35,7 +35,7 @@ def perceptron_low(factors: Factors) -> int | None:
 
 
 def _kind(factors: Factors) -> tuple[Any, Any] | None:
-    """The kernels for the factors, and the shape that they are told."""
+    """The kernels for the factors, and the shape of the net."""
     net = factors.program.shallow if isinstance(factors, Network) else None
     if net is None or net.num_outputs > 1 or net.num_inputs > MAX_FAN_IN:
         return None
@@ -62,7 +62,7 @@ def hits(
         *classifiers(factors),
         shape,
         samples,
-        *addressed(key, factors.arity, threshold.shape[1] * samples),
+        *draw_address(key, factors.arity, threshold.shape[1] * samples),
         one,
         zero,
         drawn,
@@ -96,7 +96,7 @@ def messages(
         shape,
         samples,
         factors.log_means(samples).numpy(),
-        *addressed(key, factors.arity, samples),
+        *draw_address(key, factors.arity, samples),
         log_odds,
         starved,
     )
@@ -123,7 +123,7 @@ def all_rows(factors: Factors) -> np.ndarray:
 
 
 def _beliefs(factors: Factors, belief: Tensor, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Beliefs and where each factor's run of them begins, (F,); of other rows nobody asks."""
+    """Beliefs and where each factor's run of them begins, (F,); other rows are not read."""
     if isinstance(factors.scope, Dense):
         return belief.contiguous().numpy(), factors.scope.start.numpy()
     runs = factors.scope.select(torch.from_numpy(rows)).gather(belief)

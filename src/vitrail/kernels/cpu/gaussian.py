@@ -150,7 +150,7 @@ def _rows(
     """Factors at rows first…last−1: new messages into `out`, their sum minus the old ones' into
     `moved`. out, damping and change are those of the rows, all else is the whole block's. One row
     of `message` is that of all factors, one of `out` is written by all in turn; `change` may be
-    empty, where nobody asks for it."""
+    empty, where it is not needed."""
     arity = inputs.shape[1]
     agrees = np.empty(arity, np.float32)
     variance = np.empty(arity, np.float32)
@@ -258,7 +258,7 @@ def gaussian_sweep(
     change = np.empty(len(places), np.float32)
     damping = gamma.to(torch.float32).numpy(), on_probability
     old = message.contiguous().numpy()
-    moved = _swept(factors, belief, old, limit, damping, out, change, places)
+    moved = _sweep_rows(factors, belief, old, limit, damping, out, change, places)
     return torch.from_numpy(out), moved, torch.from_numpy(change)
 
 
@@ -272,10 +272,12 @@ def gaussian_total(
     places = factors.once(all_rows) if rows is None else rows.numpy()
     none = np.zeros((1, factors.arity), np.float32)
     undamped = np.ones(len(places), np.float32), False
-    return _swept(factors, belief, none, limit, undamped, None, np.empty(0, np.float32), places)
+    return _sweep_rows(
+        factors, belief, none, limit, undamped, None, np.empty(0, np.float32), places
+    )
 
 
-def _swept(
+def _sweep_rows(
     factors: Network,
     belief: Tensor,
     message: np.ndarray,

@@ -87,7 +87,7 @@ def tile(
     return together, (call % blocks).astype(np.uint32), (call // blocks).astype(np.uint32)
 
 
-def addressed(key: Key, slots: int, samples: int) -> tuple[Any, ...]:
+def draw_address(key: Key, slots: int, samples: int) -> tuple[Any, ...]:
     """The tile of `samples` draws of 16-bit lanes and the words they share: step and key."""
     return *tile(slots, samples, lanes=8), *np.array([key.step, *key.words()], np.uint32)
 

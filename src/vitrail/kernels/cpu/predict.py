@@ -67,7 +67,7 @@ class Nets:
         given = np.ascontiguousarray(networks)
         first = np.empty(num * num_hidden + 1, np.int64)
         _room_for(given, num_inputs, first)
-        index = np.empty(first[-1] + 1, np.int32)  # a place more, for what is written in vain
+        index = np.empty(first[-1] + 1, np.int32)  # one entry more: `_list` writes before it knows
         _list(given, num_inputs, first, index)
         return Nets(index, first, given[:, num_hidden * num_inputs :].copy())
 

@@ -19,8 +19,8 @@ from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.flip import classifiers, perceptron_low
 from vitrail.kernels.cpu.perceptron import buffers, flips, signed_inputs
-from vitrail.kernels.cpu.philox import addressed, fill, tile
-from vitrail.kernels.cpu.rows import settle
+from vitrail.kernels.cpu.philox import draw_address, fill, tile
+from vitrail.kernels.cpu.rows import find_thresholds
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
@@ -154,12 +154,12 @@ def _update(
                 wide_keys[1, 0], wide_keys[1, 1],
             )  # fmt: skip
             _cavities(branch, noise, chances[i], centre[i], spread[i], quantiles, limit, cavity)
-            settle(cavity, edges, threshold)
-            shared, _, apart = flips(
+            find_thresholds(cavity, edges, threshold)
+            shared, _, sensitive = flips(
                 threshold, row, constant, step, samples, r * samples,
                 (together, blocks, numbers), (factor, number, k0, k1),
             )  # fmt: skip
-            if not apart:
+            if not sensitive:
                 common[shared * hits + shared] += np.uint16(1)
                 continue
             for a in range(arity):
@@ -240,7 +240,7 @@ def update(
         perceptron_low(factors),
         draws.samples,
         draws.survey_samples,
-        *addressed(key.of(draws.stream), arity, draws.samples),
+        *draw_address(key.of(draws.stream), arity, draws.samples),
         *tile(arity, 1, lanes=4)[1:],
         np.array(keys, np.uint32),
         out.numpy(),

@@ -24,7 +24,7 @@ SUMS = 2**26  # of draws and parts that long rows hold between two visits: 256 M
 
 
 @triton.jit
-def settled(cavity, edges):
+def find_thresholds(cavity, edges):
     """Thresholds int32 of cavities float64: the sigmoid guesses, the table of edges decides.
 
     Where the guess is clear of a step no edge is read.
@@ -89,7 +89,7 @@ def _counted(
                 threshold, x, label, address, first, number, k0, k1, part,
                 sums + part * SAMPLES, SAMPLES, LOW_OUTPUT, BLOCKS,
             )  # fmt: skip
-            one, zero, drawn = x, x, 0  # nobody asks
+            one, zero, drawn = x, x, 0  # not used
         else:
             one, zero, drawn = perceptron.part_flips(
                 threshold, x, label, address, first, number, k0, k1, part, sums,
@@ -135,7 +135,7 @@ def _messages(
     used = slots < arity
     limit = tl.load(limit)
     cavity = cavities(belief, tl.load(start + row), message + row * arity, slots, used, limit)
-    bounds = tl.where(used, settled(cavity, edges), 0)
+    bounds = tl.where(used, find_thresholds(cavity, edges), 0)
     one, zero, _ = _counted(
         bounds, inputs, tl.load(labels + row), tl.load(ids + row), 0, step_number, k0, k1,
         sums + (row - first_row) * (PARTS * SAMPLES), slots, used, part, row, arity,
@@ -165,7 +165,7 @@ def _launch(
 
 
 def _plan(factors: Factors) -> tuple[tuple[int, ...], tuple[int, int, int]]:
-    """What kernels are told of the net; parts of a row, calls of Philox in each, and warps."""
+    """The shape of the net; parts of a row, calls of Philox in each, and warps."""
     shape, arity = _shape(factors), factors.arity
     assert shape is not None  # `serves` was asked
     parts = 1 if shape[1] else pieces(arity, perceptron.PART)
@@ -192,7 +192,7 @@ def perceptron_low(factors: Factors) -> int | None:
 
 
 def _shape(factors: Factors) -> tuple[int, int, int, int, int] | None:
-    """What kernels are told of a net: inputs and hidden units (0, 0 for perceptrons), and lows."""
+    """The shape of a net: inputs and hidden units (0, 0 for perceptrons), and lows."""
     net = factors.program.shallow if isinstance(factors, Network) else None
     if net is None or net.num_outputs > 1 or net.num_hidden > MAX_HIDDEN:
         return None

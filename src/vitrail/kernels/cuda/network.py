@@ -87,7 +87,7 @@ def layers_of(factors: Factors) -> tuple[Layer, ...] | None:
 
 @triton.jit(do_not_specialize=ADDRESS)
 def _pack(
-    threshold, ids, words, arity, tracks, apart, step_number, k0, k1,
+    threshold, ids, words, arity, tracks, stride, step_number, k0, k1,
     SAMPLES: tl.constexpr, WORDS: tl.constexpr, BLOCKS: tl.constexpr, WORD: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
@@ -105,7 +105,7 @@ def _pack(
             k1.to(tl.uint32), BLOCKS,
         )  # fmt: skip
         packed |= ((lanes < bounds) & (sample < SAMPLES)).to(tl.uint32) << bit
-    place = slots.to(tl.int64) * apart + row * WORDS + word
+    place = slots.to(tl.int64) * stride + row * WORDS + word
     tl.store(words + place, packed.to(tl.int32), mask=used)
 
 
@@ -132,7 +132,7 @@ def _gathered(flags, FIELD: tl.constexpr):
 @triton.jit
 def _counted(
     words, values, value_of, weight_of, unit, factor, column, of_weight, there,
-    apart, values_apart, LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr,
+    stride, values_stride, LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr,
     LANES: tl.constexpr, FIELD: tl.constexpr,
 ):  # fmt: skip
     """Counters (FIELD, LANES) of a unit's entries that agree, and from which count on (LANES,)
@@ -145,15 +145,15 @@ def _counted(
         number = tl.load(value_of + unit * FAN + entry).to(tl.int64)
         weight = tl.load(weight_of + unit * FAN + entry).to(tl.int64)
         here = there & (number >= 0)
-        bits = tl.load(words + weight * apart + of_weight, mask=here, other=0)
+        bits = tl.load(words + weight * stride + of_weight, mask=here, other=0)
         if INACTIVE is None:
-            x = tl.load(values + number * values_apart + factor, mask=here, other=0).to(tl.int32)
+            x = tl.load(values + number * values_stride + factor, mask=here, other=0).to(tl.int32)
             agrees = tl.where(x < 0, ~bits, bits)
             counters = _added(counters, tl.where(x != 0, agrees, 0), FIELD)
             nonzero += (x != 0).to(tl.int32)
             minus += (x < 0).to(tl.int32)
         else:
-            place = values + number * values_apart + column
+            place = values + number * values_stride + column
             on = tl.load(place, mask=here, other=0)
             if INACTIVE == LOW:
                 agrees = ~(on ^ bits) if LOW == -1 else on & bits
@@ -182,7 +182,7 @@ def _reached(counters, least, FIELD: tl.constexpr):
 
 @triton.jit
 def _hidden(
-    words, values, value_of, weight_of, out, num_columns, apart, values_apart, tracks,
+    words, values, value_of, weight_of, out, num_columns, stride, values_stride, tracks,
     LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr, WORDS: tl.constexpr,
     SHARED: tl.constexpr, LANES: tl.constexpr, FIELD: tl.constexpr,
 ):  # fmt: skip
@@ -192,7 +192,7 @@ def _hidden(
     of_weight = column % WORDS if SHARED else column
     counters, least = _counted(
         words, values, value_of, weight_of, unit, column // WORDS // tracks, column, of_weight,
-        there, apart, values_apart, LOW, INACTIVE, FAN, LANES, FIELD,
+        there, stride, values_stride, LOW, INACTIVE, FAN, LANES, FIELD,
     )  # fmt: skip
     active = _reached(counters, least, FIELD)
     tl.store(out + unit.to(tl.int64) * num_columns + column, active, mask=there)
@@ -200,7 +200,7 @@ def _hidden(
 
 @triton.jit
 def _outputs(
-    words, values, value_of, weight_of, labels, out, num_columns, apart, values_apart, tracks,
+    words, values, value_of, weight_of, labels, out, num_columns, stride, values_stride, tracks,
     samples, LOW: tl.constexpr, INACTIVE: tl.constexpr, UNITS: tl.constexpr, FAN: tl.constexpr,
     WORDS: tl.constexpr, SHARED: tl.constexpr, LANES: tl.constexpr, FIELD: tl.constexpr,
 ):  # fmt: skip
@@ -219,8 +219,8 @@ def _outputs(
     met = tl.zeros([LANES], tl.int32)
     for unit in range(UNITS):
         counters, least = _counted(
-            words, values, value_of, weight_of, unit, factor, column, of_weight, there, apart,
-            values_apart, LOW, INACTIVE, FAN, LANES, FIELD,
+            words, values, value_of, weight_of, unit, factor, column, of_weight, there, stride,
+            values_stride, LOW, INACTIVE, FAN, LANES, FIELD,
         )  # fmt: skip
         if UNITS == 1:
             positive = _reached(counters, least, FIELD)
@@ -261,9 +261,9 @@ def met(factors: Classifiers, words: Tensor, tracks: int, samples: int) -> Tenso
     found = torch.empty(rows, num_words, dtype=torch.int32, device=words.device)
     if not columns:
         return found
-    blocks, apart = pieces(columns, LANES), words.shape[1] * num_words
+    blocks, stride = pieces(columns, LANES), words.shape[1] * num_words
     values = factors.inputs.flatten(1).t().contiguous()  # (I, F)
-    values_apart = factors.num_factors
+    values_stride = factors.num_factors
     for layer in layers:
         units, fan = layer.value.shape
         tables = (words, values, layer.value, layer.weight)
@@ -271,16 +271,16 @@ def met(factors: Classifiers, words: Tensor, tracks: int, samples: int) -> Tenso
         form = (fan, num_words, shared, LANES, layer.field)
         if layer is layers[-1]:
             _outputs[(blocks,)](
-                *tables, factors.labels, found, columns, apart, values_apart, tracks, samples,
+                *tables, factors.labels, found, columns, stride, values_stride, tracks, samples,
                 *kind, units, *form, num_warps=LANES // 32,
             )  # fmt: skip
         else:
             out = torch.empty(units, columns, dtype=torch.int32, device=words.device)
             _hidden[(blocks, units)](
-                *tables, out, columns, apart, values_apart, tracks, *kind, *form,
+                *tables, out, columns, stride, values_stride, tracks, *kind, *form,
                 num_warps=LANES // 32,
             )  # fmt: skip
-            values, values_apart = out, columns
+            values, values_stride = out, columns
     return found
 
 

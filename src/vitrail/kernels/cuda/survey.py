@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.kernels.cuda.flip import double, perceptron_low, settled
+from vitrail.kernels.cuda.flip import double, find_thresholds, perceptron_low
 from vitrail.kernels.cuda.perceptron import flips
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
 from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
@@ -54,7 +54,7 @@ def _sums(survey, units, num_bins, bins, used, shift):
 
 @triton.jit
 def _old_sums(
-    survey, rows, units, out, arity, num_bins, shift, apart,
+    survey, rows, units, out, arity, num_bins, shift, stride,
     SUMS: tl.constexpr, EDGES: tl.constexpr, BINS: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0).to(tl.int64)
@@ -65,7 +65,7 @@ def _old_sums(
     values = tl.load(survey + place, mask=inside[:, None] & used[None, :], other=0.0)
     found = _sums(values, units, num_bins, bins, used, shift)
     for number in tl.static_range(SUMS):
-        tl.store(out + number * apart + i * arity + edges, found[number], mask=inside)
+        tl.store(out + number * stride + i * arity + edges, found[number], mask=inside)
 
 
 @triton.jit(do_not_specialize=(*ADDRESS, "b0", "b1", "c0", "c1"))
@@ -99,7 +99,7 @@ def _pairs(
             mean = tl.load(centre + at, mask=used, other=0.0)
             cavity = mean + z * tl.load(spread + at, mask=used, other=0.0)
             cavity = tl.minimum(tl.maximum(cavity, -limit), limit)
-            bounds = tl.where(used, settled(cavity, edges), 0)
+            bounds = tl.where(used, find_thresholds(cavity, edges), 0)
             hits_one, hits_zero, _ = flips(
                 bounds, x, label, factor, track * SAMPLES, number, k0.to(tl.uint32),
                 k1.to(tl.uint32), SAMPLES, LOW, BLOCKS,
@@ -128,7 +128,7 @@ def _tally(pair, drawn, kind, WORDS: tl.constexpr):
 @triton.jit
 def _mix(
     survey, rows, pairs, bin_of, kind_of, rank, mass_of, gammas, units, sums, change, starved,
-    arity, num_bins, shift, apart, TRACKS: tl.constexpr, SUMS: tl.constexpr, EDGES: tl.constexpr,
+    arity, num_bins, shift, stride, TRACKS: tl.constexpr, SUMS: tl.constexpr, EDGES: tl.constexpr,
     BINS: tl.constexpr, KNOWN: tl.constexpr, MET: tl.constexpr, ALIKE: tl.constexpr,
     FRESH: tl.constexpr, TILE: tl.constexpr, TILES: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
@@ -181,7 +181,7 @@ def _mix(
     tl.store(starved + tile, tl.sum((inside & (total == 0)).to(tl.int32), 0))
     found = _sums(new, units, num_bins, bins, used, shift)
     for number in tl.static_range(SUMS):
-        tl.store(sums + number * apart + i * arity + edges, found[number], mask=inside)
+        tl.store(sums + number * stride + i * arity + edges, found[number], mask=inside)
 
 
 def serves(factors: Factors, samples: int) -> bool:
