@@ -21,7 +21,9 @@ def problem_of(inputs, labels, low, weights=None):
     """The wiring and the examples of a one-layer net."""
     counts = np.empty(0, np.int32) if weights is None else weights
     examples = Examples(np.ascontiguousarray(inputs.T), labels.astype(np.int16), counts)
-    return linear_program(inputs.shape[1], low).wiring, examples
+    wiring = linear_program(inputs.shape[1], low).wiring
+    assert wiring is not None
+    return wiring, examples
 
 
 def signed_margins(inputs, labels, bits, low):
