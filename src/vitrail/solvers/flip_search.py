@@ -1,9 +1,9 @@
 """Annealed bit-flip search of any graph, problem by problem, from any starts.
 
 A proposal flips one weight and is taken with probability min(1, exp((E − E')/T)), T falling
-geometrically. One-layer nets and nets of this package's layers are searched by compiled kernels
-that follow each flip incrementally; anything else by evaluating proposals in batches. All of
-them draw alike, so a search is a pure function of (seed, step, problem, chain).
+geometrically. Nets of this package's layers are searched by a compiled kernel that follows
+each flip incrementally; anything else by evaluating proposals in batches. Both draw alike, so a
+search is a pure function of (seed, step, problem, chain).
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from vitrail.factors import Network
-from vitrail.factors.linear import LinearProblem, linear_problem
+from vitrail.factors.linear import linear_problem
 from vitrail.factors.split import split
 from vitrail.graph import FactorGraph
-from vitrail.nn.wiring import Wiring
+from vitrail.nn.program import linear_program
+from vitrail.nn.wiring import MAX_FAN_IN, Wiring
 from vitrail.random import Key, Stream, lanes32
 from vitrail.scopes import Dense
 
@@ -107,18 +108,6 @@ class FlipSearch(ABC):
     ) -> Found:
         """Search from each row of starts (R, N) bool; free (K,) int64: flip these weights only."""
 
-    def _found(self, search: dict[str, np.ndarray], unit: float, num_factors: int) -> Found:
-        """What a kernel returned, its counts worth `unit` each."""
-        kept = {name: torch.from_numpy(array) for name, array in search.items()}
-        device = self.variables.device
-        return Found(
-            kept["best"].to(device),
-            kept["best_score"].to(device).double() * unit,
-            kept["last"].to(device),
-            kept["last_score"].to(device).double() * unit,
-            int(kept["proposals"].sum()) * num_factors,
-        )
-
 
 def flip_searches(graph: FactorGraph) -> list[FlipSearch]:
     """A search for each problem of the graph, compiled where it can be."""
@@ -135,7 +124,16 @@ def _flip_searches(graph: FactorGraph) -> list[FlipSearch]:
 def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSearch:
     linear = linear_problem(graph, variables)
     if linear is not None:
-        return _LinearSearch(linear, number)
+        num_weights = linear.inputs.shape[1]
+        wiring = linear_program(num_weights, linear.low).wiring
+        if wiring is None:
+            raise ValueError(
+                f"local search and chains of a linear net take at most {MAX_FAN_IN:,} weights, got "
+                f"{num_weights:,}; add hidden units, such as hidden=(3,), leave columns out, or do "
+                "without them: polish=0 and predictor='best'"
+            )
+        table = linear.inputs, linear.labels, linear.weight
+        return _NetworkSearch(wiring, *table, variables, number, ramp())
     block = graph.blocks[0]
     if (
         len(graph.blocks) == 1
@@ -145,7 +143,8 @@ def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSear
     ):
         wiring = block.program.wiring
         if wiring is not None:
-            return _NetworkSearch(block, wiring, variables, number)
+            table = block.inputs.flatten(1), block.labels, block.weight
+            return _NetworkSearch(wiring, *table, variables, number, errors())
     return _AnySearch(graph, variables, number)
 
 
@@ -183,18 +182,32 @@ def _counts(weight: Tensor) -> _Counts:
     return _Counts(counts.to(torch.int32).numpy(), unit, float(counts.square().sum().sqrt()))
 
 
-class _LinearSearch(FlipSearch):
-    def __init__(self, problem: LinearProblem, number: int) -> None:
-        from vitrail.kernels.cpu.anneal import columns
+class _NetworkSearch(FlipSearch):
+    """A net of this package's layers, whose flips a kernel follows: inputs (F, I), labels (F,)."""
 
-        self.variables, self.number = problem.variables, number
-        self._counts = _counts(problem.weight)
-        self._columns = columns(
-            problem.inputs.numpy(), problem.labels.numpy(), problem.low, self._counts.each
+    def __init__(
+        self,
+        wiring: Wiring,
+        inputs: Tensor,
+        labels: Tensor,
+        weight: Tensor,
+        variables: Tensor,
+        number: int,
+        energy: Energy,
+    ) -> None:
+        from vitrail.kernels.cpu.anneal import Examples
+
+        self.variables, self.number = variables, number
+        self._counts = _counts(weight)
+        self._wiring, self._energy = wiring, energy
+        self._examples = Examples(
+            np.ascontiguousarray(inputs.to(torch.int8).cpu().numpy().T),
+            labels.cpu().numpy().astype(np.int16),
+            self._counts.each,
         )
 
     def default_energy(self) -> Energy:
-        return ramp()
+        return self._energy
 
     def run(
         self,
@@ -206,48 +219,7 @@ class _LinearSearch(FlipSearch):
     ) -> Found:
         from vitrail.kernels.cpu.anneal import Schedule, anneal
 
-        num_weights, num_factors = self._columns.signed.shape
         search = anneal(
-            self._columns,
-            starts.cpu().numpy(),
-            stretch.proposals,
-            Schedule(*self._counts.schedule(energy, stretch, num_weights)),
-            key.of(Stream.SEARCH).words(),
-            key.step,
-            self.number,
-            None if free is None else free.cpu().numpy(),
-        )
-        return self._found(vars(search), self._counts.unit, num_factors)
-
-
-class _NetworkSearch(FlipSearch):
-    def __init__(self, block: Network, wiring: Wiring, variables: Tensor, number: int) -> None:
-        from vitrail.kernels.cpu.anneal_network import Examples
-
-        self.variables, self.number = variables, number
-        self._counts = _counts(block.weight)
-        self._wiring = wiring
-        self._examples = Examples(
-            np.ascontiguousarray(block.inputs.flatten(1).cpu().numpy().T),
-            block.labels.cpu().numpy().astype(np.int16),
-            self._counts.each,
-        )
-
-    def default_energy(self) -> Energy:
-        return errors()
-
-    def run(
-        self,
-        key: Key,
-        starts: Tensor,
-        energy: Energy,
-        stretch: Stretch,
-        free: Tensor | None = None,
-    ) -> Found:
-        from vitrail.kernels.cpu.anneal import Schedule
-        from vitrail.kernels.cpu.anneal_network import anneal_network
-
-        search = anneal_network(
             self._wiring,
             self._examples,
             starts.cpu().numpy(),
@@ -258,7 +230,14 @@ class _NetworkSearch(FlipSearch):
             self.number,
             None if free is None else free.cpu().numpy(),
         )
-        return self._found(vars(search), self._counts.unit, len(self._examples.labels))
+        device, unit = self.variables.device, self._counts.unit
+        return Found(
+            torch.from_numpy(search.best).to(device),
+            torch.from_numpy(search.best_score).to(device).double() * unit,
+            torch.from_numpy(search.last).to(device),
+            torch.from_numpy(search.last_score).to(device).double() * unit,
+            int(search.proposals.sum()) * len(self._examples.labels),
+        )
 
 
 class _AnySearch(FlipSearch):

@@ -15,10 +15,9 @@ from vitrail.solvers.bp import PRIOR_SCALE
 from vitrail.solvers.damping import Damping
 from vitrail.solvers.sp import SurveyPropagation
 from vitrail.solvers.sp_state import Part, SPState, Store, checked_settings
-from vitrail.surveys.cavity import Cavities, drawn_values
 from vitrail.surveys.fft import belief_survey, exact_surveys
 from vitrail.surveys.histogram import MASS_ONE, Split
-from vitrail.surveys.variable import cavity_address
+from vitrail.surveys.variable import Cavities, cavity_address, drawn_values
 from vitrail.updates import Update
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors, Network
+from vitrail.factors import Factors
 from vitrail.graph import FactorGraph
+from vitrail.kernels.dispatch import find
 
 
 def satisfied(graph: FactorGraph, states: Tensor) -> Tensor:
@@ -23,10 +24,6 @@ def satisfied(graph: FactorGraph, states: Tensor) -> Tensor:
 
 
 def _by_kernel(block: Factors, states: Tensor) -> Tensor | None:
-    from vitrail.kernels import dispatch
-
     terms = block.num_factors * block.arity * len(states)
-    twin = dispatch.find("score", "auto", block, terms // 4, 1)  # four cost about a draw
-    if twin is None or not isinstance(block, Network):
-        return None
-    return twin.satisfied(block, states)
+    kernel = find("score", "auto", block, terms // 4, 1)  # four cost about a draw
+    return None if kernel is None else kernel.satisfied(block, states)

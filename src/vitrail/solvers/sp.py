@@ -22,10 +22,9 @@ from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, MessagePassing, Tally
 from vitrail.solvers.damping import held
 from vitrail.solvers.sp_state import Part, Report, Settings, SPState, Updated
-from vitrail.surveys.cavity import Cavities
 from vitrail.surveys.factor_update import factor_histogram, mixed
 from vitrail.surveys.histogram import loaded, masses, point_mass, stored
-from vitrail.surveys.variable import VariableUpdate, log_means, mean_log_odds
+from vitrail.surveys.variable import Cavities, VariableUpdate, log_means, mean_log_odds
 
 CERTAIN = 1000.0  # log-odds that stand for certainty where the loop wants a finite number
 

@@ -30,7 +30,7 @@ Store = Literal["float32", "fixed16"]
 class SPState:
     """Surveys and the sums over factors that a step needs; a step may consume it.
 
-    In batches, and wherever a compiled twin serves, the rows of updated factors are written in
+    In batches, and wherever a compiled kernel serves, the rows of updated factors are written in
     place: a copy of all surveys a step would cost more than the step, or not fit.
     """
 
