@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -16,6 +16,10 @@ from vitrail.random import Key
 from vitrail.ranks import World
 
 StateT = TypeVar("StateT")
+# what fields of states have a row or a column for; ranks hold shares of the rows of factors
+PER_FACTOR = {"per": "factor"}  # a tuple of (F, …), one per block
+PER_VARIABLE = {"per": "variable"}  # (…, V)
+PER_PROBLEM = {"per": "problem"}  # (P,)
 
 
 @dataclass(frozen=True)
@@ -120,27 +124,36 @@ class Solver(ABC, Generic[StateT]):
 
 
 class MessagePassing(Solver[StateT]):
-    """A solver with a prior and damping: what the wrappers work on, and are themselves.
+    """A solver with a prior and damping, which wrappers such as `reinforced` can be put around.
 
-    `reinforced`, `annealed`, `decimated` and `steady` need no more than this, so each goes around
-    belief propagation, surveys, and any of the others.
+    Its state is a dataclass whose fields are marked `PER_FACTOR`, `PER_VARIABLE` or `PER_PROBLEM`.
     """
 
     @abstractmethod
     def shifted(self, state: StateT, by: Tensor) -> StateT:
         """The state with `by` (V,), log-odds on the lattice, added to every variable's prior."""
 
-    @abstractmethod
     def renewed(self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor) -> StateT:
-        """The state with the chosen problems, (P,) bool, taken from a `fresh` one."""
+        """The state with the marked fields of the chosen problems, (P,) bool, from `fresh`."""
+        masks = {"problem": problems, "variable": problems[graph.problem]}
+        changes: dict[str, Any] = {}
+        for part in fields(state):  # pyright: ignore[reportArgumentType] (states are dataclasses)
+            old, new = getattr(state, part.name), getattr(fresh, part.name)
+            per = part.metadata.get("per")
+            if per == "factor":
+                blocks = zip(graph.problem_of_factors, new, old, strict=True)
+                changes[part.name] = tuple(_rows(problems[of], a, b) for of, a, b in blocks)
+            elif per is not None:
+                changes[part.name] = torch.where(masks[per], new, old)
+        return replace(state, **changes)  # pyright: ignore[reportArgumentType]
 
-    @abstractmethod
-    def gamma(self, state: StateT) -> Tensor:
+    def gamma(self, state: Any) -> Tensor:
         """Weight of new messages, (P,) float64: one minus the damping of the last step."""
+        return state.gamma
 
-    @abstractmethod
-    def with_gamma(self, state: StateT, gamma: Tensor) -> StateT:
+    def with_gamma(self, state: Any, gamma: Tensor) -> Any:
         """The state with that weight; `with_held_damping` makes the next steps keep to it."""
+        return replace(state, gamma=gamma)
 
     @abstractmethod
     def with_held_damping(self) -> MessagePassing[StateT]:
@@ -149,3 +162,8 @@ class MessagePassing(Solver[StateT]):
     def around(self, graph: FactorGraph, innermost: Any) -> StateT:
         """The first state around one of the innermost solver, which may be this one."""
         return innermost
+
+
+def _rows(chosen: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """Rows of `new` where chosen (F,), of `old` elsewhere, (F, …) each."""
+    return torch.where(chosen.view(-1, *[1] * (new.ndim - 1)), new, old)

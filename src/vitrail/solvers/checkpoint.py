@@ -22,7 +22,6 @@ from vitrail.ranks import World
 
 FORMAT = "vitrail-checkpoint-3"
 OLD_DAMPING = "vitrail-checkpoint-1"
-PER_FACTOR = {"per factor": True}  # marks fields of states: ranks hold shares of their rows
 DIGEST = 12  # digits of a run's digest in names of files
 StateT = TypeVar("StateT")
 
@@ -124,22 +123,16 @@ def flatten(value: Any, name: str = "state") -> dict[str, Tensor]:
     return {key: tensor for part in parts for key, tensor in part.items()}
 
 
-def rows_of_factors(value: Any, name: str = "state", inside: bool = False) -> set[str]:
-    """Names, as `flatten` has them, of the tensors with a row for each factor."""
-    if isinstance(value, Tensor):
-        return {name} if inside else set()
-    if isinstance(value, tuple):
-        parts = [rows_of_factors(part, f"{name}.{i}", inside) for i, part in enumerate(value)]
-    else:
-        parts = [
-            rows_of_factors(
-                getattr(value, f.name),
-                f"{name}.{f.name}",
-                inside or PER_FACTOR.keys() <= f.metadata.keys(),
-            )
-            for f in dataclasses.fields(value)
-        ]
-    return set().union(*parts)
+def rows_of_factors(value: Any, name: str = "state") -> set[str]:
+    """Names, as `flatten` has them, of the tensors marked `PER_FACTOR`."""
+    names: set[str] = set()
+    for part in dataclasses.fields(value):
+        inner, inner_name = getattr(value, part.name), f"{name}.{part.name}"
+        if part.metadata.get("per") == "factor":
+            names |= flatten(inner, inner_name).keys()
+        elif dataclasses.is_dataclass(inner):
+            names |= rows_of_factors(inner, inner_name)
+    return names
 
 
 def gathered(state: Any, world: World) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ weight of a net of any depth. Nets of one layer may take the messages of an `Upd
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from vitrail.graph import FactorGraph
 from vitrail.nn.moments import are_bipolar, log_chance, moments
 from vitrail.random import Key, Stream, normal
 from vitrail.scopes import Dense
-from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.base import PER_PROBLEM, PER_VARIABLE, Feedback, Info, MessagePassing
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.replay import Replay, replay
 from vitrail.solvers.schedules import Batches, Order
@@ -39,10 +40,13 @@ REACH = 0.5  # log-odds that the likelihood is looked ahead for its curvature, a
 class StreamState:
     """Beliefs and the order of the epoch: nothing grows with examples times weights."""
 
-    field: Tensor  # (V,) float32 log-odds: the start's noise and the messages of all batches
-    prior: Tensor  # (V,) float32 log-odds
-    beta: Tensor  # (P,) float32: the inverse temperature of the last step
-    pace: Tensor  # (P,) float32: the share of the last batch's messages that was taken
+    # (V,) float32 log-odds: the start's noise and the messages of all batches
+    field: Tensor = dataclasses.field(metadata=PER_VARIABLE)
+    prior: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float32 log-odds
+    # (P,) float32: the inverse temperature of the last step
+    beta: Tensor = dataclasses.field(metadata=PER_PROBLEM)
+    # (P,) float32: the share of the last batch's messages that was taken
+    pace: Tensor = dataclasses.field(metadata=PER_PROBLEM)
     order: Order  # the shuffle of the factors in force
 
 
@@ -146,18 +150,6 @@ class Streaming(MessagePassing[StreamState]):
 
     def shifted(self, state: StreamState, by: Tensor) -> StreamState:
         return replace(state, prior=state.prior + by.to(torch.float32))
-
-    def renewed(
-        self, graph: FactorGraph, state: StreamState, fresh: StreamState, problems: Tensor
-    ) -> StreamState:
-        here = problems[graph.problem]
-        return replace(
-            state,
-            field=torch.where(here, fresh.field, state.field),
-            prior=torch.where(here, fresh.prior, state.prior),
-            beta=torch.where(problems, fresh.beta, state.beta),
-            pace=torch.where(problems, fresh.pace, state.pace),
-        )
 
     def gamma(self, state: StreamState) -> Tensor:
         return state.pace.double()
@@ -344,9 +336,6 @@ def streaming(
         step: The most of a batch's messages that is taken; 1 is the sum of belief propagation.
         forget: 1 makes beliefs fade so that every example counts about once; 0 adds up all epochs.
         first: Spread of the random start, log-odds; more for few examples.
-
-    Returns:
-        The solver, for `run`.
 
     Examples:
         >>> from vitrail.solvers import geometric
