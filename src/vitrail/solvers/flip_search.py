@@ -1,16 +1,18 @@
 """Annealed bit-flip search of any graph, problem by problem, from any starts.
 
-A proposal flips one weight and is taken with probability min(1, exp((E − E')/T)), T falling
-geometrically. One-layer nets and nets of this package's layers are searched by compiled kernels
-that follow each flip incrementally; anything else by evaluating proposals in batches. All of
-them draw alike, so a search is a pure function of (seed, step, problem, chain).
+A proposal flips one weight and is accepted with probability min(1, exp((E − E')/T)), T falling
+geometrically. Nets of this package's layers are searched by kernels that follow each flip
+incrementally, anything else by evaluation; a search is a function of (seed, step, problem, chain).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +32,7 @@ MAX_LOOKAHEAD = 64  # proposals evaluated at once where there is no kernel
 
 @dataclass(frozen=True)
 class Energy:
-    """What a search goes down, E = Σ weight·clip(margin − m, 0, width), and how hot.
+    """The energy E = Σ weight·clip(margin − m, 0, width), and its temperatures.
 
     m is the signed margin of an example, positive where it is satisfied. margin and width are in
     units of √(inputs of the last layer); zero, zero counts the unsatisfied examples. start and
@@ -60,7 +62,7 @@ def errors(start: float = 0.3, end: float = 0.03) -> Energy:
 
 
 def ramp(margin: float = 0.4, width: float = 1.6, start: float = 1.0, end: float = 0.1) -> Energy:
-    """How far examples are from being safely satisfied, the hopeless ones given up."""
+    """How far margins are below `margin`, up to `width`."""
     return Energy(margin, width, start, end)
 
 
@@ -77,7 +79,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a search: so many proposals of each start, from one share of it to another."""
+    """A part of a search: proposals per start, from one share of the schedule to another."""
 
     proposals: int
     begin: float = 0.0
@@ -90,11 +92,8 @@ class FlipSearch(ABC):
 
     variables: Tensor  # (N,) int64, in the whole graph
     number: int  # of the problem, part of the address of its draws
-    compiled: bool = True  # whether flips are followed by a kernel
-
-    @abstractmethod
-    def default_energy(self) -> Energy:
-        """What works best in this kind of problem."""
+    compiled: bool  # whether flips are followed by a kernel
+    default_energy: Energy  # what works best in this kind of problem
 
     @abstractmethod
     def run(
@@ -106,18 +105,6 @@ class FlipSearch(ABC):
         free: Tensor | None = None,
     ) -> Found:
         """Search from each row of starts (R, N) bool; free (K,) int64: flip these weights only."""
-
-    def _found(self, search: dict[str, np.ndarray], unit: float, num_factors: int) -> Found:
-        """What a kernel returned, its counts worth `unit` each."""
-        kept = {name: torch.from_numpy(array) for name, array in search.items()}
-        device = self.variables.device
-        return Found(
-            kept["best"].to(device),
-            kept["best_score"].to(device).double() * unit,
-            kept["last"].to(device),
-            kept["last_score"].to(device).double() * unit,
-            int(kept["proposals"].sum()) * num_factors,
-        )
 
 
 def flip_searches(graph: FactorGraph) -> list[FlipSearch]:
@@ -135,18 +122,38 @@ def _flip_searches(graph: FactorGraph) -> list[FlipSearch]:
 def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSearch:
     linear = linear_problem(graph, variables)
     if linear is not None:
-        return _LinearSearch(linear, number)
+        return _of_linear(linear, number)
     block = graph.blocks[0]
-    if (
-        len(graph.blocks) == 1
-        and isinstance(block, Network)
-        and isinstance(block.scope, Dense)
-        and block.arity == graph.num_variables
-    ):
+    dense = isinstance(block, Network) and isinstance(block.scope, Dense)
+    if len(graph.blocks) == 1 and dense and block.arity == graph.num_variables:
         wiring = block.program.wiring
         if wiring is not None:
-            return _NetworkSearch(block, wiring, variables, number)
-    return _AnySearch(graph, variables, number)
+            return _of_network(block, wiring, variables, number)
+    return _EvaluatedSearch(graph, variables, number)
+
+
+def _of_linear(problem: LinearProblem, number: int) -> FlipSearch:
+    from vitrail.kernels.cpu.anneal import anneal, columns
+
+    counts = _counts(problem.weight)
+    inputs, labels = problem.inputs.numpy(), problem.labels.numpy()
+    kernel = partial(anneal, columns(inputs, labels, problem.low, counts.each))
+    fan_in = len(problem.variables)
+    return _CompiledSearch(problem.variables, number, ramp(), kernel, counts, len(labels), fan_in)
+
+
+def _of_network(block: Network, wiring: Wiring, variables: Tensor, number: int) -> FlipSearch:
+    from vitrail.kernels.cpu.anneal_network import Examples, anneal_network
+
+    counts = _counts(block.weight)
+    examples = Examples(
+        np.ascontiguousarray(block.inputs.flatten(1).cpu().numpy().T),
+        block.labels.cpu().numpy().astype(np.int16),
+        counts.each,
+    )
+    kernel = partial(anneal_network, wiring, examples)
+    fan_in = wiring.output_fan_in
+    return _CompiledSearch(variables, number, errors(), kernel, counts, block.num_factors, fan_in)
 
 
 @dataclass(frozen=True)
@@ -156,19 +163,6 @@ class _Counts:
     each: np.ndarray  # (F,) int32, or empty where every example counts once
     unit: float  # weight of a count of one
     scale: float  # √Σ count²
-
-    def schedule(
-        self, energy: Energy, stretch: Stretch, fan_in: int
-    ) -> tuple[int, int, float, float, bool]:
-        """Margin, width, first and last temperature, in counts; whether to stop when done."""
-        root = math.sqrt(fan_in)
-        return (
-            max(1, math.ceil(energy.margin * root)),
-            max(1, math.ceil(energy.width * root)),
-            energy.temperature(stretch.begin) * self.scale,
-            energy.temperature(stretch.end) * self.scale,
-            stretch.stop,
-        )
 
 
 def _counts(weight: Tensor) -> _Counts:
@@ -183,58 +177,16 @@ def _counts(weight: Tensor) -> _Counts:
     return _Counts(counts.to(torch.int32).numpy(), unit, float(counts.square().sum().sqrt()))
 
 
-class _LinearSearch(FlipSearch):
-    def __init__(self, problem: LinearProblem, number: int) -> None:
-        from vitrail.kernels.cpu.anneal import columns
-
-        self.variables, self.number = problem.variables, number
-        self._counts = _counts(problem.weight)
-        self._columns = columns(
-            problem.inputs.numpy(), problem.labels.numpy(), problem.low, self._counts.each
-        )
-
-    def default_energy(self) -> Energy:
-        return ramp()
-
-    def run(
-        self,
-        key: Key,
-        starts: Tensor,
-        energy: Energy,
-        stretch: Stretch,
-        free: Tensor | None = None,
-    ) -> Found:
-        from vitrail.kernels.cpu.anneal import Schedule, anneal
-
-        num_weights, num_factors = self._columns.signed.shape
-        search = anneal(
-            self._columns,
-            starts.cpu().numpy(),
-            stretch.proposals,
-            Schedule(*self._counts.schedule(energy, stretch, num_weights)),
-            key.of(Stream.SEARCH).words(),
-            key.step,
-            self.number,
-            None if free is None else free.cpu().numpy(),
-        )
-        return self._found(vars(search), self._counts.unit, num_factors)
-
-
-class _NetworkSearch(FlipSearch):
-    def __init__(self, block: Network, wiring: Wiring, variables: Tensor, number: int) -> None:
-        from vitrail.kernels.cpu.anneal_network import Examples
-
-        self.variables, self.number = variables, number
-        self._counts = _counts(block.weight)
-        self._wiring = wiring
-        self._examples = Examples(
-            np.ascontiguousarray(block.inputs.flatten(1).cpu().numpy().T),
-            block.labels.cpu().numpy().astype(np.int16),
-            self._counts.each,
-        )
-
-    def default_energy(self) -> Energy:
-        return errors()
+@dataclass(frozen=True)
+class _CompiledSearch(FlipSearch):
+    variables: Tensor
+    number: int
+    default_energy: Energy
+    kernel: Callable[..., Any]  # from (starts, proposals, schedule, key, step, number, free)
+    counts: _Counts
+    num_factors: int
+    fan_in: int  # of the last layer
+    compiled: bool = True
 
     def run(
         self,
@@ -245,39 +197,49 @@ class _NetworkSearch(FlipSearch):
         free: Tensor | None = None,
     ) -> Found:
         from vitrail.kernels.cpu.anneal import Schedule
-        from vitrail.kernels.cpu.anneal_network import anneal_network
 
-        search = anneal_network(
-            self._wiring,
-            self._examples,
+        root, scale = math.sqrt(self.fan_in), self.counts.scale
+        schedule = Schedule(
+            max(1, math.ceil(energy.margin * root)),
+            max(1, math.ceil(energy.width * root)),
+            energy.temperature(stretch.begin) * scale,
+            energy.temperature(stretch.end) * scale,
+            stretch.stop,
+        )
+        search = self.kernel(
             starts.cpu().numpy(),
             stretch.proposals,
-            Schedule(*self._counts.schedule(energy, stretch, self._wiring.output_fan_in)),
+            schedule,
             key.of(Stream.SEARCH).words(),
             key.step,
             self.number,
             None if free is None else free.cpu().numpy(),
         )
-        return self._found(vars(search), self._counts.unit, len(self._examples.labels))
+        kept = {name: torch.from_numpy(array) for name, array in vars(search).items()}
+        device, unit = self.variables.device, self.counts.unit
+        return Found(
+            kept["best"].to(device),
+            kept["best_score"].to(device).double() * unit,
+            kept["last"].to(device),
+            kept["last_score"].to(device).double() * unit,
+            int(kept["proposals"].sum()) * self.num_factors,
+        )
 
 
-class _AnySearch(FlipSearch):
-    """Proposals in batches: each is judged as if alone, and the first that is taken ends a batch.
+class _EvaluatedSearch(FlipSearch):
+    """Proposals are evaluated in batches, and the first that is accepted ends a batch.
 
-    So the chain does not depend on the size of the batches, which follows how often a proposal
-    is taken.
+    So the chain does not depend on the size of the batches, which follows the acceptance rate.
     """
 
     compiled = False
+    default_energy = errors()
 
     def __init__(self, graph: FactorGraph, variables: Tensor, number: int) -> None:
         self.variables, self.number = variables, number
         self._graph = graph
         weights = torch.cat([block.weight for block in graph.blocks])
         self._total, self._scale = float(weights.sum()), float(weights.square().sum().sqrt())
-
-    def default_energy(self) -> Energy:
-        return errors()
 
     def run(
         self,
