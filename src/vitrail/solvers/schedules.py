@@ -33,13 +33,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Batches:
-    """Factors from every problem a step, without replacement within an epoch.
+    """Factors of every problem per step, without replacement within an epoch.
 
-    An epoch is every factor once; a problem of M factors has ⌈M/size⌉ steps in it, so problems of
-    different size have epochs of their own. A size of None is flooding: every factor at every step.
+    A problem of M factors has ⌈M/size⌉ steps per epoch. A size of None is flooding.
     """
 
-    size: int | None  # factors a step in each problem; None is all of them
+    size: int | None  # factors per step in each problem; None is all of them
 
     def __post_init__(self) -> None:
         if self.size is not None:

@@ -38,7 +38,7 @@ REACH = 0.5  # log-odds that the likelihood is looked ahead for its curvature, a
 
 @dataclass(frozen=True)
 class StreamState:
-    """Beliefs and the order of the epoch: nothing grows with examples times weights."""
+    """Beliefs and the order of the epoch."""
 
     # (V,) float32 log-odds: the start's noise and the messages of all batches
     field: Tensor = dataclasses.field(metadata=PER_VARIABLE)
@@ -56,16 +56,13 @@ class Streaming(MessagePassing[StreamState]):
 
         field ← (1 − forget·batch/M)·field + pace·Σ messages,     M the number of examples.
 
-    The messages of a batch do not know of each other, so that their plain sum overshoots where
-    examples are alike or a net is narrow. The batch itself says how far its move is right: with
-    L(t) the log-likelihood of its examples when a share t of the move is made,
+    The plain sum of a batch's messages overshoots where examples are alike or a net is narrow. With
+    L(t) the log-likelihood of its examples when a share t of the sum is added,
 
         L(t) ≈ L(0) + L'(0)·t − c·t²,      pace = step·min(1, L'(0)/(2c)).
 
     L'(0) follows from the messages; c takes one forward pass at a small t. The messages of an
-    `Update` come without a likelihood, and are taken as they are: pace = step.
-
-    A step takes `batches` of them, so that what the loop does after a step costs little beside it.
+    `Update` come without a likelihood: pace = step. A step takes `batches` batches.
     """
 
     update: Update | None
@@ -330,7 +327,7 @@ def streaming(
         update: Where messages come from, e.g. `closed_form("gaussian")` for nets of one layer; None
             is moments, for nets of any depth.
         batch: Examples whose messages are added at once.
-        batches: How many batches make a step.
+        batches: Batches per step.
         beta: Inverse temperature, a function of the step; P(w = 1) = σ(prior + beta·field).
             `geometric(1, 10, steps)` serves the posterior and one net alike.
         step: The most of a batch's messages that is taken; 1 is the sum of belief propagation.
