@@ -37,7 +37,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Info:
-    """Diagnostics of one step. Tensors stay on their device until somebody reads a history."""
+    """Diagnostics of one step. Tensors stay on their device until the history is read."""
 
     residual: Tensor  # (P,) float64, largest change of a message as a probability
     evaluations: int  # factor evaluations of the step
@@ -45,47 +45,27 @@ class Info:
     starved: Tensor | int = 0  # messages without any satisfying draw
     min_hits: int | None = None  # fewest draws behind any message; None where no draws are split
     effective_samples: Tensor | float | None = None  # smallest of reweighted draws
-    records: dict[str, Tensor] = field(default_factory=dict)  # anything else worth a history
+    records: dict[str, Tensor] = field(default_factory=dict)  # further columns of the history
 
-
-@dataclass(frozen=True)
-class Tally:
-    """What a step has to tell of the factors that it updated."""
-
-    residual: Tensor  # (P,) float64
-    starved: Tensor | int
-    evaluations: int
-    min_hits: int | None
-    effective_samples: Tensor | float | None
-
-    def met(self, world: World, *sums: Tensor) -> tuple[tuple[Tensor, ...], Tally]:
-        """Where ranks meet in a step: float64 sums over all of them, and the tally of all."""
+    def reduced(self, world: World, *sums: Tensor) -> tuple[tuple[Tensor, ...], Info]:
+        """Float64 sums over all ranks, and the diagnostics of the factors of all ranks."""
         if world.size == 1:
             return sums, self
-        numbers = (self.starved, self.evaluations)
-        *sums_of_all, starved, evaluations = world.sum(*sums, *map(torch.as_tensor, numbers))
+        counts = map(torch.as_tensor, (self.starved, self.evaluations))
+        *sums_of_all, starved, evaluations = world.sum(*sums, *counts)
         least = (self.min_hits, self.effective_samples)
         low = [-torch.as_tensor(math.inf if x is None else x, dtype=torch.float64) for x in least]
         residual, *low = world.max(self.residual, *low)
         hits, effective = (None if math.isinf(float(x)) else -float(x) for x in low)
-        return tuple(sums_of_all), Tally(
-            residual,
-            starved.to(torch.int64),
-            int(evaluations),
-            None if hits is None else int(hits),
-            effective,
+        info = replace(
+            self,
+            residual=residual,
+            evaluations=int(evaluations),
+            starved=starved.to(torch.int64),
+            min_hits=None if hits is None else int(hits),
+            effective_samples=effective,
         )
-
-    def info(self, contradiction: Tensor, records: dict[str, Tensor] | None = None) -> Info:
-        return Info(
-            self.residual,
-            self.evaluations,
-            contradiction,
-            self.starved,
-            self.min_hits,
-            self.effective_samples,
-            records or {},
-        )
+        return tuple(sums_of_all), info
 
 
 class Solver(ABC, Generic[StateT]):

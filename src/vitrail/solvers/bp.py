@@ -17,7 +17,6 @@ from vitrail.solvers.base import (
     Feedback,
     Info,
     MessagePassing,
-    Tally,
 )
 from vitrail.solvers.damping import Damping, as_damping, held
 from vitrail.solvers.schedules import Batches, Order
@@ -117,20 +116,25 @@ class BeliefPropagation(MessagePassing[BPState]):
                 hits.append(result.min_hits)
             if result.effective_samples is not None:
                 effective.append(result.effective_samples)
-        told = Tally(
-            residual, starved, evaluations, min(hits, default=None), min(effective, default=None)
+        info = Info(
+            residual,
+            evaluations,
+            torch.zeros_like(residual, dtype=torch.bool),
+            starved,
+            min(hits, default=None),
+            min(effective, default=None),
         )
-        contradiction = torch.zeros_like(residual, dtype=torch.bool)
         if self.update.exact:
             ruled_out = sum(forbidding, moved.new_zeros(2, len(moved))) > 0
-            moved, ruled_out, told = _met(graph, told, moved, ruled_out)
+            moved, ruled_out, info = _reduced(graph, info, moved, ruled_out)
             contradiction = graph.over_variables(ruled_out.all(0)) > 0
+            info = replace(info, contradiction=contradiction)
         else:
-            (moved,), told = told.met(graph.world, moved)
+            (moved,), info = info.reduced(graph.world, moved)
         state = replace(
             state, messages=tuple(messages), belief=state.belief + moved, gamma=gamma, order=order
         )
-        return state, told.info(contradiction)
+        return state, info
 
     def log_odds(self, graph: FactorGraph, state: BPState) -> Tensor:
         return state.belief
@@ -156,21 +160,21 @@ def random_prior(key: Key, graph: FactorGraph, scale: float) -> Tensor:
     return graph.log_prior + on_lattice(scale * noise)
 
 
-def _met(
-    graph: FactorGraph, told: Tally, moved: Tensor, ruled_out: Tensor
-) -> tuple[Tensor, Tensor, Tally]:
-    """Sums over ranks of what factors moved (V,), what they ruled out (2, V), and the tally.
+def _reduced(
+    graph: FactorGraph, info: Info, moved: Tensor, ruled_out: Tensor
+) -> tuple[Tensor, Tensor, Info]:
+    """Sums over ranks of what factors moved (V,), what they ruled out (2, V), and the diagnostics.
 
     What is ruled out is coded in the bits that a sum of messages leaves free, where these suffice.
     """
     world, largest = graph.world, 2 * EXACT_LIMIT * graph.everything.num_factors
     if world.size == 1:
-        return moved, ruled_out, told
+        return moved, ruled_out, info
     if not room_for_marks(largest, world.size):
-        (moved,), told = told.met(world, moved)
-        return moved, world.any(ruled_out), told
-    (both,), told = told.met(world, marked(moved, ruled_out, world.size))
-    return *unmarked(both, world.size), told
+        (moved,), info = info.reduced(world, moved)
+        return moved, world.any(ruled_out), info
+    (both,), info = info.reduced(world, marked(moved, ruled_out, world.size))
+    return *unmarked(both, world.size), info
 
 
 def belief_propagation(

@@ -22,7 +22,6 @@ from vitrail.solvers.schedules import Batches
 from vitrail.solvers.sp import (
     CERTAIN,
     Part,
-    Report,
     Settings,
     SPState,
     Store,
@@ -129,9 +128,8 @@ class S4P(SurveyPropagation):
             )
             draws, means = contributions(sums)
             every = torch.full_like(prior, samples).expand(len(index), -1)
-            evaluations = len(index) * samples * inner.samples
-            report = Report(starved.sum(), evaluations, inner.samples, every)
-            yield part, Updated(None, draws, means, change, report)
+            counts = starved.sum(), len(index) * samples * inner.samples, inner.samples
+            yield part, Updated(None, draws, means, change, *counts, every)
 
     def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> SurveyKernels | None:
         """The compiled module that makes a whole step of gaussian surveys with flips, if any."""

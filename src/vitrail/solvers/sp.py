@@ -30,7 +30,6 @@ from vitrail.solvers.base import (
     Feedback,
     Info,
     MessagePassing,
-    Tally,
 )
 from vitrail.solvers.bp import random_prior
 from vitrail.solvers.damping import Damping, held
@@ -89,16 +88,6 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What an update of a chunk has to report."""
-
-    starved: Tensor  # () int64: edges whose draws carried no mass
-    evaluations: int
-    min_hits: int | None
-    effective: Tensor  # (f, A) float64
-
-
-@dataclass(frozen=True)
 class Updated:
     """The same chunk after the update."""
 
@@ -106,7 +95,10 @@ class Updated:
     draws: Tensor  # (C, R, f, A)
     means: Tensor  # (4, f, A)
     change: Tensor  # (f,) float64, the largest change of a bin's mass
-    report: Report
+    starved: Tensor  # () int64: edges whose draws carried no mass
+    evaluations: int
+    min_hits: int | None
+    effective: Tensor  # (f, A) float64, effective number of draws
 
 
 @dataclass(frozen=True)
@@ -219,24 +211,25 @@ class SurveyPropagation(MessagePassing[SPState]):
                 residual.scatter_reduce_(0, part.problem, new.change, "amax")
                 if new.survey is not None:
                     new_surveys.append(new.survey)
-                seen.append(new.report)
+                seen.append(new)
             fresh.append((index, new_surveys))
         surveys = tuple(_written(old, *new) for old, new in zip(state.surveys, fresh, strict=True))
         updated = tuple(
             torch.full_like(old, key.step) if index is None else old.index_fill(0, index, key.step)
             for old, index in zip(state.updated, chosen, strict=True)
         )
-        effective = [report.effective.flatten() for report in seen]
-        hits = [report.min_hits for report in seen if report.min_hits is not None]
-        told = Tally(
+        effective = [new.effective.flatten() for new in seen]
+        info = Info(
             residual,
-            sum(report.starved for report in seen),
-            sum(report.evaluations for report in seen),
-            min(hits, default=None),
+            sum(new.evaluations for new in seen),
+            torch.zeros_like(residual, dtype=torch.bool),
+            sum(new.starved for new in seen),
+            min((new.min_hits for new in seen if new.min_hits is not None), default=None),
             torch.cat(effective).min() if seen else None,
         )
-        count, total = _count_and_sum(effective, state.prior)
-        (draws, means, count, total), told = told.met(graph.world, draws, means, count, total)
+        count = means.new_tensor(float(sum(part.numel() for part in effective)))
+        total = torch.cat(effective).sum() if seen else means.new_zeros(())
+        (draws, means, count, total), info = info.reduced(graph.world, draws, means, count, total)
         state = replace(
             state,
             surveys=surveys,
@@ -246,9 +239,16 @@ class SurveyPropagation(MessagePassing[SPState]):
             gamma=gamma,
             order=order,
         )
-        known = seen or graph.world.size > 1  # of a batch some rank has a factor
-        records = {"effective_draws": total / count} if known else {}
-        return state, self._info(key, graph, state, told, records)
+        records = {}
+        if self.settings.watch:
+            records["survey"] = self.belief_surveys(key, graph, state)
+        if seen or graph.world.size > 1:  # of a batch some rank has a factor
+            records["effective_draws"] = total / count
+        contradiction = info.contradiction
+        if self.settings.update.exact:
+            both_zero = (state.means[1] > 0) & (state.means[3] > 0)
+            contradiction = graph.over_variables(both_zero) > 0
+        return state, replace(info, contradiction=contradiction, records=records)
 
     def changes(
         self,
@@ -348,35 +348,17 @@ class SurveyPropagation(MessagePassing[SPState]):
             draws=self._contribution(key, state, step, part.factors.ids, mass),
             means=log_means(mass, settings.grid),
             change=(survey - old).abs().flatten(1).amax(1).double(),
-            report=Report(
-                (counts.sum(-1) == 0).sum(),
-                estimate.evaluations,
-                estimate.min_hits,
-                made.effective,
-            ),
+            starved=(counts.sum(-1) == 0).sum(),
+            evaluations=estimate.evaluations,
+            min_hits=estimate.min_hits,
+            effective=made.effective,
         )
-
-    def _info(
-        self, key: Key, graph: FactorGraph, state: SPState, told: Tally, records: dict[str, Tensor]
-    ) -> Info:
-        contradiction = torch.zeros(graph.num_problems, dtype=torch.bool, device=graph.device)
-        if self.settings.update.exact:
-            both_zero = (state.means[1] > 0) & (state.means[3] > 0)
-            contradiction = graph.over_variables(both_zero) > 0
-        if self.settings.watch:
-            records = {"survey": self.belief_surveys(key, graph, state), **records}
-        return told.info(contradiction, records)
 
 
 def degrees(graph: FactorGraph) -> Tensor:
     """Factors of each variable, (V,) float64."""
     one = torch.ones(1, 1, device=graph.device)
     return graph.total([one.expand(b.num_factors, b.arity) for b in graph.blocks])
-
-
-def _count_and_sum(parts: list[Tensor], like: Tensor) -> tuple[Tensor, Tensor]:
-    count = like.new_tensor(float(sum(part.numel() for part in parts)))
-    return count, torch.cat(parts).sum() if parts else like.new_zeros(())
 
 
 def _written(survey: Tensor, index: Tensor | None, parts: list[Tensor]) -> Tensor:
