@@ -31,7 +31,7 @@ class Feedback:
     everyone: bool | None = None  # whether all are active, where that is known
 
     def all_active(self) -> bool:
-        """Whether every problem is active, without asking a GPU where the loop knows."""
+        """Whether every problem is active; a GPU is read only where `everyone` is None."""
         return bool(self.active.all()) if self.everyone is None else self.everyone
 
 
@@ -95,7 +95,7 @@ class Solver(ABC, Generic[StateT]):
         return torch.sigmoid(self.log_odds(graph, state))
 
     def candidates(self, key: Key, graph: FactorGraph, state: StateT) -> Tensor:
-        """Configurations worth a look, (C, V) bool; the first is the decoded one."""
+        """Configurations to score, (C, V) bool; the first is the decoded one."""
         return threshold(key, self.log_odds(graph, state))[None]
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:

@@ -34,12 +34,9 @@ class BPState:
     """
 
     messages: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A) per block, on the lattice
-    # (V,) float64 log-odds: prior + all messages, exactly
-    belief: Tensor = field(metadata=PER_VARIABLE)
-    # (V,) float64, the graph's plus the symmetry breaking
-    prior: Tensor = field(metadata=PER_VARIABLE)
-    # (P,) float64, weight of new messages: one minus the damping
-    gamma: Tensor = field(metadata=PER_PROBLEM)
+    belief: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64: prior + messages, exact
+    prior: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64, with symmetry breaking
+    gamma: Tensor = field(metadata=PER_PROBLEM)  # (P,) float64: one minus the damping
     order: Order  # the shuffle of the factors in force
 
 

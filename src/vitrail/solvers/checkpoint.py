@@ -1,7 +1,7 @@
-"""A run in one file: written whole or not at all, the last two kept, resumed bit for bit.
+"""A run in one safetensors file: written atomically, the last two kept, resumed bit for bit.
 
-The file is a safetensors file. No code runs when one is read. Because draws are a pure function
-of (seed, step), tensors and the step number are all there is to save.
+Because draws are a pure function of (seed, step), tensors and the step number are all there is to
+save.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def previous_path(path: Path) -> Path:
 
 def write(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
     """Write, flush to disk, rename; the file that stood there becomes the previous one."""
-    tensors = _apart({name: value.detach().cpu().contiguous() for name, value in tensors.items()})
+    tensors = _own_memory(
+        {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    )
     meta = {"format": FORMAT, **meta}
     meta["digest"] = _digest(tensors, meta)
     temporary = path.with_name(path.name + ".writing")
@@ -189,15 +191,15 @@ def run_fingerprint(*values: Any) -> str:
         ) from error
 
 
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors, each with memory of its own, which the file format asks for."""
+def _own_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, each with memory of its own, as the file format requires."""
     seen: set[int] = set()
-    apart = {}
+    separate = {}
     for name, value in tensors.items():
         place = value.untyped_storage().data_ptr()
-        apart[name] = value.clone() if place in seen else value
+        separate[name] = value.clone() if place in seen else value
         seen.add(place)
-    return apart
+    return separate
 
 
 def _digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:

@@ -105,8 +105,7 @@ class ReinforcedState(WrapperState):
     """The field, and how far each problem is with which attempt."""
 
     field: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float64 log-odds
-    # (V,) float64 log-odds, what wrappers around this one have added to the prior
-    shift: Tensor = dataclasses.field(metadata=PER_VARIABLE)
+    shift: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,), added by wrappers around
     age: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, steps of this attempt
     attempt: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, 0 for the first
 

@@ -27,7 +27,7 @@ class Order:
 
     @cached_property
     def epochs(self) -> list[int]:
-        """The epochs where the loop can read them: a GPU is asked once for a shuffle."""
+        """The epochs on the CPU: a GPU is read once per shuffle."""
         return self.epoch.tolist()
 
 
@@ -59,10 +59,9 @@ class Batches:
     def select(
         self, key: Key, graph: FactorGraph, order: Order, feedback: Feedback
     ) -> tuple[list[Tensor | None], Order]:
-        """Factors to update at step `key.step`: an index (F',) a block, None for a whole block.
+        """Factors to update at step `key.step`: an index (F',) per block, None for a whole block.
 
-        Problems that are not active are left alone. All ranks shuffle alike, and each takes those
-        of the batch that are its own.
+        Problems that are not active are left alone. Each rank takes its own factors of the batch.
         """
         if self.size is None:
             if feedback.all_active():

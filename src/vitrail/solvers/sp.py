@@ -54,13 +54,10 @@ class SPState:
 
     surveys: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A, B) float32, or int16 masses
     updated: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F,) int64, the step of their draws
-    # (C, R, V) float64, exact sums of the factors' contributions
-    draws: Tensor = field(metadata=PER_VARIABLE)
+    draws: Tensor = field(metadata=PER_VARIABLE)  # (C, R, V) float64, exact sums over factors
     means: Tensor = field(metadata=PER_VARIABLE)  # (4, V) float64, exact sums of `log_means`
-    # (V,) float64, the graph's plus the symmetry breaking
-    prior: Tensor = field(metadata=PER_VARIABLE)
-    # (P,) float64, weight of new surveys: one minus the damping
-    gamma: Tensor = field(metadata=PER_PROBLEM)
+    prior: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64, with symmetry breaking
+    gamma: Tensor = field(metadata=PER_PROBLEM)  # (P,) float64: one minus the damping
     order: Order  # the shuffle of the factors in force
     kind: Tensor  # () int64: the entry of VARIABLES chosen by degree
 

@@ -1,7 +1,7 @@
-"""Streaming: no message outlives its batch, so the state is one number per weight.
+"""Streaming: messages are dropped after their batch, so the state is one number per weight.
 
-A batch's beliefs are the next batch's prior. The probability Z that an example is met is linear in
-each p = P(w = 1), so that its message to a weight is
+A batch's beliefs are the next batch's prior. The probability Z that an example is satisfied is
+linear in each p = P(w = 1), so that its message to a weight is
 
     log p̃(1)/p̃(0) = log (1 + (1 − p)·g)/(1 − p·g) ≈ g,      g = ∂ log Z/∂p
 
@@ -33,20 +33,17 @@ from vitrail.updates import Update
 Part = tuple[Factors, Tensor | None]
 """Factors, and which of them (f,) int64; None is all."""
 
-REACH = 0.5  # log-odds that the likelihood is looked ahead for its curvature, at most
+REACH = 0.5  # log-odds, the longest move at which the curvature of the likelihood is measured
 
 
 @dataclass(frozen=True)
 class StreamState:
     """Beliefs and the order of the epoch."""
 
-    # (V,) float32 log-odds: the start's noise and the messages of all batches
-    field: Tensor = dataclasses.field(metadata=PER_VARIABLE)
+    field: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float32: noise + messages
     prior: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float32 log-odds
-    # (P,) float32: the inverse temperature of the last step
-    beta: Tensor = dataclasses.field(metadata=PER_PROBLEM)
-    # (P,) float32: the share of the last batch's messages that was taken
-    pace: Tensor = dataclasses.field(metadata=PER_PROBLEM)
+    beta: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float32, of the last step
+    pace: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float32, of the last batch
     order: Order  # the shuffle of the factors in force
 
 
@@ -123,10 +120,9 @@ class Streaming(MessagePassing[StreamState]):
     def absorb(
         self, key: Key, graph: FactorGraph, factors: Sequence[Factors], state: StreamState
     ) -> StreamState:
-        """The state after one batch of factors that need not be of a larger graph.
+        """The state after one batch of factors that need not be of the graph, for rows of a stream.
 
-        For rows that are read as they come: `key.step` numbers the batches, and beta follows it.
-        `graph` says which variables there are. Nothing is forgotten.
+        `key.step` numbers the batches, and beta follows it. Nothing is forgotten.
         """
         now = replace(state, beta=torch.full_like(state.beta, self._beta(key.step)))
         return self._moved(key, graph, [(part, None) for part in factors], now)
@@ -330,7 +326,7 @@ def streaming(
         batches: Batches per step.
         beta: Inverse temperature, a function of the step; P(w = 1) = σ(prior + beta·field).
             `geometric(1, 10, steps)` serves the posterior and one net alike.
-        step: The most of a batch's messages that is taken; 1 is the sum of belief propagation.
+        step: Largest share of a batch's messages that is added; 1 is the sum of belief propagation.
         forget: 1 makes beliefs fade so that every example counts about once; 0 adds up all epochs.
         first: Spread of the random start, log-odds; more for few examples.
 
