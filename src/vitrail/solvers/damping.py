@@ -24,9 +24,7 @@ def weight_of_new(damping: float) -> float:
     >>> weight_of_new(0.9)
     0.1
     """
-    if not isinstance(damping, Real):
-        raise TypeError(f"damping is a number from 0 to below 1, got {damping!r}")
-    gamma = round(1 - float(damping), DECIMALS)
+    gamma = round(1 - damping, DECIMALS)
     if not 0 < gamma <= 1:
         raise ValueError(
             "damping is the share of the old message that is kept, at least 0 and below 1, "
@@ -85,6 +83,8 @@ class Constant(Damping):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.value, Real):
+            raise TypeError(f"damping is a number from 0 to below 1, got {self.value!r}")
         weight_of_new(self.value)
 
     def at(self, step: int) -> float:
