@@ -18,7 +18,7 @@ from vitrail.graph import FactorGraph, join
 from vitrail.random import MAX_SEED
 from vitrail.solvers.stages import Stage, run_stages
 
-ROUNDS_APART = 2**36  # seeds of rounds: 4,096 of them before one meets another's next stage
+ROUND_SEED_STEP = 2**36  # seeds of rounds: 4,096 of them before one meets another's next stage
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def run_copies(
         found = run_stages(
             stages_of(together),
             together,
-            seed=(seed + number * ROUNDS_APART) % MAX_SEED,
+            seed=(seed + number * ROUND_SEED_STEP) % MAX_SEED,
             max_seconds=None if max_seconds is None else max_seconds - spent,
         )
         reached = found.best_accuracy.cpu().view(count, len(left))

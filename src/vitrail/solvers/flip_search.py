@@ -67,7 +67,7 @@ def ramp(margin: float = 0.4, width: float = 1.6, start: float = 1.0, end: float
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Where each of R starts got to, in one problem."""
 
     best: Tensor  # (R, N) bool
@@ -103,7 +103,7 @@ class FlipSearch(ABC):
         energy: Energy,
         stretch: Stretch,
         free: Tensor | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search from each row of starts (R, N) bool; free (K,) int64: flip these weights only."""
 
 
@@ -195,7 +195,7 @@ class _CompiledSearch(FlipSearch):
         energy: Energy,
         stretch: Stretch,
         free: Tensor | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         from vitrail.kernels.cpu.anneal import Schedule
 
         root, scale = math.sqrt(self.fan_in), self.counts.scale
@@ -217,7 +217,7 @@ class _CompiledSearch(FlipSearch):
         )
         kept = {name: torch.from_numpy(array) for name, array in vars(search).items()}
         device, unit = self.variables.device, self.counts.unit
-        return Found(
+        return SearchResult(
             kept["best"].to(device),
             kept["best_score"].to(device).double() * unit,
             kept["last"].to(device),
@@ -248,7 +248,7 @@ class _EvaluatedSearch(FlipSearch):
         energy: Energy,
         stretch: Stretch,
         free: Tensor | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         if energy.margin > 0 or energy.width > 0:
             raise ValueError(
                 "a ramp needs the margins of a network of this package's layers; use the energy "
@@ -275,7 +275,7 @@ class _EvaluatedSearch(FlipSearch):
                 spent = torch.where(best_score >= self._total, stretch.proposals, spent)
             going = torch.nonzero(spent < stretch.proposals)[:, 0]
             if len(going) == 0:
-                return Found(best, best_score, bits, score, evaluations)
+                return SearchResult(best, best_score, bits, score, evaluations)
             times = spent[going, None] + torch.arange(ahead, device=device)
             valid = times < stretch.proposals
             times = times.clamp(max=stretch.proposals - 1)

@@ -19,13 +19,13 @@ from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.flip_search import (
     Energy,
     FlipSearch,
-    Found,
+    SearchResult,
     Stretch,
     errors,
     flip_searches,
 )
 
-TOGETHER = errors(0.1, 0.02)  # energy of the second half: errors are what counts in the end
+LAST_ENERGY = errors(0.1, 0.02)  # energy of the second half: errors are what counts in the end
 RAMP_HEAT = 10.0  # one layer: all the heat of annealing, valleys are wide and starts forgotten
 ERRORS_HEAT = 3.0  # hidden units: what a good start knows would take long to find again
 LEAST_FREE = 2  # with fewer weights to flip there is nothing to search
@@ -98,7 +98,7 @@ class Polish(Solver[PolishState]):
                 seen = torch.where(better[:, None], found.best, seen)
                 score = torch.where(better, found.best_score, score)
             else:
-                found = search.run(key, seen, TOGETHER, Stretch(proposals), _differing(seen))
+                found = search.run(key, seen, LAST_ENERGY, Stretch(proposals), _differing(seen))
                 seen, score = _best_of(found, seen, score)
                 bits[:, mine], last_score[:, number] = seen, score
             best[:, mine], best_score[:, number] = seen, score
@@ -132,7 +132,7 @@ def _differing(seen: Tensor) -> Tensor | None:
     return free if len(free) >= LEAST_FREE else None
 
 
-def _best_of(found: Found, seen: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+def _best_of(found: SearchResult, seen: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
     """The best R of what was found and seen, (R, N) and (R,); equal ones come last."""
     bits, points = torch.cat([found.best, seen]), torch.cat([found.best_score, score])
     order = torch.sort(-points, stable=True).indices

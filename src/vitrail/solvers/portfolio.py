@@ -44,15 +44,15 @@ SURVEY_EDGES = 20_000  # edges with surveys: 100 tracks of 5 draws each a step i
 CROWDED = 256  # factors beyond which nothing commits, where they outnumber the variables
 LEAST_STEPS = 20  # of sbp: few factors are one batch, and few steps settle little
 CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Mézard 1989)
-SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from first to last step
-SOFTER = (0.5, 2.0)  # the same for crowded problems, whose first batches would settle everything
-FIRST_SHARE = 0.1  # of their beta that many soft factors are first seen at
+SOFT_BETAS = (2.0, 4.0)  # first and last beta where no solution is expected
+CROWDED_BETAS = (0.5, 2.0)  # of crowded problems, whose first batches would settle everything
+FIRST_BETA_SHARE = 0.1  # of their beta, at the first step, where soft factors are many
 MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs from oscillating
 LEAST_HITS = 2  # draws behind a counted message; below, it is made anew by flips
 SCORES_PER_EPOCH = 8  # times per epoch that all factors are scored: less work than the messages
 LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by what a flip costs
-HOT = 10.0  # heat of polish where all factors should be met: starts may be forgotten
-GENTLE = 3.0  # heat where errors are allowed: near to the marginals is where nets generalise
+HARD_HEAT = 10.0  # heat of polish where all factors should be met: starts may be forgotten
+SOFT_HEAT = 3.0  # heat where errors are allowed: near to the marginals is where nets generalise
 DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much as polishing
 
 
@@ -106,7 +106,7 @@ def portfolio(
         "s4p": lambda: _s4p(shape),
         "polish": lambda: _polish(shape, flips, rounds),
     }
-    useful = NAMES if shape.hopeful else ("sbp", "polish")
+    useful = NAMES if shape.committing else ("sbp", "polish")
     built = [made[name]() for name in NAMES if name in stages and name in useful]
     kept = tuple(stage for stage in built if stage is not None)
     if not kept:
@@ -188,7 +188,7 @@ class Shape:
         return self.factors > max(CROWDED, 2 * self.variables)
 
     @property
-    def hopeful(self) -> bool:
+    def committing(self) -> bool:
         """Whether beliefs should commit: all factors are hard, and nearly all can be satisfied."""
         return self.hard and not self.crowded
 
@@ -199,11 +199,11 @@ class Shape:
         """
         if not self.hard:
             many = self.weight > max(CROWDED, 2 * self.variables)
-            rising = geometric(FIRST_SHARE, 1.0, steps)
+            rising = geometric(FIRST_BETA_SHARE, 1.0, steps)
             return annealed(solver, rising, relative=True) if many else solver
         if self.crowding <= CAPACITY:
             return solver
-        return annealed(solver, geometric(*(SOFTER if self.crowded else SOFT), steps))
+        return annealed(solver, geometric(*(CROWDED_BETAS if self.crowded else SOFT_BETAS), steps))
 
     def sampled(self, samples: int) -> Update:
         """Flips where they cost O(1), else counts of as many draws as a flip would cost."""
@@ -260,7 +260,7 @@ def _search(flips: int, rounds: int) -> Stage:
 
 def _polish(shape: Shape, flips: int, rounds: int) -> Stage:
     """Chains that agree in the end, from a lower temperature where factors are soft."""
-    heat = HOT if shape.hard else GENTLE
+    heat = HARD_HEAT if shape.hard else SOFT_HEAT
     solver = polish(-(-flips // rounds), steps=rounds, heat=heat)
     return Stage("polish", solver, rounds, start=from_best(solver), marginals=False)
 

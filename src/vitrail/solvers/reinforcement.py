@@ -25,7 +25,7 @@ from vitrail.solvers.decimation import Decimated
 from vitrail.solvers.wrapping import Wrapper, WrapperState, solvers_inside
 
 SETTLED = 1e-6  # messages that move less, as probabilities, have committed
-MOST = 1.0 - 2.0**-10  # beliefs grow as 1/(1 − share), which must stay finite
+MAX_SHARE = 1.0 - 2.0**-10  # beliefs grow as 1/(1 − share), which must stay finite
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Exponential(Share):
         return math.ceil(math.log1p(-self.most) / math.log1p(-self.rate))
 
 
-def linear(rate: float = 0.001, most: float = MOST) -> Linear:
+def linear(rate: float = 0.001, most: float = MAX_SHARE) -> Linear:
     """A share of the belief, for `reinforced`, that grows by `rate` per step.
 
     Args:
@@ -86,7 +86,7 @@ def linear(rate: float = 0.001, most: float = MOST) -> Linear:
     return Linear(rate, most)
 
 
-def exponential(rate: float = 0.001, most: float = MOST) -> Exponential:
+def exponential(rate: float = 0.001, most: float = MAX_SHARE) -> Exponential:
     """A share of the belief, for `reinforced`, whose distance from 1 shrinks by `rate` per step.
 
     Args:

@@ -23,7 +23,7 @@ from vitrail.solvers.progress import Progress
 from vitrail.solvers.run import Solution, run
 
 Start = Callable[[Key, FactorGraph, Solution[Any]], Any]
-SEEDS_APART = 2**48  # stages draw from seeds this far apart, so that no two share a draw
+STAGE_SEED_STEP = 2**48  # stages draw from seeds this far apart, so that no two share a draw
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ def run_stages(
     names = [stage.name for stage in stages]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"stages need names of their own, at least one, got {names}")
-    so_far = _SoFar(graph)
+    so_far = _StagesSoFar(graph)
     for number, stage in enumerate(stages):
-        stage_seed = (seed + number * SEEDS_APART) % MAX_SEED
+        stage_seed = (seed + number * STAGE_SEED_STEP) % MAX_SEED
         state, earlier = None, so_far.solution
         if stage.start is not None and earlier is not None:
             state = stage.start(Key(stage_seed), graph, earlier)
@@ -117,7 +117,7 @@ def run_stages(
             score_every=stage.score_every,
             state=state,
             after=earlier,
-            checkpoint=None if checkpoint is None else _place(checkpoint, stage),
+            checkpoint=None if checkpoint is None else _stage_path(checkpoint, stage),
             checkpoint_every=checkpoint_every,
             progress=progress,
         )
@@ -136,16 +136,16 @@ def run_stages(
 
 def checkpoint_files(checkpoint: str | Path, stages: Sequence[Stage]) -> list[Path]:
     """All files that `run_stages` may have written."""
-    places = [_place(checkpoint, stage) for stage in stages]
+    places = [_stage_path(checkpoint, stage) for stage in stages]
     return [file for place in places for file in (place, previous_path(place))]
 
 
-def _place(checkpoint: str | Path, stage: Stage) -> Path:
+def _stage_path(checkpoint: str | Path, stage: Stage) -> Path:
     return Path(f"{checkpoint}.{stage.name}")
 
 
 @dataclass
-class _SoFar:
+class _StagesSoFar:
     """What the stages have found and spent; of states only the last is kept."""
 
     graph: FactorGraph
