@@ -26,7 +26,7 @@ __all__ = ["Dense", "FactorGraph", "Indexed", "Scope", "dense", "factor_graph", 
 
 T = TypeVar("T")
 VARIABLE_BYTES = 32  # of a variable: its prior, its problem, its marginal and belief
-MUCH = 2**27  # bytes from which on memory is looked at
+MEMORY_CHECK = 2**27  # bytes beyond which free memory is checked
 
 if TYPE_CHECKING:
     from vitrail.factors.base import Factors
@@ -81,7 +81,7 @@ class FactorGraph:
 
     @cached_property
     def weights(self) -> tuple[Tensor, ...]:
-        """Weights of the factors, (F,) float64 a block, rounded so that any sum of them is exact.
+        """Weights of the factors, (F,) float64 per block, rounded so that any sum of them is exact.
 
         Whole numbers stay as they are; of others at most the last bits of the total are lost.
         """
@@ -95,7 +95,7 @@ class FactorGraph:
 
     @cached_property
     def problem_of_factors(self) -> tuple[Tensor, ...]:
-        """Problem of each factor, (F,) int64 a block."""
+        """Problem of each factor, (F,) int64 per block."""
         return tuple(self.factor_problem(block) for block in self.blocks)
 
     def once(self, make: Callable[..., T], *details: Hashable) -> T:
@@ -110,7 +110,7 @@ class FactorGraph:
         return Prepared()
 
     def total(self, messages: Sequence[Tensor]) -> Tensor:
-        """Where factors meet: the sum of one (F, A) tensor a block, (V,) float64, of all ranks."""
+        """The sum of one (F, A) tensor per block at the variables, (V,) float64, of all ranks."""
         total = torch.zeros(self.num_variables, dtype=torch.float64, device=self.device)
         for block, message in zip(self.blocks, messages, strict=True):
             total += block.scope.total(message, self.num_variables)
@@ -122,7 +122,7 @@ class FactorGraph:
         return out.index_add_(0, self.problem, values.to(torch.float64))
 
     def per_problem(self, values: Sequence[Tensor]) -> Tensor:
-        """Sum over the factors of each problem, of all ranks: (…, F) a block → (…, P) float64."""
+        """Sum over the factors of each problem, of all ranks: (…, F) per block → (…, P) float64."""
         lead = values[0].shape[:-1]
         out = torch.zeros((*lead, self.num_problems), dtype=torch.float64, device=self.device)
         for problem, value in zip(self.problem_of_factors, values, strict=True):
@@ -193,7 +193,7 @@ class FactorGraph:
         return self._alike(blocks=blocks)
 
     def _alike(self, **changes: Any) -> FactorGraph:
-        """The graph with another prior or beta: what was prepared stays."""
+        """The graph with another prior or beta; prepared values are kept."""
         made = replace(self, **changes)
         for name in ("_prepared", "problem_of_factors", "factors_per_problem", "weights"):
             object.__setattr__(made, name, getattr(self, name))
@@ -214,9 +214,6 @@ def factor_graph(
         log_prior: Log-odds of each variable, (V,); None is 0.
         problem: The problem of each variable, (V,) int64; None is one problem.
 
-    Returns:
-        The graph, for a solver.
-
     Examples:
         >>> from vitrail.factors import perceptron
         >>> factors = perceptron(torch.tensor([[1, -1, 1], [1, 1, 1]]), torch.tensor([1, 0]))
@@ -236,7 +233,7 @@ def factor_graph(
             "raise num_variables or correct the scope"
         )
     room = VARIABLE_BYTES * num_variables
-    available = available_memory() if room > MUCH else None
+    available = available_memory() if room > MEMORY_CHECK else None
     if available is not None and room > available:
         raise ValueError(
             f"{num_variables:,} variables need {in_gigabytes(room)} of memory, "
@@ -274,9 +271,6 @@ def join(graphs: Sequence[FactorGraph]) -> FactorGraph:
 
     Args:
         graphs: The problems, one after another.
-
-    Returns:
-        One graph of all of them.
 
     Examples:
         >>> from vitrail.factors import perceptron

@@ -8,7 +8,7 @@ from vitrail.factors import table
 from vitrail.graph import factor_graph, join
 from vitrail.kernels import dispatch
 from vitrail.kernels.cpu import score
-from vitrail.solvers import scoring
+from vitrail.solvers.run import satisfied
 
 
 @pytest.mark.parametrize("coding", ["bipolar", "binary"])
@@ -31,10 +31,10 @@ def test_the_loop_counts_the_same_with_and_without_kernels(monkeypatch):
     monkeypatch.setattr(dispatch, "PATIENCE", 0)
     graph = join([factor_graph(perceptrons(50, 9)), factor_graph(perceptrons(7, 9, seed=3))])
     states = torch.rand(3, 18, generator=generator(2)) < 0.5
-    assert torch.equal(scoring.satisfied(graph, states), graph.satisfied(states))
+    assert torch.equal(satisfied(graph, states), graph.satisfied(states))
 
 
 def test_other_factors_are_scored_by_their_definition():
     graph = factor_graph(perceptrons(4, 2), table(torch.rand(1, 2, 2)))
     states = torch.tensor([[True, False], [True, True]])
-    assert torch.equal(scoring.satisfied(graph, states), graph.satisfied(states))
+    assert torch.equal(satisfied(graph, states), graph.satisfied(states))

@@ -59,7 +59,7 @@ def same(left, right):
     assert torch.equal(left.marginals, right.marginals)
     assert torch.equal(left.state.messages[0], right.state.messages[0])
     assert left.status == right.status
-    for name in left.history.names():
+    for name in left.history.columns:
         assert torch.equal(left.history[name], right.history[name]), name
     assert (left.steps, left.evaluations) == (right.steps, right.evaluations)
 

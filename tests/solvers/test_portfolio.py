@@ -60,7 +60,7 @@ def test_a_fix_that_the_messages_outvote_is_taken_back():
     state = solver.init(Key(0), graph)
     wrong = torch.tensor([-1, 0], dtype=torch.int8)
     inner = solver.solver.shifted(state.inner, FIXED * wrong.double())
-    state = type(state)(inner, wrong, state.rounds)
+    state = type(state)(inner, wrong)
     state, _ = solver.step(Key(0), graph, state, feedback(graph))
     assert state.fixed.tolist() == [0, 1]
 

@@ -129,9 +129,11 @@ def test_an_annealed_step_is_a_step_at_that_beta():
     solver = annealed(inner, geometric(0.5, 8.0, steps=4))
     state = solver.init(Key(0), graph)
     for step, beta in enumerate([0.5, 1.0, 2.0, 4.0, 8.0, 8.0]):
-        at_beta, _ = inner.step(Key(0).at(step), graph.with_beta(beta), state, feedback(graph))
+        at_beta, _ = inner.step(
+            Key(0).at(step), graph.with_beta(beta), state.inner, feedback(graph)
+        )
         state, _ = solver.step(Key(0).at(step), graph, state, feedback(graph))
-        assert torch.equal(state.belief, at_beta.belief)
+        assert torch.equal(state.inner.belief, at_beta.belief)
 
 
 def test_a_relative_schedule_keeps_how_betas_of_factors_compare():
@@ -142,10 +144,10 @@ def test_a_relative_schedule_keeps_how_betas_of_factors_compare():
     state = solver.init(Key(0), graph)
     for step, share in enumerate([0.25, 0.5, 1.0]):
         scaled, _ = inner.step(
-            Key(0).at(step), graph.with_beta(share * own), state, feedback(graph)
+            Key(0).at(step), graph.with_beta(share * own), state.inner, feedback(graph)
         )
         state, _ = solver.step(Key(0).at(step), graph, state, feedback(graph))
-        assert torch.equal(state.belief, scaled.belief)
+        assert torch.equal(state.inner.belief, scaled.belief)
 
 
 @pytest.mark.parametrize(

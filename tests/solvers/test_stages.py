@@ -7,11 +7,10 @@ from vitrail.datasets import glass
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph, join
 from vitrail.random import Key
-from vitrail.solvers import belief_propagation, decimated, reinforced, run, steady
+from vitrail.solvers import Status, belief_propagation, decimated, reinforced, run, steady
 from vitrail.solvers.s4p import s4p
 from vitrail.solvers.snmp import from_messages, snmp
 from vitrail.solvers.stages import Stage, run_stages
-from vitrail.solvers.status import Status
 from vitrail.updates import flip
 
 

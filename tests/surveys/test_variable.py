@@ -12,7 +12,7 @@ from vitrail.graph import factor_graph, indexed
 from vitrail.random import Key
 from vitrail.solvers import Feedback
 from vitrail.solvers.s4p import S4P, s4p
-from vitrail.solvers.sp_state import SPState
+from vitrail.solvers.sp import SPState
 from vitrail.surveys import gaussian, tilted, weighted
 from vitrail.surveys.histogram import Grid, point_mass
 from vitrail.surveys.variable import belief_address, effective_draws, log_means, mean_log_odds

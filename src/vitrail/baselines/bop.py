@@ -7,18 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vitrail.baselines.gradient import (
-    Loss,
-    at,
-    batch_loss,
-    check_graph,
-    checked_choice,
-    checked_rate,
-    settled,
-)
+from vitrail.baselines.gradient import Gradient, GradientSolver, Loss, at, checked_rate
 from vitrail.graph import FactorGraph
-from vitrail.random import Key, Stream, normal
-from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.random import Key
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.schedules import Batches, Order
 
@@ -35,49 +26,33 @@ class BopState:
 
 
 @dataclass(frozen=True)
-class Bop(Solver[BopState]):
-    """A weight flips when its gradient has asked for it long enough.
+class Bop(GradientSolver[BopState]):
+    """A weight flips when the running mean of its gradient is large and has its sign.
 
-        m ← (1 − adaptivity)·m + adaptivity·∂loss/∂w,   flip w where |m| > threshold, sign m = w
-
-    w is written ±1. One forward and one backward pass over the batch a step.
+    m ← (1 − adaptivity)·m + adaptivity·∂loss/∂w,   flip w where |m| > threshold, sign m = w
     """
 
     adaptivity: float | Schedule
     threshold: float
-    batches: Batches
-    loss: Loss
 
-    def init(self, key: Key, graph: FactorGraph) -> BopState:
-        check_graph(graph)
-        noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
-        still = torch.zeros(graph.num_variables, device=graph.device)
-        return BopState(noise > 0, still, self.batches.start(graph))
+    def first(self, noise: Tensor, order: Order) -> BopState:
+        return BopState(noise > 0, torch.zeros_like(noise, dtype=torch.float32), order)
 
-    def step(
-        self, key: Key, graph: FactorGraph, state: BopState, feedback: Feedback
-    ) -> tuple[BopState, Info]:
-        selected, order = self.batches.select(key, graph, state.order, feedback)
-        with torch.enable_grad():
-            signs = (2.0 * state.weights - 1.0).requires_grad_()
-            loss, evaluations = batch_loss(graph, selected, (signs + 1) / 2, self.loss)
-            (new,) = torch.autograd.grad(loss, signs)
-        mean = torch.lerp(state.gradient, new, at(self.adaptivity, key.step))
-        asked = (mean.abs() > self.threshold) & ((mean > 0) == state.weights)
-        active = feedback.active[graph.problem]
-        after = BopState(
-            state.weights ^ (asked & active), torch.where(active, mean, state.gradient), order
-        )
-        # a still configuration may flip later, so what counts as movement is the running mean
-        moved = settled(graph, state.gradient / self.threshold, after.gradient / self.threshold)
-        info = Info(moved, evaluations, torch.zeros_like(moved, dtype=torch.bool))
-        return after, info
+    def signs(self, key: Key, graph: FactorGraph, state: BopState) -> Tensor:
+        return 2.0 * state.weights - 1.0
+
+    def moved(self, state: BopState, taken: Gradient) -> BopState:
+        mean = torch.lerp(state.gradient, taken.value, at(self.adaptivity, taken.key.step))
+        mean = torch.where(taken.active, mean, state.gradient)
+        flips = (mean.abs() > self.threshold) & ((mean > 0) == state.weights) & taken.active
+        return BopState(state.weights ^ flips, mean, taken.order)
+
+    def watched(self, graph: FactorGraph, state: BopState) -> Tensor:
+        """The running mean: a configuration that stands still may flip later."""
+        return state.gradient / self.threshold
 
     def log_odds(self, graph: FactorGraph, state: BopState) -> Tensor:
         return CONFIDENCE * (2.0 * state.weights.double() - 1.0)
-
-    def epoch_steps(self, graph: FactorGraph) -> Tensor:
-        return self.batches.epoch_steps(graph)
 
 
 def bop(
@@ -93,17 +68,13 @@ def bop(
         adaptivity: Weight of the new gradient in its running mean, a number or a function of the
             step.
         threshold: How large the mean must be for a flip; 0 flips at every disagreement.
-        batch: Examples a step in each problem; None takes all.
+        batch: Examples per step in each problem; None takes all.
         loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
-
-    Returns:
-        The solver, for `run`.
 
     Examples:
         >>> bop(threshold=1e-4).adaptivity
         0.01
     """
-    checked_choice("loss", loss, Loss)
     if threshold < 0:
         raise ValueError(f"threshold must be at least 0, got {threshold}")
-    return Bop(checked_rate("adaptivity", adaptivity), threshold, Batches(batch), loss)
+    return Bop(Batches(batch), loss, checked_rate("adaptivity", adaptivity), threshold)

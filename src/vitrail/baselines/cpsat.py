@@ -14,12 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vitrail.baselines.exhaustive import ExactSolver
 from vitrail.extras import needs
 from vitrail.factors.linear import LinearProblem, linear_problems
 from vitrail.graph import FactorGraph
-from vitrail.numerics import EXACT_LIMIT
-from vitrail.random import Key
-from vitrail.solvers import Feedback, Info, Solver
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,6 @@ def prove(
         seconds: Limit by the clock; results then depend on the machine.
         workers: Threads of CP-SAT.
         seed: Same number, same result.
-
-    Returns:
-        What was found and ruled out, for each problem.
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
@@ -126,46 +121,19 @@ def _prove(problem: LinearProblem, limits: Limits, seed: int) -> Proof:
 
 
 @dataclass(frozen=True)
-class CPSATState:
-    """The best weights and the proven bound, once the one step is taken."""
-
-    best: Tensor  # (V,) bool
-    bound: Tensor  # (P,) float64, as an accuracy
-
-
-@dataclass(frozen=True)
-class CPSAT(Solver[CPSATState]):
-    """CP-SAT in the dress of a solver: one step, then converged; the history holds the bound."""
+class CPSAT(ExactSolver):
+    """CP-SAT as a solver; history["bound"] is the proven bound, as an accuracy."""
 
     limits: Limits
+    unknown = {"bound": 1.0, "cut_by_seconds": 0.0}  # noqa: RUF012 (a ClassVar of the base)
 
-    def init(self, key: Key, graph: FactorGraph) -> CPSATState:
-        _linear(graph)
-        bound = torch.ones(graph.num_problems, dtype=torch.float64, device=graph.device)
-        return CPSATState(graph.log_prior > 0, bound)
+    def problems(self, graph: FactorGraph) -> list[LinearProblem]:
+        return _linear(graph)
 
-    def step(
-        self, key: Key, graph: FactorGraph, state: CPSATState, feedback: Feedback
-    ) -> tuple[CPSATState, Info]:
-        best, bound = state.best.clone(), state.bound.clone()
-        cut = torch.zeros_like(bound)
-        for number, problem in enumerate(_linear(graph)):
-            if not feedback.active[number]:
-                continue
-            proof = _prove(problem, self.limits, key.seed)
-            best[problem.variables.to(best.device)] = proof.weights.to(best.device)
-            bound[number] = proof.bound / proof.examples
-            cut[number] = proof.cut_by_seconds
-        info = Info(
-            residual=torch.zeros_like(bound),
-            evaluations=0,
-            contradiction=torch.zeros_like(feedback.active),
-            records={"bound": bound, "cut_by_seconds": cut},
-        )
-        return CPSATState(best, bound), info
-
-    def log_odds(self, graph: FactorGraph, state: CPSATState) -> Tensor:
-        return torch.where(state.best, EXACT_LIMIT, -EXACT_LIMIT).to(torch.float64)
+    def solve(self, problem: LinearProblem, seed: int) -> tuple[Tensor, int, dict[str, float]]:
+        proof = _prove(problem, self.limits, seed)
+        bound, cut = proof.bound / proof.examples, float(proof.cut_by_seconds)
+        return proof.weights, 0, {"bound": bound, "cut_by_seconds": cut}
 
 
 def cpsat(*, effort: float | None = 60.0, seconds: float | None = None, workers: int = 2) -> CPSAT:
@@ -175,9 +143,6 @@ def cpsat(*, effort: float | None = 60.0, seconds: float | None = None, workers:
         effort: Limit in CP-SAT's deterministic time; None for no limit.
         seconds: Limit by the clock.
         workers: Threads of CP-SAT.
-
-    Returns:
-        The solver, for `run`; its one step does everything.
 
     Examples:
         >>> cpsat(effort=5.0).limits.workers

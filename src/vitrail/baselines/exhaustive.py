@@ -1,8 +1,10 @@
-"""The true optimum of one-layer nets: every configuration is looked at."""
+"""The true optimum of one-layer nets: every configuration is evaluated."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -34,16 +36,13 @@ class Optimum:
 
 
 def optima(graph: FactorGraph, histogram: bool = False) -> list[Optimum]:
-    """The optimum of each problem of a graph of linear threshold units, by looking at all weights.
+    """The optimum of each problem of a graph of linear threshold units, by enumeration.
 
     It takes 2^N·⌈M/64⌉ times a nanosecond or less on each core, for N weights and M examples.
 
     Args:
         graph: Perceptrons.
         histogram: Whether to count configurations by how many examples they satisfy.
-
-    Returns:
-        The optimum of each problem.
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
@@ -95,50 +94,68 @@ def _optimum(problem: LinearProblem, histogram: bool) -> Optimum:
 
 
 @dataclass(frozen=True)
-class ExhaustiveState:
+class ExactState:
     """The optimum, once the one step is taken."""
 
     best: Tensor  # (V,) bool
 
 
 @dataclass(frozen=True)
-class Exhaustive(Solver[ExhaustiveState]):
-    """Exhaustive search in the dress of a solver: one step, then converged."""
+class ExactSolver(Solver[ExactState]):
+    """Solves each problem by itself, in one step; the run has then converged."""
 
-    def init(self, key: Key, graph: FactorGraph) -> ExhaustiveState:
-        _small_problems(graph)
-        return ExhaustiveState(graph.log_prior > 0)
+    unknown: ClassVar[dict[str, float]]  # columns of the history, for problems left alone
+
+    @abstractmethod
+    def problems(self, graph: FactorGraph) -> list[LinearProblem]:
+        """The problems of the graph, or an error where there are others."""
+
+    @abstractmethod
+    def solve(self, problem: LinearProblem, seed: int) -> tuple[Tensor, int, dict[str, float]]:
+        """The weights (N,) bool, factor evaluations, and what goes into the history."""
+
+    def init(self, key: Key, graph: FactorGraph) -> ExactState:
+        self.problems(graph)
+        return ExactState(graph.log_prior > 0)
 
     def step(
-        self, key: Key, graph: FactorGraph, state: ExhaustiveState, feedback: Feedback
-    ) -> tuple[ExhaustiveState, Info]:
-        best = state.best.clone()
-        counts = torch.zeros(graph.num_problems, dtype=torch.float64)
-        evaluations = 0
-        for number, problem in enumerate(_small_problems(graph)):
+        self, key: Key, graph: FactorGraph, state: ExactState, feedback: Feedback
+    ) -> tuple[ExactState, Info]:
+        best, evaluations = state.best.clone(), 0
+        zero = torch.zeros_like(feedback.accuracy)
+        records = {name: torch.full_like(zero, value) for name, value in self.unknown.items()}
+        for number, problem in enumerate(self.problems(graph)):
             if not feedback.active[number]:
                 continue
-            found = _optimum(problem, histogram=False)
-            best[problem.variables.to(best.device)] = found.weights.to(best.device)
-            counts[number] = found.optima
-            evaluations += 2 ** len(problem.variables) * len(problem.labels)
-        info = Info(
-            residual=torch.zeros_like(feedback.accuracy),
-            evaluations=evaluations,
-            contradiction=torch.zeros_like(feedback.active),
-            records={"optima": counts},
-        )
-        return ExhaustiveState(best), info
+            weights, spent, found = self.solve(problem, key.seed)
+            best[problem.variables.to(best.device)] = weights.to(best.device)
+            evaluations += spent
+            for name, value in found.items():
+                records[name][number] = value
+        none = torch.zeros_like(feedback.active)
+        return ExactState(best), Info(zero, evaluations, none, records=records)
 
-    def log_odds(self, graph: FactorGraph, state: ExhaustiveState) -> Tensor:
+    def log_odds(self, graph: FactorGraph, state: ExactState) -> Tensor:
         return torch.where(state.best, EXACT_LIMIT, -EXACT_LIMIT).to(torch.float64)
+
+
+@dataclass(frozen=True)
+class Exhaustive(ExactSolver):
+    """Every configuration is evaluated; history["optima"] counts the best ones."""
+
+    unknown = {"optima": 0.0}  # noqa: RUF012 (a ClassVar of the base)
+
+    def problems(self, graph: FactorGraph) -> list[LinearProblem]:
+        return _small_problems(graph)
+
+    def solve(self, problem: LinearProblem, seed: int) -> tuple[Tensor, int, dict[str, float]]:
+        found = _optimum(problem, histogram=False)
+        evaluations = 2 ** len(problem.variables) * len(problem.labels)
+        return found.weights, evaluations, {"optima": float(found.optima)}
 
 
 def exhaustive() -> Exhaustive:
     """The true optimum of one-layer nets of up to about 36 weights; `optima` gives more detail.
-
-    Returns:
-        The solver, for `run`; its one step does everything.
 
     Examples:
         >>> from vitrail import factor_graph, perceptron, run

@@ -1,7 +1,6 @@
-"""What the gradient rivals share: a differentiable loss of a batch of factors, and optimisers.
+"""What the gradient baselines share: the step, and the loss of a batch of factors.
 
-A factor asks for a margin on the right side of zero. Its loss is a function of that margin in
-units of the last layer's spread,
+The loss is a function of the margin in units of the last layer's spread,
 
     m = ±h / √n,   n the inputs of the last layer,
 
@@ -12,9 +11,10 @@ does not depend on how many others share its graph.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 import torch.nn.functional as F
@@ -22,36 +22,83 @@ from torch import Tensor
 
 from vitrail.factors import Classifiers, Factors, Network
 from vitrail.graph import FactorGraph
+from vitrail.random import Key, Stream, normal
+from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.damping import Schedule
+from vitrail.solvers.schedules import Batches, Order
 
 Loss = Literal["logistic", "hinge"]
-
-ADAM_EPSILON = 1e-8
-
-
-def checked_choice(name: str, value: str, kind: object) -> str:
-    """`value`, or an error that names what there is to choose from."""
-    known = get_args(kind)
-    if value not in known:
-        raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(known)}")
-    return value
+StateT = TypeVar("StateT", bound=Any)  # a dataclass that has the `order` of the epoch
+START_SCALE = 0.1  # spread of the first real weights: small, so that the data soon decide
 
 
-def checked_positive(name: str, value: float) -> float:
-    """`value`, or an error when it is not a positive number."""
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{name} must be a positive number, got {value}")
-    return float(value)
+@dataclass(frozen=True)
+class Gradient:
+    """The gradient of a batch, and where it was taken."""
+
+    key: Key
+    graph: FactorGraph
+    signs: Tensor  # (V,) or (S, V) float32, the weights
+    value: Tensor  # the same shape, ∂loss/∂signs
+    active: Tensor  # (V,) bool, the variables of problems that are still running
+    order: Order  # of the epoch
 
 
-def check_graph(graph: FactorGraph) -> None:
-    """Raise where a factor has no margin to follow a gradient of."""
-    for block in graph.blocks:
-        if not isinstance(block, Classifiers):
-            raise TypeError(
-                f"gradient baselines need factors that classify (perceptron or network), got "
-                f"{type(block).__name__}; use belief propagation or annealing for these"
-            )
+@dataclass(frozen=True)
+class GradientSolver(Solver[StateT]):
+    """One forward and one backward pass over a batch per step, with respect to weights ±1."""
+
+    batches: Batches
+    loss: Loss
+
+    def __post_init__(self) -> None:
+        checked_choice("loss", self.loss, Loss)
+
+    @abstractmethod
+    def first(self, noise: Tensor, order: Order) -> StateT:
+        """The first state, from Gaussian noise (V,)."""
+
+    @abstractmethod
+    def signs(self, key: Key, graph: FactorGraph, state: StateT) -> Tensor:
+        """The weights of the forward pass, (V,) or (S, V) float32 from −1 to 1."""
+
+    @abstractmethod
+    def moved(self, state: StateT, taken: Gradient) -> StateT:
+        """The state after a gradient."""
+
+    def watched(self, graph: FactorGraph, state: StateT) -> Tensor:
+        """Log-odds (V,) whose change as probabilities says whether the run has converged."""
+        return self.log_odds(graph, state)
+
+    def init(self, key: Key, graph: FactorGraph) -> StateT:
+        for block in graph.blocks:
+            if not isinstance(block, Classifiers):
+                raise TypeError(
+                    f"gradient baselines need factors that classify (perceptron or network), got "
+                    f"{type(block).__name__}; use belief propagation or annealing for these"
+                )
+        noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
+        return self.first(noise, self.batches.start(graph))
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: StateT, feedback: Feedback
+    ) -> tuple[StateT, Info]:
+        selected, order = self.batches.select(key, graph, state.order, feedback)
+        with torch.enable_grad():
+            signs = self.signs(key, graph, state).requires_grad_()
+            loss, evaluations = batch_loss(graph, selected, (signs + 1) / 2, self.loss)
+            (gradient,) = torch.autograd.grad(loss, signs)
+        active = feedback.active[graph.problem]
+        taken = Gradient(key, graph, signs.detach(), gradient, active, order)
+        after = self.moved(state, taken)
+        before, now = self.watched(graph, state), self.watched(graph, after)
+        change = (torch.sigmoid(now.double()) - torch.sigmoid(before.double())).abs()
+        residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
+        residual.scatter_reduce_(0, graph.problem, change, "amax")
+        return after, Info(residual, evaluations, torch.zeros_like(feedback.active))
+
+    def epoch_steps(self, graph: FactorGraph) -> Tensor:
+        return self.batches.epoch_steps(graph)
 
 
 def batch_loss(
@@ -62,8 +109,8 @@ def batch_loss(
 ) -> tuple[Tensor, int]:
     """Loss of the selected factors at `bits`, and how many factors were evaluated.
 
-    bits (V,) or (S, V) float32 in [0, 1], usually {0, 1}, carrying a gradient; of S rows the
-    mean is taken. selected is an index (F',) a block, None for a whole block.
+    bits (V,) or (S, V) float32 in [0, 1] carry a gradient; of S rows the mean is taken. selected
+    is an index (F',) per block, None for a whole block.
     """
     rows = bits if bits.ndim == 2 else bits[None]
     evaluations = 0
@@ -86,7 +133,7 @@ def batch_loss(
 
 
 def _losses(margins: Tensor, labels: Tensor, loss: Loss) -> Tensor:
-    """Margins (F, S, C) to one loss a factor, (F,), the mean over S."""
+    """Margins (F, S, C) to one loss per factor, (F,), the mean over S."""
     samples, classes = margins.shape[1:]
     if classes == 1:
         right = torch.where(labels == 1, 1.0, -1.0)[:, None] * margins[..., 0]
@@ -101,47 +148,23 @@ def _fan_in(factors: Factors) -> int:
     return factors.program.fan_in if isinstance(factors, Network) else factors.arity
 
 
-@dataclass(frozen=True)
-class Moments:
-    """What an optimiser remembers: running means of the gradient and of its square."""
-
-    first: Tensor  # (V,) float32
-    second: Tensor  # (V,) float32
-    count: Tensor  # () int64
-
-
-def no_moments(latent: Tensor) -> Moments:
-    """Before the first gradient."""
-    zero = torch.zeros_like(latent)
-    return Moments(zero, zero, torch.zeros((), dtype=torch.int64))
-
-
-def adam(moments: Moments, gradient: Tensor, betas: tuple[float, float]) -> tuple[Tensor, Moments]:
-    """Direction m̂/(√v̂ + ε) with bias-corrected running means (Kingma and Ba, 2015)."""
-    count = moments.count + 1
-    first = torch.lerp(gradient, moments.first, betas[0])
-    second = torch.lerp(gradient * gradient, moments.second, betas[1])
-    corrections = [1 - beta ** int(count) for beta in betas]
-    direction = (first / corrections[0]) / ((second / corrections[1]).sqrt() + ADAM_EPSILON)
-    return direction, Moments(first, second, count)
-
-
-def sgd(moments: Moments, gradient: Tensor, momentum: float) -> tuple[Tensor, Moments]:
-    """Direction v = momentum·v + gradient."""
-    first = momentum * moments.first + gradient
-    return first, Moments(first, moments.second, moments.count + 1)
-
-
-def settled(graph: FactorGraph, before: Tensor, after: Tensor) -> Tensor:
-    """Largest change of P(w = 1) in each problem, (P,) float64, between log-odds (V,)."""
-    change = (torch.sigmoid(after.double()) - torch.sigmoid(before.double())).abs()
-    residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
-    return residual.scatter_reduce_(0, graph.problem, change, "amax")
-
-
 def at(rate: float | Schedule, step: int) -> float:
     """The value at a step of what may be a number or a schedule."""
     return rate(step) if callable(rate) else rate
+
+
+def checked_choice(name: str, value: str, kind: object) -> None:
+    """Raise where a value is none of a literal type's."""
+    known = get_args(kind)
+    if value not in known:
+        raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(known)}")
+
+
+def checked_positive(name: str, value: float) -> float:
+    """`value`, or an error when it is not a positive number."""
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"{name} must be a positive number, got {value}")
+    return float(value)
 
 
 def checked_rate(name: str, rate: float | Schedule) -> float | Schedule:

@@ -7,57 +7,30 @@ from torch import Tensor
 
 from vitrail.datasets.dataset import Coding
 
+LEVELS = 256  # of gray, 0 to 255; a power of two, so that sums of levels are exact
+
 
 def low_value(coding: Coding) -> int:
-    """What a zero bit stands for; a one bit is always +1.
-
-    Args:
-        coding: "bipolar" or "binary".
-
-    Returns:
-        −1 or 0.
-
-    Examples:
-        >>> low_value("bipolar")
-        -1
-    """
+    """What a zero bit stands for, −1 ("bipolar") or 0 ("binary"); a one bit is always +1."""
     if coding not in ("bipolar", "binary"):
         raise ValueError(f"unknown coding {coding!r}; choose 'bipolar' (±1) or 'binary' (0/1)")
     return -1 if coding == "bipolar" else 0
 
 
 def values(bits: Tensor, low: int) -> Tensor:
-    """Bits as the numbers a layer multiplies by, float32: sums below 2²⁴ stay exact.
+    """Bits as `low` and 1, float32: sums below 2²⁴ stay exact.
 
-    Args:
-        bits: Any shape, bool.
-        low: What a zero bit stands for.
-
-    Returns:
-        `low` and 1, in the same shape.
-
-    Examples:
-        >>> values(torch.tensor([True, False]), low=-1)
-        tensor([ 1., -1.])
+    >>> values(torch.tensor([True, False]), low=-1)
+    tensor([ 1., -1.])
     """
     return bits.to(torch.float32) * (1 - low) + low
-
-
-LEVELS = 256  # of gray, 0 to 255; a power of two, so that sums of levels are exact
 
 
 def numbers(inputs: Tensor) -> Tensor:
     """Inputs as the numbers a net adds up, float32: gray levels (uint8) from 0 to below 1.
 
-    Args:
-        inputs: Bits (int8), gray levels (uint8), or numbers.
-
-    Returns:
-        The same shape.
-
-    Examples:
-        >>> numbers(torch.tensor([0, 128], dtype=torch.uint8))
-        tensor([0.0000, 0.5000])
+    >>> numbers(torch.tensor([0, 128], dtype=torch.uint8))
+    tensor([0.0000, 0.5000])
     """
     found = inputs.to(torch.float32)
     return found / LEVELS if inputs.dtype == torch.uint8 else found
@@ -66,16 +39,7 @@ def numbers(inputs: Tensor) -> Tensor:
 def checked_inputs(inputs: Tensor, levels: bool = False) -> Tensor:
     """Inputs as int8, or an error that names the first value that is not −1, 0 or 1.
 
-    Args:
-        inputs: Any shape and type of number.
-        levels: Whether gray levels will do: a uint8 tensor that holds more than bits stays.
-
-    Returns:
-        The same numbers, int8, or gray levels, uint8.
-
-    Examples:
-        >>> checked_inputs(torch.tensor([1.0, -1.0])).dtype
-        torch.int8
+    levels: whether gray levels are allowed; a uint8 tensor that holds more than bits then stays.
     """
     inputs = torch.as_tensor(inputs)
     if inputs.ndim == 0 or inputs.shape[0] == 0:

@@ -96,6 +96,10 @@ class _BinaryConv(BinaryLayer):
             )
         return sizes
 
+    def forward(self, x: Tensor) -> Tensor:
+        convolve = F.conv1d if self.rank == 1 else F.conv2d
+        return convolve(x, self.weight, None, self.stride, self.padding)
+
     def node(self) -> Conv:
         channels = self.in_channels, self.out_channels
         return Conv(self.low, *channels, self.kernel_size, self.stride, self.padding)
@@ -125,20 +129,11 @@ class BinaryConv1d(_BinaryConv):
 
     rank = 1
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.conv1d(x, self.weight, None, self.stride, self.padding)
-
 
 class BinaryConv2d(_BinaryConv):
     """2-D convolution without bias; zero padding. Weights in the order (out, in, row, column).
 
-    Args:
-        in_channels: Channels of the inputs.
-        out_channels: Channels of the outputs.
-        kernel_size: One number, or one for each axis.
-        stride: One number, or one for each axis.
-        padding: Zeros on each side: one number, or one for each axis.
-        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+    Parameters are those of `BinaryConv1d`.
 
     Examples:
         >>> BinaryConv2d(1, 3, kernel_size=3, stride=2)(torch.ones(8, 1, 14, 14)).shape
@@ -147,15 +142,11 @@ class BinaryConv2d(_BinaryConv):
 
     rank = 2
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.conv2d(x, self.weight, None, self.stride, self.padding)
-
 
 class Activation(nn.Module):
     """A step at zero. `window` is how far from it gradients pass; message passing does not use it.
 
-    Sums of n signs spread like √n, and a window of 1 would stop nearly all gradients of a wide
-    layer: the nets of this package have windows of √n.
+    Sums of n signs spread like √n, so the nets of this package have windows of √n.
     """
 
     low: int
@@ -176,10 +167,7 @@ class Activation(nn.Module):
 
 
 class Sign(Activation):
-    """+1 where x > 0, −1 elsewhere.
-
-    Args:
-        window: How far from zero gradients pass; message passing does not use it.
+    """+1 where x > 0, −1 elsewhere; `window` is how far from zero gradients pass.
 
     Examples:
         >>> Sign()(torch.tensor([2.0, 0.0, -1.0]))
@@ -190,10 +178,7 @@ class Sign(Activation):
 
 
 class Threshold(Activation):
-    """1 where x > 0, 0 elsewhere.
-
-    Args:
-        window: How far from zero gradients pass; message passing does not use it.
+    """1 where x > 0, 0 elsewhere; `window` is how far from zero gradients pass.
 
     Examples:
         >>> Threshold()(torch.tensor([2.0, 0.0, -1.0]))

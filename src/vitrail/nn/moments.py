@@ -12,7 +12,7 @@ boundary is 1 where it is even and 0 where it is odd; it is ½ where it may be e
 
 The first layer's moments are exact. Behind a step, values are taken as Gaussian before it and as
 independent after it. Everything can be differentiated with respect to p: the gradient of an
-example's `log_chance` is its message to every weight, see `vitrail.solvers.streaming`.
+example's `log_probability` is its message to every weight, see `vitrail.solvers.streaming`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from vitrail.numerics import DEFAULT_MEMORY, chunks
 
 SMALLEST_VARIANCE = 1e-4  # of a sum that is all but certain
 SHARPNESS = 1.28  # π/√6: argmax of Gaussians ≈ argmax with Gumbel noise of the same variance
-SURE = 1e-12  # how far P(w = 1) is from 0 and 1 at least, where log-odds are taken
+MIN_PROBABILITY = 1e-12  # P(w = 1) is clipped to it where log-odds are taken
 SCRATCH_COPIES = 8  # tensors of the size of a layer's values that moments of it hold
 
 
@@ -79,12 +79,12 @@ def moments(
     values = _certain(inputs, -1 if bipolar else None)
     first = 0
     for node in _parts(program):
-        values = through(node, probability[first : first + node.num_bits], values)
+        values = propagate(node, probability[first : first + node.num_bits], values)
         first += node.num_bits
     return values
 
 
-def log_chance(outputs: Moments, labels: Tensor) -> Tensor:
+def log_probability(outputs: Moments, labels: Tensor) -> Tensor:
     """Log-probability that outputs (F, …) give the labels (F,): (F,).
 
     One output: log Φ. C outputs: log-softmax of s·E[h]/√Var[h], the variance being the mean over
@@ -96,7 +96,7 @@ def log_chance(outputs: Moments, labels: Tensor) -> Tensor:
     return _logits(outputs).log_softmax(1).gather(1, labels[:, None])[:, 0]
 
 
-def chances(
+def class_probabilities(
     program: Program,
     probability: Tensor,
     inputs: Tensor,
@@ -111,7 +111,7 @@ def chances(
     the solver's own beta was lower.
     """
     if beta != 1.0:
-        probability = torch.sigmoid(beta * torch.logit(probability.double(), eps=SURE))
+        probability = torch.sigmoid(beta * torch.logit(probability.double(), eps=MIN_PROBABILITY))
     probability = probability.to(torch.float32)
     widest = max(
         torch.Size(shape).numel() + node.scratch(shape) for node, shape in _shapes(program)
@@ -129,7 +129,7 @@ def chances(
 
 
 @singledispatch
-def through(node: Node, probability: Tensor, x: Moments) -> Moments:
+def propagate(node: Node, probability: Tensor, x: Moments) -> Moments:
     """Moments behind a part of a net, whose bits are one with `probability` (n,)."""
     raise TypeError(
         f"moments are not known of {type(node).__name__} parts; build the net of vitrail.nn layers "
@@ -137,7 +137,7 @@ def through(node: Node, probability: Tensor, x: Moments) -> Moments:
     )
 
 
-@through.register
+@propagate.register
 def _(node: Weighted, probability: Tensor, x: Moments) -> Moments:
     span = 1 - node.low
     weight = (node.low + span * probability).view(node.weight_shape)
@@ -149,25 +149,23 @@ def _(node: Weighted, probability: Tensor, x: Moments) -> Moments:
     return Moments(mean, variance.expand_as(mean), _parity(node, x))
 
 
-@through.register
+@propagate.register
 def _(node: Step, probability: Tensor, x: Moments) -> Moments:
     if x.variance is None:
         return _certain(node.evaluate(probability, x.mean), low=node.low)
     # a sum without variance is certain: a window of background has none, and is a tie
     certain = (x.mean > x.boundary).to(x.mean.dtype)
-    chance = torch.where(x.variance > 0, torch.special.ndtr(x.score), certain)
-    span = 1 - node.low
-    return _bits(node.low + span * chance, span**2 * chance * (1 - chance), node.low)
+    return _bits(torch.where(x.variance > 0, torch.special.ndtr(x.score), certain), node.low)
 
 
-@through.register
+@propagate.register
 def _(node: Flatten, probability: Tensor, x: Moments) -> Moments:
     variance = None if x.variance is None else x.variance.flatten(1)
     parity = None if x.parity is None else x.parity.expand(-1, *x.mean.shape[1:]).flatten(1)
     return Moments(x.mean.flatten(1), variance, parity, x.low)
 
 
-@through.register
+@propagate.register
 def _(node: MaxPool, probability: Tensor, x: Moments) -> Moments:
     if x.variance is None:
         return _certain(node.evaluate(probability, x.mean[:, None])[:, 0], low=x.low)
@@ -179,9 +177,7 @@ def _(node: MaxPool, probability: Tensor, x: Moments) -> Moments:
     for axis, (size, stride) in enumerate(zip(node.kernel, node.stride, strict=True)):
         none = none.unfold(2 + axis, size, stride)
     # the gradient of torch's own product asks for the number of zeros
-    chance = 1 - reduce(torch.mul, none.flatten(2 + len(node.kernel)).unbind(-1))
-    span = 1 - x.low
-    return _bits(x.low + span * chance, span**2 * chance * (1 - chance), x.low)
+    return _bits(1 - reduce(torch.mul, none.flatten(2 + len(node.kernel)).unbind(-1)), x.low)
 
 
 def are_bipolar(inputs: Tensor) -> bool:
@@ -201,8 +197,10 @@ def _certain(inputs: Tensor, low: int | None = None) -> Moments:
     return Moments(values, None, odd, low)
 
 
-def _bits(mean: Tensor, variance: Tensor, low: int) -> Moments:
-    """Independent bits: ±1 is odd, 0/1 may be either."""
+def _bits(probability: Tensor, low: int) -> Moments:
+    """Independent bits that are one with a probability: ±1 is odd, 0/1 may be either."""
+    span = 1 - low
+    mean, variance = low + span * probability, span**2 * probability * (1 - probability)
     parity = torch.full_like(mean[:1].detach(), 1.0 if low == -1 else 0.5)
     return Moments(mean, variance, parity, low)
 

@@ -26,9 +26,6 @@ def mlp(
         num_outputs: 1 for two classes, else an output per class.
         coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
 
-    Returns:
-        The net, an ordinary torch module.
-
     Examples:
         >>> from vitrail.nn import num_weights
         >>> num_weights(mlp(10, hidden=(4,)))
@@ -51,17 +48,14 @@ def conv(
 ) -> nn.Sequential:
     """Convolutions 5×5 of stride 2 with steps between them, then one linear layer.
 
-    A window of background, all zeros, is a tie, which is not positive: `Sign` says −1 of it, which
-    all images then share, and `Threshold` says 0, which the next layer does not hear.
+    A window of background, all zeros, is a tie, which is not positive: it becomes −1 by `Sign`, and
+    by `Threshold` 0, which adds nothing to the next layer.
 
     Args:
         shape: Of one example: (channels, height, width).
         channels: Of each convolution.
         num_outputs: 1 for two classes, else an output per class.
         units: What hidden units are, `Sign` (±1) or `Threshold` (0/1).
-
-    Returns:
-        The net, an ordinary torch module.
 
     Examples:
         >>> from vitrail.nn import num_weights
@@ -80,9 +74,6 @@ def conv(
 def paper_linear() -> nn.Sequential:
     """The paper's linear net, 196 weights: one unit on 14×14 pixels, flattened.
 
-    Returns:
-        The net, an ordinary torch module.
-
     Examples:
         >>> from vitrail.nn import num_weights
         >>> num_weights(paper_linear())
@@ -93,9 +84,6 @@ def paper_linear() -> nn.Sequential:
 
 def paper_mlp() -> nn.Sequential:
     """The paper's multilayer perceptron, 394 weights: 196·2 + 2, sign hidden units.
-
-    Returns:
-        The net, an ordinary torch module.
 
     Examples:
         >>> from vitrail.nn import num_weights
@@ -109,9 +97,6 @@ def paper_conv() -> nn.Sequential:
     """The paper's convolutional net, 89 weights on images (1, 14, 14).
 
     Two strided convolutions with thresholds, then one unit.
-
-    Returns:
-        The net, an ordinary torch module.
 
     Examples:
         >>> from vitrail.nn import num_weights

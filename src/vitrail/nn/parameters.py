@@ -6,14 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.nn.coding import values
-from vitrail.nn.layers import BinaryLayer
-from vitrail.nn.trace import LEAVES, PLAIN
+from vitrail.nn.trace import LEAVES, owners_of
 
 
 def bit_parameters(module: nn.Module) -> list[nn.Parameter]:
     """The parameters that are bits, in order: those of binary layers, or of Linear and Conv."""
-    binary = any(isinstance(part, BinaryLayer) for part in module.modules())
-    owners = (BinaryLayer,) if binary else PLAIN
+    owners = owners_of(module)
     kept = {
         id(leaf)
         for part in module.modules()
@@ -25,13 +23,10 @@ def bit_parameters(module: nn.Module) -> list[nn.Parameter]:
 
 
 def num_weights(module: nn.Module) -> int:
-    """How many bits a network has.
+    """How many bits A a network has.
 
     Args:
         module: Any torch module.
-
-    Returns:
-        The number A of its bits.
 
     Examples:
         >>> num_weights(nn.Linear(3, 2, bias=False))
@@ -41,13 +36,10 @@ def num_weights(module: nn.Module) -> int:
 
 
 def get_bits(module: nn.Module) -> Tensor:
-    """The network's weights as bits: a parameter above zero is a one.
+    """The network's bits (A,) bool, layer after layer: a parameter above zero is a one.
 
     Args:
         module: Any torch module.
-
-    Returns:
-        The bits (A,) bool, layer after layer.
 
     Examples:
         >>> from vitrail.nn import mlp
@@ -63,9 +55,6 @@ def set_bits(module: nn.Module, bits: Tensor) -> nn.Module:
     Args:
         module: Any torch module; it is changed.
         bits: What to write, (A,) bool, e.g. the `best` of a solution.
-
-    Returns:
-        The module.
 
     Examples:
         >>> from vitrail.nn import mlp

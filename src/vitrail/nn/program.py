@@ -1,8 +1,8 @@
 """The one description of a net: its parts in order, with the shapes between them.
 
-A program is made once, from a module and the shape of an example (`program_of`), or from a file.
-Messages, local search, kernels, model files and exports read it and nothing else; a perceptron
-is a program of one layer. Parts that nobody knows are `Opaque`: they can be evaluated, no more.
+A program is made from a module and the shape of an example (`program_of`), or from a file.
+Messages, local search, kernels, model files and exports read it and nothing else. Unknown parts
+are `Opaque`: they can be evaluated, no more.
 """
 
 from __future__ import annotations
@@ -181,20 +181,7 @@ class Program:
 
 
 def linear_program(num_inputs: int, low: int, num_outputs: int = 1) -> Program:
-    """One linear layer.
-
-    Args:
-        num_inputs: Inputs of an example.
-        low: What a zero bit stands for, −1 or 0.
-        num_outputs: 1 for two classes, else an output per class.
-
-    Returns:
-        The program.
-
-    Examples:
-        >>> linear_program(5, low=-1).num_bits
-        5
-    """
+    """One linear layer; `low` is what a zero bit stands for, −1 or 0."""
     return Program((num_inputs,), (Linear(low, num_inputs, num_outputs),))
 
 
@@ -223,9 +210,6 @@ def program_of(module: nn.Module | Program, input_shape: torch.Size | Shape) -> 
     Args:
         module: Any torch module; a program stays as it is.
         input_shape: Of one example, without the batch.
-
-    Returns:
-        The program.
 
     Examples:
         >>> from vitrail.nn import mlp

@@ -21,11 +21,16 @@ LEAVES = ("weight", "bias", "latent")  # what a layer calls its weights
 Owners = tuple[type[nn.Module], ...]
 
 
+def owners_of(module: nn.Module) -> Owners:
+    """The kinds of layers that own the bits: binary layers where there are any, else torch's."""
+    binary = any(isinstance(part, BinaryLayer) for part in module.modules())
+    return (BinaryLayer,) if binary else PLAIN
+
+
 def nodes_of(module: nn.Module) -> list[Node]:
     """The parts of a module, in order; one opaque part where they do not form a chain."""
     module = copy.deepcopy(module).eval()
-    binary = any(isinstance(part, BinaryLayer) for part in module.modules())
-    owners: Owners = (BinaryLayer,) if binary else PLAIN
+    owners = owners_of(module)
     try:
         parts = list(_chain(module))
     except _NotAChainError:

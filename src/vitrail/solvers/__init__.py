@@ -7,7 +7,7 @@ from vitrail.solvers.checkpoint import CheckpointError
 from vitrail.solvers.copies import CopiesFound, run_copies
 from vitrail.solvers.damping import Damping, adaptive, constant, scheduled
 from vitrail.solvers.decimation import decimated
-from vitrail.solvers.history import History
+from vitrail.solvers.history import History, Status
 from vitrail.solvers.polish import polish
 from vitrail.solvers.portfolio import Passing, portfolio
 from vitrail.solvers.reinforcement import exponential, linear, reinforced
@@ -17,7 +17,6 @@ from vitrail.solvers.s4p import s4p
 from vitrail.solvers.schedules import Batches
 from vitrail.solvers.snmp import snmp
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
-from vitrail.solvers.status import Status
 from vitrail.solvers.steady import steady
 from vitrail.solvers.streaming import streaming
 

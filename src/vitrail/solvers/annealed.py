@@ -9,7 +9,7 @@ from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.base import Feedback, Info, MessagePassing
 from vitrail.solvers.damping import Schedule
-from vitrail.solvers.wrapping import Wrapper
+from vitrail.solvers.wrapping import Wrapper, WrapperState
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,12 @@ class Geometric:
 
 
 def geometric(first: float, last: float, steps: int) -> Geometric:
-    """A schedule of beta, each step the same factor.
+    """A schedule of beta that grows by the same factor at every step.
 
     Args:
         first: Beta at step 0.
         last: Beta from step `steps` on.
-        steps: How many steps lead from one to the other.
-
-    Returns:
-        A function of the step.
+        steps: Steps from one to the other.
 
     Examples:
         >>> geometric(1.0, 4.0, steps=2)(1)
@@ -49,7 +46,7 @@ def geometric(first: float, last: float, steps: int) -> Geometric:
 
 
 @dataclass(frozen=True)
-class Annealed(Wrapper[Any]):
+class Annealed(Wrapper[WrapperState]):
     """Step t sees every factor at beta = schedule(t), or at that multiple of its own beta.
 
     Accuracy and best do not depend on beta.
@@ -58,21 +55,16 @@ class Annealed(Wrapper[Any]):
     beta: Schedule
     relative: bool
 
-    def wrapped(self, graph: FactorGraph, inner: Any) -> Any:
-        return inner
-
-    def inside(self, state: Any) -> Any:
-        return state
-
-    def put(self, state: Any, inner: Any) -> Any:
-        return inner
+    def wrapped(self, graph: FactorGraph, inner: Any) -> WrapperState:
+        return WrapperState(inner)
 
     def step(
-        self, key: Key, graph: FactorGraph, state: Any, feedback: Feedback
-    ) -> tuple[Any, Info]:
+        self, key: Key, graph: FactorGraph, state: WrapperState, feedback: Feedback
+    ) -> tuple[WrapperState, Info]:
         beta = self.beta(key.step)
         seen = graph.at_multiple(beta) if self.relative else graph.with_beta(beta)
-        return self.solver.step(key, seen, state, feedback)
+        inner, info = self.solver.step(key, seen, state.inner, feedback)
+        return WrapperState(inner), info
 
 
 def annealed(solver: MessagePassing[Any], beta: Schedule, *, relative: bool = False) -> Annealed:
@@ -82,9 +74,6 @@ def annealed(solver: MessagePassing[Any], beta: Schedule, *, relative: bool = Fa
         solver: What is annealed.
         beta: Inverse temperature by step, e.g. `geometric(0.5, 5.0, steps=200)`.
         relative: Whether it is a multiple of the beta that each factor has.
-
-    Returns:
-        The solver, annealed.
 
     Examples:
         >>> from vitrail.solvers import belief_propagation

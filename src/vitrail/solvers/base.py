@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -16,6 +16,10 @@ from vitrail.random import Key
 from vitrail.ranks import World
 
 StateT = TypeVar("StateT")
+# what fields of states have a row or a column for; ranks hold shares of the rows of factors
+PER_FACTOR = {"per": "factor"}  # a tuple of (F, …), one per block
+PER_VARIABLE = {"per": "variable"}  # (…, V)
+PER_PROBLEM = {"per": "problem"}  # (P,)
 
 
 @dataclass(frozen=True)
@@ -27,13 +31,13 @@ class Feedback:
     everyone: bool | None = None  # whether all are active, where that is known
 
     def all_active(self) -> bool:
-        """Whether every problem is active, without asking a GPU where the loop knows."""
+        """Whether every problem is active; a GPU is read only where `everyone` is None."""
         return bool(self.active.all()) if self.everyone is None else self.everyone
 
 
 @dataclass(frozen=True)
 class Info:
-    """Diagnostics of one step. Tensors stay on their device until somebody reads a history."""
+    """Diagnostics of one step. Tensors stay on their device until the history is read."""
 
     residual: Tensor  # (P,) float64, largest change of a message as a probability
     evaluations: int  # factor evaluations of the step
@@ -41,47 +45,27 @@ class Info:
     starved: Tensor | int = 0  # messages without any satisfying draw
     min_hits: int | None = None  # fewest draws behind any message; None where no draws are split
     effective_samples: Tensor | float | None = None  # smallest of reweighted draws
-    records: dict[str, Tensor] = field(default_factory=dict)  # anything else worth a history
+    records: dict[str, Tensor] = field(default_factory=dict)  # further columns of the history
 
-
-@dataclass(frozen=True)
-class Tally:
-    """What a step has to tell of the factors that it updated."""
-
-    residual: Tensor  # (P,) float64
-    starved: Tensor | int
-    evaluations: int
-    min_hits: int | None
-    effective_samples: Tensor | float | None
-
-    def met(self, world: World, *sums: Tensor) -> tuple[tuple[Tensor, ...], Tally]:
-        """Where ranks meet in a step: float64 sums over all of them, and the tally of all."""
+    def reduced(self, world: World, *sums: Tensor) -> tuple[tuple[Tensor, ...], Info]:
+        """Float64 sums over all ranks, and the diagnostics of the factors of all ranks."""
         if world.size == 1:
             return sums, self
-        numbers = (self.starved, self.evaluations)
-        *sums_of_all, starved, evaluations = world.sum(*sums, *map(torch.as_tensor, numbers))
+        counts = map(torch.as_tensor, (self.starved, self.evaluations))
+        *sums_of_all, starved, evaluations = world.sum(*sums, *counts)
         least = (self.min_hits, self.effective_samples)
         low = [-torch.as_tensor(math.inf if x is None else x, dtype=torch.float64) for x in least]
         residual, *low = world.max(self.residual, *low)
         hits, effective = (None if math.isinf(float(x)) else -float(x) for x in low)
-        return tuple(sums_of_all), Tally(
-            residual,
-            starved.to(torch.int64),
-            int(evaluations),
-            None if hits is None else int(hits),
-            effective,
+        info = replace(
+            self,
+            residual=residual,
+            evaluations=int(evaluations),
+            starved=starved.to(torch.int64),
+            min_hits=None if hits is None else int(hits),
+            effective_samples=effective,
         )
-
-    def info(self, contradiction: Tensor, records: dict[str, Tensor] | None = None) -> Info:
-        return Info(
-            self.residual,
-            self.evaluations,
-            contradiction,
-            self.starved,
-            self.min_hits,
-            self.effective_samples,
-            records or {},
-        )
+        return tuple(sums_of_all), info
 
 
 class Solver(ABC, Generic[StateT]):
@@ -111,7 +95,7 @@ class Solver(ABC, Generic[StateT]):
         return torch.sigmoid(self.log_odds(graph, state))
 
     def candidates(self, key: Key, graph: FactorGraph, state: StateT) -> Tensor:
-        """Configurations worth a look, (C, V) bool; the first is the decoded one."""
+        """Configurations to score, (C, V) bool; the first is the decoded one."""
         return threshold(key, self.log_odds(graph, state))[None]
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
@@ -120,27 +104,36 @@ class Solver(ABC, Generic[StateT]):
 
 
 class MessagePassing(Solver[StateT]):
-    """A solver with a prior and damping: what the wrappers work on, and are themselves.
+    """A solver with a prior and damping, which wrappers such as `reinforced` can be put around.
 
-    `reinforced`, `annealed`, `decimated` and `steady` need no more than this, so each goes around
-    belief propagation, surveys, and any of the others.
+    Its state is a dataclass whose fields are marked `PER_FACTOR`, `PER_VARIABLE` or `PER_PROBLEM`.
     """
 
     @abstractmethod
     def shifted(self, state: StateT, by: Tensor) -> StateT:
         """The state with `by` (V,), log-odds on the lattice, added to every variable's prior."""
 
-    @abstractmethod
     def renewed(self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor) -> StateT:
-        """The state with the chosen problems, (P,) bool, taken from a `fresh` one."""
+        """The state with the marked fields of the chosen problems, (P,) bool, from `fresh`."""
+        masks = {"problem": problems, "variable": problems[graph.problem]}
+        changes: dict[str, Any] = {}
+        for part in fields(state):  # pyright: ignore[reportArgumentType] (states are dataclasses)
+            old, new = getattr(state, part.name), getattr(fresh, part.name)
+            per = part.metadata.get("per")
+            if per == "factor":
+                blocks = zip(graph.problem_of_factors, new, old, strict=True)
+                changes[part.name] = tuple(_rows(problems[of], a, b) for of, a, b in blocks)
+            elif per is not None:
+                changes[part.name] = torch.where(masks[per], new, old)
+        return replace(state, **changes)  # pyright: ignore[reportArgumentType]
 
-    @abstractmethod
-    def gamma(self, state: StateT) -> Tensor:
+    def gamma(self, state: Any) -> Tensor:
         """Weight of new messages, (P,) float64: one minus the damping of the last step."""
+        return state.gamma
 
-    @abstractmethod
-    def with_gamma(self, state: StateT, gamma: Tensor) -> StateT:
+    def with_gamma(self, state: Any, gamma: Tensor) -> Any:
         """The state with that weight; `with_held_damping` makes the next steps keep to it."""
+        return replace(state, gamma=gamma)
 
     @abstractmethod
     def with_held_damping(self) -> MessagePassing[StateT]:
@@ -149,3 +142,8 @@ class MessagePassing(Solver[StateT]):
     def around(self, graph: FactorGraph, innermost: Any) -> StateT:
         """The first state around one of the innermost solver, which may be this one."""
         return innermost
+
+
+def _rows(chosen: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """Rows of `new` where chosen (F,), of `old` elsewhere, (F, …) each."""
+    return torch.where(chosen.view(-1, *[1] * (new.ndim - 1)), new, old)

@@ -10,8 +10,14 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.numerics import EXACT_LIMIT, marked, on_lattice, room_for_marks, unmarked
 from vitrail.random import Key, Stream, normal
-from vitrail.solvers.base import Feedback, Info, MessagePassing, Tally
-from vitrail.solvers.checkpoint import PER_FACTOR
+from vitrail.solvers.base import (
+    PER_FACTOR,
+    PER_PROBLEM,
+    PER_VARIABLE,
+    Feedback,
+    Info,
+    MessagePassing,
+)
 from vitrail.solvers.damping import Damping, as_damping, held
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
@@ -21,16 +27,16 @@ PRIOR_SCALE = 0.1  # log-odds; enough to break the symmetry of a graph without i
 
 @dataclass(frozen=True)
 class BPState:
-    """Only factor→variable messages are stored: a cavity is the belief less the own message.
+    """Only factor→variable messages are stored: a cavity is the belief minus the own message.
 
     A step in batches consumes it: the rows of updated factors are written in place, because a
     copy of all messages would cost more than the step.
     """
 
-    messages: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A) a block, on the lattice
-    belief: Tensor  # (V,) float64 log-odds: prior + all messages, exactly
-    prior: Tensor  # (V,) float64, the graph's plus the symmetry breaking
-    gamma: Tensor  # (P,) float64, weight of new messages: one minus the damping
+    messages: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A) per block, on the lattice
+    belief: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64: prior + messages, exact
+    prior: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64, with symmetry breaking
+    gamma: Tensor = field(metadata=PER_PROBLEM)  # (P,) float64: one minus the damping
     order: Order  # the shuffle of the factors in force
 
 
@@ -52,11 +58,13 @@ class BeliefPropagation(MessagePassing[BPState]):
         return True
 
     def init(self, key: Key, graph: FactorGraph) -> BPState:
-        noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
-        prior = graph.log_prior + on_lattice(self.prior_scale * noise)
+        prior = random_prior(key, graph, self.prior_scale)
         none = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         return BPState(
-            tuple(_no_messages(block.num_factors, block.arity, graph) for block in graph.blocks),
+            tuple(
+                torch.zeros(block.num_factors, block.arity, device=graph.device)
+                for block in graph.blocks
+            ),
             prior,
             prior,
             torch.full_like(none, self.damping.start()),
@@ -105,49 +113,31 @@ class BeliefPropagation(MessagePassing[BPState]):
                 hits.append(result.min_hits)
             if result.effective_samples is not None:
                 effective.append(result.effective_samples)
-        told = Tally(
-            residual, starved, evaluations, min(hits, default=None), min(effective, default=None)
+        info = Info(
+            residual,
+            evaluations,
+            torch.zeros_like(residual, dtype=torch.bool),
+            starved,
+            min(hits, default=None),
+            min(effective, default=None),
         )
-        contradiction = torch.zeros_like(residual, dtype=torch.bool)
         if self.update.exact:
             ruled_out = sum(forbidding, moved.new_zeros(2, len(moved))) > 0
-            moved, ruled_out, told = _met(graph, told, moved, ruled_out)
+            moved, ruled_out, info = _reduced(graph, info, moved, ruled_out)
             contradiction = graph.over_variables(ruled_out.all(0)) > 0
+            info = replace(info, contradiction=contradiction)
         else:
-            (moved,), told = told.met(graph.world, moved)
+            (moved,), info = info.reduced(graph.world, moved)
         state = replace(
             state, messages=tuple(messages), belief=state.belief + moved, gamma=gamma, order=order
         )
-        return state, told.info(contradiction)
+        return state, info
 
     def log_odds(self, graph: FactorGraph, state: BPState) -> Tensor:
         return state.belief
 
     def shifted(self, state: BPState, by: Tensor) -> BPState:
         return replace(state, belief=state.belief + by, prior=state.prior + by)
-
-    def renewed(
-        self, graph: FactorGraph, state: BPState, fresh: BPState, problems: Tensor
-    ) -> BPState:
-        here = problems[graph.problem]
-        return replace(
-            state,
-            messages=tuple(
-                torch.where(problems[problem][:, None], new, old)
-                for problem, new, old in zip(
-                    graph.problem_of_factors, fresh.messages, state.messages, strict=True
-                )
-            ),
-            belief=torch.where(here, fresh.belief, state.belief),
-            prior=torch.where(here, fresh.prior, state.prior),
-            gamma=torch.where(problems, fresh.gamma, state.gamma),
-        )
-
-    def gamma(self, state: BPState) -> Tensor:
-        return state.gamma
-
-    def with_gamma(self, state: BPState, gamma: Tensor) -> BPState:
-        return replace(state, gamma=gamma)
 
     def with_held_damping(self) -> BeliefPropagation:
         return replace(self, damping=held(self.damping))
@@ -161,25 +151,27 @@ class BeliefPropagation(MessagePassing[BPState]):
         return self.batches.epoch_steps(graph)
 
 
-def _met(
-    graph: FactorGraph, told: Tally, moved: Tensor, ruled_out: Tensor
-) -> tuple[Tensor, Tensor, Tally]:
-    """What factors of all ranks moved (V,), ruled out (2, V) and have to tell.
+def random_prior(key: Key, graph: FactorGraph, scale: float) -> Tensor:
+    """The graph's prior plus Gaussian noise that breaks symmetry, (V,) float64 on the lattice."""
+    noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
+    return graph.log_prior + on_lattice(scale * noise)
 
-    What is ruled out rides in the bits that a sum of messages leaves free, where these suffice.
+
+def _reduced(
+    graph: FactorGraph, info: Info, moved: Tensor, ruled_out: Tensor
+) -> tuple[Tensor, Tensor, Info]:
+    """Sums over ranks of what factors moved (V,), what they ruled out (2, V), and the diagnostics.
+
+    What is ruled out is coded in the bits that a sum of messages leaves free, where these suffice.
     """
     world, largest = graph.world, 2 * EXACT_LIMIT * graph.everything.num_factors
     if world.size == 1:
-        return moved, ruled_out, told
+        return moved, ruled_out, info
     if not room_for_marks(largest, world.size):
-        (moved,), told = told.met(world, moved)
-        return moved, world.any(ruled_out), told
-    (both,), told = told.met(world, marked(moved, ruled_out, world.size))
-    return *unmarked(both, world.size), told
-
-
-def _no_messages(num_factors: int, arity: int, graph: FactorGraph) -> Tensor:
-    return torch.zeros(num_factors, arity, dtype=torch.float32, device=graph.device)
+        (moved,), info = info.reduced(world, moved)
+        return moved, world.any(ruled_out), info
+    (both,), info = info.reduced(world, marked(moved, ruled_out, world.size))
+    return *unmarked(both, world.size), info
 
 
 def belief_propagation(
@@ -194,11 +186,8 @@ def belief_propagation(
     Args:
         update: How messages are computed, e.g. `flip(samples=5)` for the paper's SBP.
         damping: Share of the old message that is kept, a number or a `Damping`.
-        batch: Factors updated a step in each problem; None updates all.
+        batch: Factors updated per step in each problem; None updates all.
         prior_scale: Spread of the random prior (log-odds) that breaks symmetry; 0 for none.
-
-    Returns:
-        The solver, for `run`.
 
     Examples:
         >>> from vitrail import factor_graph, perceptron, run
@@ -211,5 +200,4 @@ def belief_propagation(
     """
     if prior_scale < 0:
         raise ValueError(f"prior_scale must be at least 0, got {prior_scale}")
-    damping = as_damping(damping)
-    return BeliefPropagation(update, damping, Batches(batch), prior_scale)
+    return BeliefPropagation(update, as_damping(damping), Batches(batch), prior_scale)

@@ -1,7 +1,7 @@
-"""A run in one file: written whole or not at all, the last two kept, resumed bit for bit.
+"""A run in one safetensors file: written atomically, the last two kept, resumed bit for bit.
 
-The file is a safetensors file. No code runs when one is read. Because draws are a pure function
-of (seed, step), tensors and the step number are all there is to save.
+Because draws are a pure function of (seed, step), tensors and the step number are all there is to
+save.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from vitrail.ranks import World
 
 FORMAT = "vitrail-checkpoint-3"
 OLD_DAMPING = "vitrail-checkpoint-1"
-PER_FACTOR = {"per factor": True}  # marks fields of states: ranks hold shares of their rows
 DIGEST = 12  # digits of a run's digest in names of files
 StateT = TypeVar("StateT")
 
@@ -42,7 +41,9 @@ def previous_path(path: Path) -> Path:
 
 def write(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
     """Write, flush to disk, rename; the file that stood there becomes the previous one."""
-    tensors = _apart({name: value.detach().cpu().contiguous() for name, value in tensors.items()})
+    tensors = _own_memory(
+        {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    )
     meta = {"format": FORMAT, **meta}
     meta["digest"] = _digest(tensors, meta)
     temporary = path.with_name(path.name + ".writing")
@@ -124,22 +125,16 @@ def flatten(value: Any, name: str = "state") -> dict[str, Tensor]:
     return {key: tensor for part in parts for key, tensor in part.items()}
 
 
-def rows_of_factors(value: Any, name: str = "state", inside: bool = False) -> set[str]:
-    """Names, as `flatten` has them, of the tensors with a row for each factor."""
-    if isinstance(value, Tensor):
-        return {name} if inside else set()
-    if isinstance(value, tuple):
-        parts = [rows_of_factors(part, f"{name}.{i}", inside) for i, part in enumerate(value)]
-    else:
-        parts = [
-            rows_of_factors(
-                getattr(value, f.name),
-                f"{name}.{f.name}",
-                inside or PER_FACTOR.keys() <= f.metadata.keys(),
-            )
-            for f in dataclasses.fields(value)
-        ]
-    return set().union(*parts)
+def rows_of_factors(value: Any, name: str = "state") -> set[str]:
+    """Names, as `flatten` has them, of the tensors marked `PER_FACTOR`."""
+    names: set[str] = set()
+    for part in dataclasses.fields(value):
+        inner, inner_name = getattr(value, part.name), f"{name}.{part.name}"
+        if part.metadata.get("per") == "factor":
+            names |= flatten(inner, inner_name).keys()
+        elif dataclasses.is_dataclass(inner):
+            names |= rows_of_factors(inner, inner_name)
+    return names
 
 
 def gathered(state: Any, world: World) -> dict[str, Tensor]:
@@ -196,15 +191,15 @@ def run_fingerprint(*values: Any) -> str:
         ) from error
 
 
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors, each with memory of its own, which the file format asks for."""
+def _own_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, each with memory of its own, as the file format requires."""
     seen: set[int] = set()
-    apart = {}
+    separate = {}
     for name, value in tensors.items():
         place = value.untyped_storage().data_ptr()
-        apart[name] = value.clone() if place in seen else value
+        separate[name] = value.clone() if place in seen else value
         seen.add(place)
-    return apart
+    return separate
 
 
 def _digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:

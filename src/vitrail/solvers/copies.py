@@ -1,8 +1,7 @@
-"""Copies of hard problems side by side, each with a random prior of its own.
+"""Copies of hard problems in one graph, each with a random prior of its own.
 
-Close to capacity it is a matter of luck which attempt commits to a solution. A machine that takes
-a hundred problems at once tries a hundred copies of one in the same time: in rounds, every
-problem that is still unsolved gets as many copies as memory allows.
+Close to capacity it is a matter of luck which attempt commits to a solution. In rounds, every
+unsolved problem gets as many copies as memory allows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from vitrail.graph import FactorGraph, join
 from vitrail.random import MAX_SEED
 from vitrail.solvers.stages import Stage, run_stages
 
-ROUNDS_APART = 2**36  # seeds of rounds: 4,096 of them before one meets another's next stage
+ROUND_SEED_STEP = 2**36  # seeds of rounds: 4,096 of them before one meets another's next stage
 
 
 @dataclass(frozen=True)
@@ -56,14 +55,11 @@ def run_copies(
             `lambda graph: portfolio(graph, ["reinforced"])`.
         graphs: The problems, each a graph of one problem.
         edges: Maximum number of (factor, variable) pairs in one round, which has a copy of each.
-        first: Copies of each in the first round, which settles the easy ones.
-        max_rounds: Rounds at most.
-        max_seconds: For all rounds; no round is begun later.
+        first: Copies of each problem in the first round, which solves the easy ones.
+        max_rounds: Maximum number of rounds.
+        max_seconds: Limit for all rounds; no round begins later.
         device: Where rounds are run.
         seed: Same number, same result.
-
-    Returns:
-        The best configuration of each problem, and how many copies found a solution.
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
@@ -96,7 +92,7 @@ def run_copies(
         found = run_stages(
             stages_of(together),
             together,
-            seed=(seed + number * ROUNDS_APART) % MAX_SEED,
+            seed=(seed + number * ROUND_SEED_STEP) % MAX_SEED,
             max_seconds=None if max_seconds is None else max_seconds - spent,
         )
         reached = found.best_accuracy.cpu().view(count, len(left))

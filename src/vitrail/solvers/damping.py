@@ -1,12 +1,12 @@
 """How much of an old message to keep, by the step and the accuracy, for each problem.
 
 `damping` is the share of the OLD message that is kept, as in PGMax, libDAI and pgmpy: 0 takes the
-new message whole. Messages are mixed by the paper's γ = 1 − damping, the weight of the new one;
-`weight_of_new` and `damping_of` are the places where one becomes the other.
+new message whole. Messages are mixed by the paper's γ = 1 − damping, the weight of the new one.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -39,31 +39,30 @@ def damping_of(gamma: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Damping:
+class Damping(ABC):
     """A rule for the damping; γ = 1 − damping is the weight of the new message."""
 
-    on_probability: bool  # whether probabilities are mixed, as the paper has it, or log-odds
+    on: str  # what is mixed, "probability" as in the paper or "log_odds"
+
+    def __post_init__(self) -> None:
+        if self.on not in ("probability", "log_odds"):
+            raise ValueError(f"damping acts on 'probability' or 'log_odds', got {self.on!r}")
+
+    @property
+    def on_probability(self) -> bool:
+        return self.on == "probability"
 
     def start(self) -> float:
         """γ of the first step."""
         return self.at(0)
 
+    @abstractmethod
     def at(self, step: int) -> float:
-        raise TypeError(f"{type(self).__name__} has no value by step alone")
+        """γ of a step, where the step alone decides."""
 
     def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
         """γ for this step, (P,) float64, from the last one and the last accuracies (P,)."""
         return torch.full_like(gamma, self.at(step))
-
-
-@dataclass(frozen=True)
-class Constant(Damping):
-    """The same damping at every step."""
-
-    value: float
-
-    def at(self, step: int) -> float:
-        return weight_of_new(self.value)
 
 
 @dataclass(frozen=True)
@@ -77,28 +76,34 @@ class Scheduled(Damping):
 
 
 @dataclass(frozen=True)
-class Held(Damping):
-    """Damping as it stands in the state: it is set from outside, by `steady`."""
+class Constant(Damping):
+    """The same damping at every step."""
 
-    first: float
+    value: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.value, Real):
+            raise TypeError(f"damping is a number from 0 to below 1, got {self.value!r}")
+        weight_of_new(self.value)
 
     def at(self, step: int) -> float:
-        return weight_of_new(self.first)
+        return weight_of_new(self.value)
+
+
+class Held(Constant):
+    """Damping as it stands in the state, where `steady` changes it; `value` is the first."""
 
     def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
         return gamma
 
 
 @dataclass(frozen=True)
-class Adaptive(Damping):
+class Adaptive(Constant):
     """The paper's rule (appendix C.3): every `every` steps damping = accuracy, within [0, high]."""
 
     every: int
     high: float
-    first: float
-
-    def at(self, step: int) -> float:
-        return weight_of_new(self.first)
 
     def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
         if step == 0 or step % self.every:
@@ -113,22 +118,17 @@ def constant(value: float, *, on: str = "probability") -> Damping:
         value: Share of the old message that is kept, from 0 to below 1.
         on: What is mixed, "probability" as in the paper or "log_odds".
 
-    Returns:
-        The rule, for a solver's `damping`.
-
     Examples:
         >>> constant(0.9).start()  # γ, the weight of the new message
         0.1
     """
-    return Constant(_on(on), _checked(value))
+    return Constant(on, value)
 
 
 def held(damping: Damping) -> Damping:
-    """Constant damping as one that stands in the state, where it can be moved."""
-    if isinstance(damping, Constant):
-        return Held(damping.on_probability, damping.value)
-    if isinstance(damping, Held):
-        return damping
+    """Constant damping as one that stands in the state, where it can be changed."""
+    if isinstance(damping, Constant) and not isinstance(damping, Adaptive):
+        return Held(damping.on, damping.value)
     raise ValueError(
         f"{type(damping).__name__.lower()} damping follows a rule of its own and cannot be moved; "
         "give a number, which is then the first"
@@ -142,14 +142,11 @@ def scheduled(schedule: Schedule, *, on: str = "probability") -> Damping:
         schedule: Gives the share of the old message that is kept at a step, counted from 0.
         on: What is mixed, "probability" as in the paper or "log_odds".
 
-    Returns:
-        The rule, for a solver's `damping`.
-
     Examples:
         >>> scheduled(lambda step: 0.5 if step < 10 else 0.9).at(10)
         0.1
     """
-    return Scheduled(_on(on), schedule)
+    return Scheduled(on, schedule)
 
 
 def adaptive(
@@ -159,33 +156,18 @@ def adaptive(
 
     Args:
         every: Steps between two changes.
-        high: The most damping there may be.
+        high: Largest damping.
         first: Damping until the first change.
         on: What is mixed, "probability" as in the paper or "log_odds".
-
-    Returns:
-        The rule, for a solver's `damping`.
 
     Examples:
         >>> adaptive(every=10).start()
         0.5
     """
-    return Adaptive(_on(on), every, _checked(high), _checked(first))
+    weight_of_new(high)
+    return Adaptive(on, first, every, high)
 
 
 def as_damping(given: Damping | float) -> Damping:
     """A number is constant damping."""
     return given if isinstance(given, Damping) else constant(given)
-
-
-def _on(name: str) -> bool:
-    if name not in ("probability", "log_odds"):
-        raise ValueError(f"damping acts on 'probability' or 'log_odds', got {name!r}")
-    return name == "probability"
-
-
-def _checked(value: float) -> float:
-    if not isinstance(value, Real):
-        raise TypeError(f"damping is a number from 0 to below 1, got {value!r}")
-    weight_of_new(float(value))
-    return float(value)

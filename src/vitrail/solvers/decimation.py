@@ -1,14 +1,13 @@
-"""Decimation: fix the most polarised variables, let the rest settle anew, release mistakes.
+"""Decimation: fix the most polarised variables, let the others settle, release mistakes.
 
-A fixed variable has ±FIXED added to its prior, so any solver with a prior can be decimated. The
-bias is all there is to a fix: messages to the variable go on, and when together they outvote
-what it was fixed to by without the bias, the fix is taken back (backtracking, Parisi 2003).
+A fixed variable has ±FIXED added to its prior. Messages to it go on, and when their sum points the
+other way, the fix is taken back (backtracking, Parisi 2003).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -17,27 +16,24 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.numerics import EXACT_LIMIT
 from vitrail.random import Key
-from vitrail.solvers.base import Feedback, Info, MessagePassing
-from vitrail.solvers.wrapping import Wrapper
+from vitrail.solvers.base import PER_VARIABLE, Feedback, Info, MessagePassing
+from vitrail.solvers.wrapping import Wrapper, WrapperState
 
 FIXED = EXACT_LIMIT  # log-odds; a multiple of the lattice, so it can be taken back exactly
 
 
 @dataclass(frozen=True)
-class DecimatedState:
-    """The solver inside, and what is fixed."""
+class DecimatedState(WrapperState):
+    """What is fixed."""
 
-    inner: Any
-    fixed: Tensor  # (V,) int8: −1 and +1 where a variable is fixed to 0 and to 1, else 0
-    rounds: Tensor  # (P,) int64, rounds of fixing so far
+    fixed: Tensor = field(metadata=PER_VARIABLE)  # (V,) int8: −1, +1 is fixed to 0, 1; 0 is free
 
 
 @dataclass(frozen=True)
 class Decimated(Wrapper[DecimatedState]):
     """Every `rest` steps fix the most polarised share of each problem's variables.
 
-    Fixes that the messages have come to outvote are taken back first; after a contradiction all
-    fixes of its problem are, and its rounds begin anew.
+    Fixes that the messages outvote are taken back first, after a contradiction all of its problem.
     """
 
     fraction: float
@@ -45,8 +41,7 @@ class Decimated(Wrapper[DecimatedState]):
 
     def wrapped(self, graph: FactorGraph, inner: Any) -> DecimatedState:
         fixed = torch.zeros(graph.num_variables, dtype=torch.int8, device=graph.device)
-        rounds = torch.zeros(graph.num_problems, dtype=torch.int64, device=graph.device)
-        return DecimatedState(inner, fixed, rounds)
+        return DecimatedState(inner, fixed)
 
     def step(
         self, key: Key, graph: FactorGraph, state: DecimatedState, feedback: Feedback
@@ -54,13 +49,11 @@ class Decimated(Wrapper[DecimatedState]):
         inner, info = self.solver.step(key, graph, state.inner, feedback)
         failed = info.contradiction & feedback.active
         fixed = torch.where(failed[graph.problem], 0, state.fixed)
-        rounds = torch.where(failed, 0, state.rounds)
         if (key.step + 1) % self.rest == 0:
             free = self.solver.log_odds(graph, inner) - FIXED * state.fixed
             outvoted = (free * fixed < 0) & feedback.active[graph.problem]
             fixed = torch.where(outvoted, 0, fixed)
             fixed = self._more(graph, fixed, free, outvoted, feedback.active)
-            rounds = rounds + feedback.active.long()
         inner = self.solver.shifted(inner, FIXED * (fixed - state.fixed).double())
         share = graph.over_variables((fixed != 0).double()) / graph.variables_per_problem
         info = replace(
@@ -70,16 +63,7 @@ class Decimated(Wrapper[DecimatedState]):
             contradiction=torch.zeros_like(info.contradiction),
             records={**info.records, "fixed": share},
         )
-        return DecimatedState(inner, fixed, rounds), info
-
-    def renewed(
-        self, graph: FactorGraph, state: DecimatedState, fresh: DecimatedState, problems: Tensor
-    ) -> DecimatedState:
-        return DecimatedState(
-            self.solver.renewed(graph, state.inner, fresh.inner, problems),
-            torch.where(problems[graph.problem], fresh.fixed, state.fixed),
-            torch.where(problems, fresh.rounds, state.rounds),
-        )
+        return DecimatedState(inner, fixed), info
 
     def _more(
         self, graph: FactorGraph, fixed: Tensor, free: Tensor, barred: Tensor, active: Tensor
@@ -104,10 +88,7 @@ def decimated(solver: MessagePassing[Any], *, fraction: float = 0.05, rest: int 
     Args:
         solver: What is decimated.
         fraction: Share of the variables that is fixed at a time.
-        rest: Steps between, for messages to follow.
-
-    Returns:
-        The solver, decimated.
+        rest: Steps between two such rounds.
 
     Examples:
         >>> from vitrail.solvers import s4p

@@ -1,16 +1,18 @@
 """Annealed bit-flip search of any graph, problem by problem, from any starts.
 
-A proposal flips one weight and is taken with probability min(1, exp((E − E')/T)), T falling
-geometrically. Nets of this package's layers are searched by a compiled kernel that follows
-each flip incrementally; anything else by evaluating proposals in batches. Both draw alike, so a
-search is a pure function of (seed, step, problem, chain).
+A proposal flips one weight and is accepted with probability min(1, exp((E − E')/T)), T falling
+geometrically. Nets of this package's layers are searched by kernels that follow each flip
+incrementally, anything else by evaluation; a search is a function of (seed, step, problem, chain).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +33,7 @@ MAX_LOOKAHEAD = 64  # proposals evaluated at once where there is no kernel
 
 @dataclass(frozen=True)
 class Energy:
-    """What a search goes down, E = Σ weight·clip(margin − m, 0, width), and how hot.
+    """The energy E = Σ weight·clip(margin − m, 0, width), and its temperatures.
 
     m is the signed margin of an example, positive where it is satisfied. margin and width are in
     units of √(inputs of the last layer); zero, zero counts the unsatisfied examples. start and
@@ -61,12 +63,12 @@ def errors(start: float = 0.3, end: float = 0.03) -> Energy:
 
 
 def ramp(margin: float = 0.4, width: float = 1.6, start: float = 1.0, end: float = 0.1) -> Energy:
-    """How far examples are from being safely satisfied, the hopeless ones given up."""
+    """How far margins are below `margin`, up to `width`."""
     return Energy(margin, width, start, end)
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Where each of R starts got to, in one problem."""
 
     best: Tensor  # (R, N) bool
@@ -78,7 +80,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a search: so many proposals of each start, from one share of it to another."""
+    """A part of a search: proposals per start, from one share of the schedule to another."""
 
     proposals: int
     begin: float = 0.0
@@ -91,11 +93,8 @@ class FlipSearch(ABC):
 
     variables: Tensor  # (N,) int64, in the whole graph
     number: int  # of the problem, part of the address of its draws
-    compiled: bool = True  # whether flips are followed by a kernel
-
-    @abstractmethod
-    def default_energy(self) -> Energy:
-        """What works best in this kind of problem."""
+    compiled: bool  # whether flips are followed by a kernel
+    default_energy: Energy  # what works best in this kind of problem
 
     @abstractmethod
     def run(
@@ -105,7 +104,7 @@ class FlipSearch(ABC):
         energy: Energy,
         stretch: Stretch,
         free: Tensor | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """Search from each row of starts (R, N) bool; free (K,) int64: flip these weights only."""
 
 
@@ -133,19 +132,38 @@ def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSear
                 "without them: polish=0 and predictor='best'"
             )
         table = linear.inputs, linear.labels, linear.weight
-        return _NetworkSearch(wiring, *table, variables, number, ramp())
+        return _compiled_search(wiring, *table, variables, number, ramp())
     block = graph.blocks[0]
-    if (
-        len(graph.blocks) == 1
-        and isinstance(block, Network)
-        and isinstance(block.scope, Dense)
-        and block.arity == graph.num_variables
-    ):
+    alone = len(graph.blocks) == 1 and block.arity == graph.num_variables
+    if alone and isinstance(block, Network) and isinstance(block.scope, Dense):
         wiring = block.program.wiring
         if wiring is not None:
             table = block.inputs.flatten(1), block.labels, block.weight
-            return _NetworkSearch(wiring, *table, variables, number, errors())
-    return _AnySearch(graph, variables, number)
+            return _compiled_search(wiring, *table, variables, number, errors())
+    return _EvaluatedSearch(graph, variables, number)
+
+
+def _compiled_search(
+    wiring: Wiring,
+    inputs: Tensor,
+    labels: Tensor,
+    weight: Tensor,
+    variables: Tensor,
+    number: int,
+    energy: Energy,
+) -> FlipSearch:
+    """The search of a net of this package's layers on inputs (F, I) and labels (F,)."""
+    from vitrail.kernels.cpu.anneal import Examples, anneal
+
+    counts = _counts(weight)
+    examples = Examples(
+        np.ascontiguousarray(inputs.to(torch.int8).cpu().numpy().T),
+        labels.cpu().numpy().astype(np.int16),
+        counts.each,
+    )
+    kernel = partial(anneal, wiring, examples)
+    fan_in = wiring.output_fan_in
+    return _CompiledSearch(variables, number, energy, kernel, counts, len(labels), fan_in)
 
 
 @dataclass(frozen=True)
@@ -155,19 +173,6 @@ class _Counts:
     each: np.ndarray  # (F,) int32, or empty where every example counts once
     unit: float  # weight of a count of one
     scale: float  # √Σ count²
-
-    def schedule(
-        self, energy: Energy, stretch: Stretch, fan_in: int
-    ) -> tuple[int, int, float, float, bool]:
-        """Margin, width, first and last temperature, in counts; whether to stop when done."""
-        root = math.sqrt(fan_in)
-        return (
-            max(1, math.ceil(energy.margin * root)),
-            max(1, math.ceil(energy.width * root)),
-            energy.temperature(stretch.begin) * self.scale,
-            energy.temperature(stretch.end) * self.scale,
-            stretch.stop,
-        )
 
 
 def _counts(weight: Tensor) -> _Counts:
@@ -182,32 +187,16 @@ def _counts(weight: Tensor) -> _Counts:
     return _Counts(counts.to(torch.int32).numpy(), unit, float(counts.square().sum().sqrt()))
 
 
-class _NetworkSearch(FlipSearch):
-    """A net of this package's layers, whose flips a kernel follows: inputs (F, I), labels (F,)."""
-
-    def __init__(
-        self,
-        wiring: Wiring,
-        inputs: Tensor,
-        labels: Tensor,
-        weight: Tensor,
-        variables: Tensor,
-        number: int,
-        energy: Energy,
-    ) -> None:
-        from vitrail.kernels.cpu.anneal import Examples
-
-        self.variables, self.number = variables, number
-        self._counts = _counts(weight)
-        self._wiring, self._energy = wiring, energy
-        self._examples = Examples(
-            np.ascontiguousarray(inputs.to(torch.int8).cpu().numpy().T),
-            labels.cpu().numpy().astype(np.int16),
-            self._counts.each,
-        )
-
-    def default_energy(self) -> Energy:
-        return self._energy
+@dataclass(frozen=True)
+class _CompiledSearch(FlipSearch):
+    variables: Tensor
+    number: int
+    default_energy: Energy
+    kernel: Callable[..., Any]  # from (starts, proposals, schedule, key, step, number, free)
+    counts: _Counts
+    num_factors: int
+    fan_in: int  # of the last layer
+    compiled: bool = True
 
     def run(
         self,
@@ -216,38 +205,45 @@ class _NetworkSearch(FlipSearch):
         energy: Energy,
         stretch: Stretch,
         free: Tensor | None = None,
-    ) -> Found:
-        from vitrail.kernels.cpu.anneal import Schedule, anneal
+    ) -> SearchResult:
+        from vitrail.kernels.cpu.anneal import Schedule
 
-        search = anneal(
-            self._wiring,
-            self._examples,
+        root, scale = math.sqrt(self.fan_in), self.counts.scale
+        schedule = Schedule(
+            max(1, math.ceil(energy.margin * root)),
+            max(1, math.ceil(energy.width * root)),
+            energy.temperature(stretch.begin) * scale,
+            energy.temperature(stretch.end) * scale,
+            stretch.stop,
+        )
+        search = self.kernel(
             starts.cpu().numpy(),
             stretch.proposals,
-            Schedule(*self._counts.schedule(energy, stretch, self._wiring.output_fan_in)),
+            schedule,
             key.of(Stream.SEARCH).words(),
             key.step,
             self.number,
             None if free is None else free.cpu().numpy(),
         )
-        device, unit = self.variables.device, self._counts.unit
-        return Found(
-            torch.from_numpy(search.best).to(device),
-            torch.from_numpy(search.best_score).to(device).double() * unit,
-            torch.from_numpy(search.last).to(device),
-            torch.from_numpy(search.last_score).to(device).double() * unit,
-            int(search.proposals.sum()) * len(self._examples.labels),
+        kept = {name: torch.from_numpy(array) for name, array in vars(search).items()}
+        device, unit = self.variables.device, self.counts.unit
+        return SearchResult(
+            kept["best"].to(device),
+            kept["best_score"].to(device).double() * unit,
+            kept["last"].to(device),
+            kept["last_score"].to(device).double() * unit,
+            int(kept["proposals"].sum()) * self.num_factors,
         )
 
 
-class _AnySearch(FlipSearch):
-    """Proposals in batches: each is judged as if alone, and the first that is taken ends a batch.
+class _EvaluatedSearch(FlipSearch):
+    """Proposals are evaluated in batches, and the first that is accepted ends a batch.
 
-    So the chain does not depend on the size of the batches, which follows how often a proposal
-    is taken.
+    So the chain does not depend on the size of the batches, which follows the acceptance rate.
     """
 
     compiled = False
+    default_energy = errors()
 
     def __init__(self, graph: FactorGraph, variables: Tensor, number: int) -> None:
         self.variables, self.number = variables, number
@@ -255,9 +251,6 @@ class _AnySearch(FlipSearch):
         weights = torch.cat([block.weight for block in graph.blocks])
         self._total, self._scale = float(weights.sum()), float(weights.square().sum().sqrt())
 
-    def default_energy(self) -> Energy:
-        return errors()
-
     def run(
         self,
         key: Key,
@@ -265,7 +258,7 @@ class _AnySearch(FlipSearch):
         energy: Energy,
         stretch: Stretch,
         free: Tensor | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         if energy.margin > 0 or energy.width > 0:
             raise ValueError(
                 "a ramp needs the margins of a network of this package's layers; use the energy "
@@ -292,7 +285,7 @@ class _AnySearch(FlipSearch):
                 spent = torch.where(best_score >= self._total, stretch.proposals, spent)
             going = torch.nonzero(spent < stretch.proposals)[:, 0]
             if len(going) == 0:
-                return Found(best, best_score, bits, score, evaluations)
+                return SearchResult(best, best_score, bits, score, evaluations)
             times = spent[going, None] + torch.arange(ahead, device=device)
             valid = times < stretch.proposals
             times = times.clamp(max=stretch.proposals - 1)

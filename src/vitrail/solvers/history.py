@@ -1,8 +1,9 @@
-"""What happened at every step."""
+"""What happened at every step, and how a run ended."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import groupby
 
 import torch
@@ -11,19 +12,14 @@ from torch import Tensor
 
 @dataclass
 class History:
-    """What happened at each step: one growing column per quantity.
-
-    `history["accuracy"]` is a tensor (steps, P); `len(history)` counts steps. The columns of every
-    run are:
+    """One growing column per quantity: `history["accuracy"]` is a tensor (steps, P) on the CPU.
 
     - accuracy and best: share of satisfied weight of the decoded and of the best configuration;
     - residual: largest change of a message, as a probability;
     - entropy: mean over the marginals, bits;
-    - evaluations: factor evaluations so far, (steps,), by messages and searches; looks at decoded
-      configurations and candidates are not counted.
+    - evaluations: factor evaluations so far, (steps,), by messages and searches, not by scoring.
 
-    Solvers may add columns of their own. Rows stay where they were made until somebody looks: a
-    column is read on the CPU.
+    Solvers may add columns. Rows stay on their device until a column is read.
     """
 
     columns: dict[str, list[Tensor]] = field(default_factory=dict)  # rows of each quantity
@@ -46,12 +42,50 @@ class History:
     def __len__(self) -> int:
         return max((len(column) for column in self.columns.values()), default=0)
 
-    def names(self) -> list[str]:
-        return list(self.columns)
 
-    def to_tensors(self) -> dict[str, Tensor]:
-        return {name: self[name] for name in self.columns}
+class Status(IntEnum):
+    """How a run ended, for one problem. `str(status)` is its name in small letters.
 
-    @classmethod
-    def from_tensors(cls, tensors: dict[str, Tensor]) -> History:
-        return cls({name: list(value.unbind(0)) for name, value in tensors.items()})
+    Attributes:
+        RUNNING: The run goes on.
+        SOLVED: Every factor is satisfied.
+        CONVERGED: Messages have settled.
+        MAX_STEPS: Messages still move after the last step.
+        CONTRADICTION: No configuration satisfies every hard factor.
+        NON_FINITE: A message became NaN or infinite.
+        BUDGET: The limit of evaluations or seconds cut the run.
+        INTERRUPTED: Stopped by hand.
+
+    Examples:
+        >>> Status.BUDGET.remedy
+        'the limit of evaluations or seconds cut the run; raise it to go on'
+    """
+
+    RUNNING = 0
+    SOLVED = 1
+    CONVERGED = 2
+    MAX_STEPS = 3
+    CONTRADICTION = 4
+    NON_FINITE = 5
+    BUDGET = 6
+    INTERRUPTED = 7
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+    @property
+    def remedy(self) -> str:
+        """What happened, and what to try next."""
+        return _REMEDIES[self]
+
+
+_REMEDIES = {
+    Status.RUNNING: "the run goes on",
+    Status.SOLVED: "every factor is satisfied",
+    Status.CONVERGED: "messages have settled; another seed or a higher damping may lead elsewhere",
+    Status.MAX_STEPS: "messages still move; raise max_steps or the damping",
+    Status.CONTRADICTION: "no configuration satisfies every hard factor; use a finite beta",
+    Status.NON_FINITE: "a message became NaN or infinite; check the factor function",
+    Status.BUDGET: "the limit of evaluations or seconds cut the run; raise it to go on",
+    Status.INTERRUPTED: "stopped by hand; the best configuration so far is kept",
+}

@@ -1,13 +1,9 @@
 """Polish: bit-flip search from configurations that message passing has found.
 
-Marginals know where good configurations lie, and local search finds the best one near by: flips
-are followed incrementally where a kernel knows the network, evaluated in batches elsewhere.
-
-Chains first search apart, each cooling down. Then they search together: the weights on which all
-chains agree are settled, and only the others are flipped, from the best that each has seen. Where
-examples outnumber weights good configurations share most of their weights, so that this searches
-a small part of the space, and the right one (docs/solving.md measures it). Below capacity solutions
-have nothing in common, and `agree=False` spends all flips apart.
+Chains first search independently, each cooling down. Then only the weights on which they differ
+are flipped, from the best that each has seen. Where examples outnumber weights good configurations
+share most of their weights (docs/solving.md measures it). Below capacity solutions have nothing in
+common, and `agree=False` spends all flips independently.
 """
 
 from __future__ import annotations
@@ -23,13 +19,13 @@ from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.flip_search import (
     Energy,
     FlipSearch,
-    Found,
+    SearchResult,
     Stretch,
     errors,
     flip_searches,
 )
 
-TOGETHER = errors(0.1, 0.02)  # what counts in the end; a ramp's minimum lies a little beside it
+LAST_ENERGY = errors(0.1, 0.02)  # energy of the second half: errors are what counts in the end
 RAMP_HEAT = 10.0  # one layer: all the heat of annealing, valleys are wide and starts forgotten
 ERRORS_HEAT = 3.0  # hidden units: what a good start knows would take long to find again
 LEAST_FREE = 2  # with fewer weights to flip there is nothing to search
@@ -40,17 +36,18 @@ class PolishState:
     """R chains on all problems at once."""
 
     bits: Tensor  # (R, V) bool, where the chains are
+    score: Tensor  # (R, P) float64, satisfied weight of `bits`
     best: Tensor  # (R, V) bool, the best that each has seen of each problem
     best_score: Tensor  # (R, P) float64, its satisfied weight
 
 
 @dataclass(frozen=True)
 class Polish(Solver[PolishState]):
-    """Cycles of `steps` steps: the first half apart, the temperature falling; then together.
+    """Cycles of `steps` steps: the first half independently, at a falling temperature.
 
-    A step gives every unsolved problem `flips` proposals, shared by its chains. Apart, each chain
-    goes on where it is; together, each begins at the best it has seen, flips the weights on which
-    the chains differ, and the best of what was found and what there was are kept, no two alike.
+    In the second half each chain begins at the best it has seen and flips the weights on which the
+    chains differ; the best of what was found and seen are kept, equal ones last. A step gives every
+    unsolved problem `flips` proposals, shared by its chains.
     """
 
     flips: int
@@ -62,10 +59,13 @@ class Polish(Solver[PolishState]):
 
     def init(self, key: Key, graph: FactorGraph) -> PolishState:
         """Chains drawn from the graph's prior, which may hold marginals found earlier."""
+        return self.start(key, graph, self.drawn(key.of(Stream.SEARCH), graph))
+
+    def drawn(self, key: Key, graph: FactorGraph) -> Tensor:
+        """Configurations (R, V) bool drawn from the graph's prior."""
         zero = torch.zeros(1, dtype=torch.int64, device=graph.device)
         rows = torch.arange(self.chains, device=graph.device)
-        drawn = bernoulli(key.of(Stream.SEARCH), zero, rows, thresholds(graph.log_prior))
-        return self.start(key, graph, drawn)
+        return bernoulli(key, zero, rows, thresholds(graph.log_prior))
 
     def start(self, key: Key, graph: FactorGraph, candidates: Tensor) -> PolishState:
         """From configurations (C, V) bool: the best of each problem, then the others by rank."""
@@ -73,12 +73,14 @@ class Polish(Solver[PolishState]):
         order = torch.sort(-score, dim=0, stable=True).indices
         order = order[torch.arange(self.chains, device=graph.device) % len(candidates)]
         bits = candidates.gather(0, order[:, graph.problem])
-        return PolishState(bits, bits, score.gather(0, order))
+        score = score.gather(0, order)
+        return PolishState(bits, score, bits, score)
 
     def step(
         self, key: Key, graph: FactorGraph, state: PolishState, feedback: Feedback
     ) -> tuple[PolishState, Info]:
-        bits, best, best_score = state.bits.clone(), state.best.clone(), state.best_score.clone()
+        bits, last_score = state.bits.clone(), state.score.clone()
+        best, best_score = state.best.clone(), state.best_score.clone()
         apart = (self.steps + 1) // 2 if self.agree else self.steps
         part = key.step % self.steps
         proposals = -(-self.flips // self.chains)
@@ -91,14 +93,14 @@ class Polish(Solver[PolishState]):
             if part < apart:
                 stretch = Stretch(proposals, part / apart, (part + 1) / apart)
                 found = search.run(key, bits[:, mine], self._energy(search), stretch)
-                bits[:, mine] = found.last
+                bits[:, mine], last_score[:, number] = found.last, found.last_score
                 better = found.best_score > score
                 seen = torch.where(better[:, None], found.best, seen)
                 score = torch.where(better, found.best_score, score)
             else:
-                found = search.run(key, seen, TOGETHER, Stretch(proposals), _differing(seen))
+                found = search.run(key, seen, LAST_ENERGY, Stretch(proposals), _differing(seen))
                 seen, score = _best_of(found, seen, score)
-                bits[:, mine] = seen
+                bits[:, mine], last_score[:, number] = seen, score
             best[:, mine], best_score[:, number] = seen, score
             evaluations += found.evaluations
         info = Info(
@@ -106,7 +108,7 @@ class Polish(Solver[PolishState]):
             evaluations=evaluations,
             contradiction=torch.zeros_like(feedback.active),
         )
-        return PolishState(bits, best, best_score), info
+        return PolishState(bits, last_score, best, best_score), info
 
     def log_odds(self, graph: FactorGraph, state: PolishState) -> Tensor:
         """From how many chains have a one at their best, with half a chain for each value."""
@@ -119,7 +121,7 @@ class Polish(Solver[PolishState]):
         return state.best.gather(0, leader[None])
 
     def _energy(self, search: FlipSearch) -> Energy:
-        energy = self.energy or search.default_energy()
+        energy = self.energy or search.default_energy
         heat = self.heat or (RAMP_HEAT if energy.width > 0 else ERRORS_HEAT)
         return replace(energy, start=min(energy.start, heat * energy.end))
 
@@ -130,7 +132,7 @@ def _differing(seen: Tensor) -> Tensor | None:
     return free if len(free) >= LEAST_FREE else None
 
 
-def _best_of(found: Found, seen: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+def _best_of(found: SearchResult, seen: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
     """The best R of what was found and seen, (R, N) and (R,); equal ones come last."""
     bits, points = torch.cat([found.best, seen]), torch.cat([found.best_score, score])
     order = torch.sort(-points, stable=True).indices
@@ -152,16 +154,13 @@ def polish(
     """Local search that improves what others found.
 
     Args:
-        flips: Proposals of each unsolved problem a step.
-        steps: Until the chains are cold; a run of more steps begins again.
-        chains: Searches side by side from the best candidates, one per thread at a time.
+        flips: Proposals per step of each unsolved problem.
+        steps: Steps until the chains are cold; a run of more steps begins again.
+        chains: Independent searches from the best candidates, one per thread at a time.
         heat: First temperature over the last one; None takes 10 for one-layer nets, 3 for others.
-        energy: What goes down while apart, see `vitrail.solvers.flip_search`; None takes what suits
+        energy: Energy of the first half, see `vitrail.solvers.flip_search`; None takes what suits
             the network.
-        agree: Spend the second half of the steps where chains differ.
-
-    Returns:
-        The solver, for `run` or as the last of several stages.
+        agree: Flip only the weights on which chains differ in the second half of the steps.
 
     Examples:
         >>> polish(flips=5_000).chains

@@ -1,4 +1,4 @@
-"""The portfolio: from marginals to the best weights anyone can find.
+"""The portfolio: stages from marginals to the best weights.
 
     sbp          a few epochs of sampled belief propagation, in batches of factors
     search       a short bit-flip search from there: below 0.6 examples per weight it often suffices
@@ -6,9 +6,8 @@
     s4p          surveys with decimation, where they fit into memory
     polish       bit-flip search from everything the others have found
 
-Each stage works only on the problems that are still unsatisfied. Soft factors, and far more than
-there are variables, are not meant to be all satisfied: nothing has to commit, and sbp and polish
-are all there is. How long each may take, the update and the batches are chosen from the number of
+Each stage works only on the problems that are still unsolved. Where factors are soft, or far more
+than the variables, only sbp and polish run. Steps, updates and batches follow from the number of
 factors and their arity.
 """
 
@@ -43,17 +42,17 @@ NAMES = ("sbp", "search", "reinforced", "s4p", "polish")
 CONVOLUTION_ARITY = 40  # up to here the exact law of a sum costs no more than its Gaussian saves
 SURVEY_EDGES = 20_000  # edges with surveys: 100 tracks of 5 draws each a step is a second's work
 CROWDED = 256  # factors beyond which nothing commits, where they outnumber the variables
-LEAST_STEPS = 20  # of sbp: a few factors are one batch, and a handful of steps settles little
+LEAST_STEPS = 20  # of sbp: few factors are one batch, and few steps settle little
 CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Mézard 1989)
-SOFT = (2.0, 4.0)  # beta to work at where no solution is to be expected, from first to last step
-SOFTER = (0.5, 2.0)  # the same for crowded problems, whose first batches would settle everything
-FIRST_SHARE = 0.1  # of their beta that many soft factors are first seen at
+SOFT_BETAS = (2.0, 4.0)  # first and last beta where no solution is expected
+CROWDED_BETAS = (0.5, 2.0)  # of crowded problems, whose first batches would settle everything
+FIRST_BETA_SHARE = 0.1  # of their beta, at the first step, where soft factors are many
 MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs from oscillating
 LEAST_HITS = 2  # draws behind a counted message; below, it is made anew by flips
-LOOKS_PER_EPOCH = 8  # times an epoch that all factors are scored: less work than the messages
+SCORES_PER_EPOCH = 8  # times per epoch that all factors are scored: less work than the messages
 LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by what a flip costs
-HOT = 10.0  # heat of polish where all factors should be met: starts may be forgotten
-GENTLE = 3.0  # heat where errors are allowed: near to the marginals is where nets generalise
+HARD_HEAT = 10.0  # heat of polish where all factors should be met: starts may be forgotten
+SOFT_HEAT = 3.0  # heat where errors are allowed: near to the marginals is where nets generalise
 DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much as polishing
 
 
@@ -82,10 +81,7 @@ def portfolio(
         flips: Proposals of search and polish each, for every problem; None takes 1,000,000 for
             perceptrons, 200,000 for other networks of this package's layers and 20,000 for anything
             else.
-        rounds: Steps they are cut into, between which budgets and Ctrl-C are looked at.
-
-    Returns:
-        The stages in order.
+        rounds: Steps they are divided into; budgets and Ctrl-C are checked between steps.
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
@@ -110,7 +106,7 @@ def portfolio(
         "s4p": lambda: _s4p(shape),
         "polish": lambda: _polish(shape, flips, rounds),
     }
-    useful = NAMES if shape.hopeful else ("sbp", "polish")
+    useful = NAMES if shape.committing else ("sbp", "polish")
     built = [made[name]() for name in NAMES if name in stages and name in useful]
     kept = tuple(stage for stage in built if stage is not None)
     if not kept:
@@ -131,30 +127,19 @@ class Passing:
     epochs: int  # how often every factor is updated
 
     def steps(self, num_factors: int) -> int:
-        """Steps in which every one of so many factors is updated `epochs` times."""
+        """Steps in which every factor is updated `epochs` times."""
         return max(1, self.epochs * math.ceil(num_factors / (self.batch or num_factors)))
 
     def score_every(self, num_factors: int) -> int:
-        """Steps between two looks at all factors: a few an epoch cost less than the messages."""
-        return max(1, self.steps(num_factors) // (self.epochs * LOOKS_PER_EPOCH))
+        """Steps between two scorings of all factors."""
+        return max(1, self.steps(num_factors) // (self.epochs * SCORES_PER_EPOCH))
 
 
 def usual_passing(num_factors: int, cheap_flips: bool) -> Passing:
-    """The plain message passing that suits problems of so many factors.
+    """The message passing that suits problems of this many factors.
 
     Messages of many factors at once overshoot, so they pass in batches. Flips are sampled where
     they cost O(1), else counts, which are noisier: of many factors they take smaller steps.
-
-    Args:
-        num_factors: Factors of the largest problem.
-        cheap_flips: Whether a flip costs O(1), as `Factors.cheap_flips` says.
-
-    Returns:
-        The update, damping, batch and epochs.
-
-    Examples:
-        >>> usual_passing(100, cheap_flips=True).update.samples
-        5
     """
     if num_factors > MANY_FACTORS:
         counted = Passing(counting(128, least_hits=LEAST_HITS), 0.95, 128, 1)
@@ -199,27 +184,26 @@ class Shape:
 
     @property
     def crowded(self) -> bool:
-        """Whether far more factors than variables leave no hope to satisfy nearly all."""
+        """Whether factors are too many, compared to variables, for nearly all to be satisfied."""
         return self.factors > max(CROWDED, 2 * self.variables)
 
     @property
-    def hopeful(self) -> bool:
-        """Whether beliefs should commit: all factors are hard, and can be met or nearly so."""
+    def committing(self) -> bool:
+        """Whether beliefs should commit: all factors are hard, and nearly all can be satisfied."""
         return self.hard and not self.crowded
 
     def softened(self, solver: MessagePassing[Any], steps: int) -> MessagePassing[Any]:
-        """The solver at a beta that rises, where factors are too many to be satisfied.
+        """The solver at a rising beta, where factors are too many to be satisfied.
 
-        Hard factors are seen at a finite beta, soft ones at a growing share of their own: otherwise
-        the first batches would settle what all factors together should.
+        Otherwise the first batches would settle what all factors together should.
         """
         if not self.hard:
             many = self.weight > max(CROWDED, 2 * self.variables)
-            rising = geometric(FIRST_SHARE, 1.0, steps)
+            rising = geometric(FIRST_BETA_SHARE, 1.0, steps)
             return annealed(solver, rising, relative=True) if many else solver
         if self.crowding <= CAPACITY:
             return solver
-        return annealed(solver, geometric(*(SOFTER if self.crowded else SOFT), steps))
+        return annealed(solver, geometric(*(CROWDED_BETAS if self.crowded else SOFT_BETAS), steps))
 
     def sampled(self, samples: int) -> Update:
         """Flips where they cost O(1), else counts of as many draws as a flip would cost."""
@@ -275,8 +259,8 @@ def _search(flips: int, rounds: int) -> Stage:
 
 
 def _polish(shape: Shape, flips: int, rounds: int) -> Stage:
-    """Chains that agree in the end; where factors are soft, from gently on."""
-    heat = HOT if shape.hard else GENTLE
+    """Chains that agree in the end, from a lower temperature where factors are soft."""
+    heat = HARD_HEAT if shape.hard else SOFT_HEAT
     solver = polish(-(-flips // rounds), steps=rounds, heat=heat)
     return Stage("polish", solver, rounds, start=from_best(solver), marginals=False)
 

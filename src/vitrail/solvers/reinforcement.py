@@ -1,17 +1,16 @@
-"""Reinforcement: marginals that make up their mind (Braunstein and Zecchina 2006).
-
-Each variable is fed back a share of its own belief, and the share grows with time:
+"""Reinforcement: a growing share of each belief is fed back, until beliefs commit.
 
     field_{t+1} = share_t · belief_t,      belief = prior + field + Σ messages
 
-While the share is small the messages see the whole space of solutions; as it grows the beliefs
-commit to one of them. A run that commits to a configuration with violated factors has gone too
-fast: it starts again, from another random prior, with a slower schedule.
+Braunstein and Zecchina 2006. An attempt that commits to a configuration with violated factors
+starts again, from another random prior, with a slower schedule.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,101 +20,102 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.numerics import on_lattice
 from vitrail.random import Key
-from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.base import PER_PROBLEM, PER_VARIABLE, Feedback, Info, MessagePassing
 from vitrail.solvers.decimation import Decimated
-from vitrail.solvers.wrapping import Wrapper, solvers_inside
+from vitrail.solvers.wrapping import Wrapper, WrapperState, solvers_inside
 
 SETTLED = 1e-6  # messages that move less, as probabilities, have committed
-MOST = 1.0 - 2.0**-10  # beliefs grow as 1/(1 − share), which must stay finite
+MAX_SHARE = 1.0 - 2.0**-10  # beliefs grow as 1/(1 − share), which must stay finite
 
 
 @dataclass(frozen=True)
-class Linear:
-    """share = rate·step, up to `most`."""
+class Share(ABC):
+    """The share of the belief that is fed back, by step."""
 
     rate: float
-    most: float
+    most: float  # where it stops growing
+
+    def __post_init__(self) -> None:
+        for name, value in (("rate", self.rate), ("most", self.most)):
+            if not 0 < value < 1:
+                raise ValueError(f"{name} must be above 0 and below 1, got {value}")
+
+    @abstractmethod
+    def __call__(self, step: Tensor) -> Tensor:
+        """The share at steps (P,)."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """Steps until the share stops growing."""
+
+
+class Linear(Share):
+    """share = rate·step, up to `most`."""
 
     def __call__(self, step: Tensor) -> Tensor:
         return (self.rate * step.double()).clamp(max=self.most)
 
     @property
     def steps(self) -> int:
-        """Steps until the share stops growing."""
         return math.ceil(self.most / self.rate)
 
 
-@dataclass(frozen=True)
-class Exponential:
+class Exponential(Share):
     """share = 1 − (1 − rate)^step, up to `most`: fast at first, then ever slower."""
-
-    rate: float
-    most: float
 
     def __call__(self, step: Tensor) -> Tensor:
         return -torch.expm1(step.double() * math.log1p(-self.rate)).clamp(min=-self.most)
 
     @property
     def steps(self) -> int:
-        """Steps until the share stops growing."""
         return math.ceil(math.log1p(-self.most) / math.log1p(-self.rate))
 
 
-Share = Linear | Exponential
-
-
-def linear(rate: float = 0.001, most: float = MOST) -> Linear:
-    """A share of the belief that grows by `rate` a step.
+def linear(rate: float = 0.001, most: float = MAX_SHARE) -> Linear:
+    """A share of the belief, for `reinforced`, that grows by `rate` per step.
 
     Args:
-        rate: Growth a step.
+        rate: Growth per step.
         most: Where it stops.
-
-    Returns:
-        The share, for `reinforced`.
 
     Examples:
         >>> linear(0.01)(torch.tensor([0, 25]))
         tensor([0.0000, 0.2500], dtype=torch.float64)
     """
-    return Linear(_checked("rate", rate), _checked("most", most))
+    return Linear(rate, most)
 
 
-def exponential(rate: float = 0.001, most: float = MOST) -> Exponential:
-    """A share of the belief whose distance from one shrinks by `rate` a step.
+def exponential(rate: float = 0.001, most: float = MAX_SHARE) -> Exponential:
+    """A share of the belief, for `reinforced`, whose distance from 1 shrinks by `rate` per step.
 
     Args:
-        rate: Part of the distance that is taken a step.
+        rate: Part of the distance per step.
         most: Where it stops.
-
-    Returns:
-        The share, for `reinforced`.
 
     Examples:
         >>> exponential(0.5)(torch.tensor([1, 2]))
         tensor([0.5000, 0.7500], dtype=torch.float64)
     """
-    return Exponential(_checked("rate", rate), _checked("most", most))
+    return Exponential(rate, most)
 
 
 @dataclass(frozen=True)
-class ReinforcedState:
-    """The solver inside, and how far each problem is with which attempt."""
+class ReinforcedState(WrapperState):
+    """The field, and how far each problem is with which attempt."""
 
-    inner: Any
-    field: Tensor  # (V,) float64 log-odds
-    shift: Tensor  # (V,) float64 log-odds, what wrappers around have added to the prior
-    age: Tensor  # (P,) int64, steps of this attempt
-    attempt: Tensor  # (P,) int64, 0 for the first
+    field: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float64 log-odds
+    shift: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,), added by wrappers around
+    age: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, steps of this attempt
+    attempt: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, 0 for the first
 
 
 @dataclass(frozen=True)
 class Reinforced(Wrapper[ReinforcedState]):
-    """Any solver with a prior, its beliefs fed back to it; failed attempts start anew.
+    """Attempt k has its share at age/slower^k, the age in epochs.
 
-    Attempt k has its share at age/slower^k. It has failed when its messages have settled, or
-    when its share stopped growing `patience` epochs ago, and some factor is still violated.
-    The share grows by the epoch: in batches one step of many stands for a fraction of it.
+    It has failed when its messages have settled, or its share stopped growing `patience` epochs
+    ago, and some factor is still violated.
     """
 
     share: Share
@@ -173,18 +173,6 @@ class Reinforced(Wrapper[ReinforcedState]):
     def shifted(self, state: ReinforcedState, by: Tensor) -> ReinforcedState:
         return replace(super().shifted(state, by), shift=state.shift + by)
 
-    def renewed(
-        self, graph: FactorGraph, state: ReinforcedState, fresh: ReinforcedState, problems: Tensor
-    ) -> ReinforcedState:
-        here = problems[graph.problem]
-        return ReinforcedState(
-            self.solver.renewed(graph, state.inner, fresh.inner, problems),
-            torch.where(here, fresh.field, state.field),
-            torch.where(here, fresh.shift, state.shift),
-            torch.where(problems, fresh.age, state.age),
-            torch.where(problems, fresh.attempt, state.attempt),
-        )
-
     def max_steps(self, graph: FactorGraph) -> int:
         """Steps within which every attempt comes to its end."""
         slowness = sum(self.slower**k for k in range(self.attempts))
@@ -206,12 +194,9 @@ def reinforced(
         solver: What is reinforced.
         share: Of the belief, by epoch; None is `linear(0.001)`, about 700 epochs on hard random
             problems.
-        attempts: Tries a problem has.
+        attempts: Attempts per problem.
         slower: How many times as slow each attempt is as the one before.
         patience: Epochs after which an attempt has failed whose share has stopped growing.
-
-    Returns:
-        The solver, reinforced.
 
     Examples:
         >>> from vitrail.solvers import belief_propagation
@@ -230,9 +215,3 @@ def reinforced(
 def _attempt_key(key: Key, attempt: int) -> Key:
     """A seed of its own for every attempt: the first keeps the run's."""
     return Key((key.seed + attempt * 0x9E3779B97F4A7C) % 2**56)
-
-
-def _checked(name: str, value: float) -> float:
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must be above 0 and below 1, got {value}")
-    return float(value)

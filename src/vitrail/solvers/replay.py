@@ -1,7 +1,7 @@
-"""Many small kernels launched as one: a computation as a CUDA graph.
+"""A computation as a CUDA graph.
 
-A batch of a net is hundreds of kernels of microseconds each, and launching them one by one takes
-longer than they do. A graph records them once; the same kernels then run on other numbers.
+A batch of a net is hundreds of kernels of microseconds each; launching them takes longer than
+running them. A graph records them once; the same kernels then run on other numbers.
 """
 
 from __future__ import annotations

@@ -19,16 +19,16 @@ from torch import Tensor
 
 from vitrail import interrupts
 from vitrail.checks import check_made, checked_count, checked_number, checked_path
+from vitrail.factors import Factors
 from vitrail.graph import FactorGraph
+from vitrail.kernels.dispatch import find
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
 from vitrail.ranks import World
 from vitrail.solvers import checkpoint as files
-from vitrail.solvers import scoring
 from vitrail.solvers.base import Feedback, Info, Solver
-from vitrail.solvers.history import History
+from vitrail.solvers.history import History, Status
 from vitrail.solvers.progress import Progress, progress_bar, silent
-from vitrail.solvers.status import Status
 
 StateT = TypeVar("StateT")
 
@@ -45,7 +45,7 @@ class Solution(Generic[StateT]):
     status: tuple[Status, ...]  # one per problem
     history: History  # what happened at each step
     steps: int  # how many were taken
-    evaluations: int  # of factors, by messages and searches; looks at candidates are not counted
+    evaluations: int  # of factors, by messages and searches; scoring is not counted
     seconds: float  # by the clock
     state: StateT  # to go on from, or to read messages out of
 
@@ -63,10 +63,10 @@ class _Track:
     best: Tensor  # (V,) bool
     accuracy: Tensor  # (P,) float64
     best_accuracy: Tensor  # (P,) float64
-    quiet: Tensor  # (P,) int64, steps in a row without a change worth the name
+    quiet: Tensor  # (P,) int64, steps in a row with changes below the tolerance
     status: Tensor  # (P,) int64
     evaluations: Tensor  # () int64
-    seconds: Tensor  # () float64; of all sittings of a resumed run
+    seconds: Tensor  # () float64, of all parts of a resumed run
 
 
 def run(
@@ -93,25 +93,19 @@ def run(
         graph: One problem or several; a rank's share of them where ranks work together.
         seed: Same number, same result, on any number of ranks.
         max_steps: A step updates all factors, or one batch of them.
-        max_evaluations: Budget of factor evaluations by messages and searches. Scoring what was
-            decoded (every candidate on every factor, each `score_every` steps) and decoding for a
-            start are not counted: messages and flips are what solvers differ in, and looks can be
-            made rarer.
+        max_evaluations: Budget of factor evaluations by messages and searches; scoring and decoding
+            are not counted.
         max_seconds: Limit by the clock; what is found then depends on the machine.
         tolerance: Messages that move less (as probabilities) for a whole epoch have converged.
-        score_every: Decode and score every so many steps (and at the last).
+        score_every: Steps between two scorings; the last step is always scored.
         state: Start from this state instead of `solver.init`; the run may write into it.
         after: An earlier solution of the same graph: its solved problems stay as they are, and its
             best configurations are kept unless beaten.
         checkpoint: A file to save to; if it exists, the run goes on from it and ends exactly as if
-            it had never stopped. Ranks write one file together, which any number of them, or a
-            process alone, can go on from.
+            it had never stopped. Ranks write one file, which any number of ranks can go on from.
         checkpoint_every: Steps between two saves.
         progress: True shows a bar on a terminal.
         on_step: Called after every step with its number, the feedback it was given and its info.
-
-    Returns:
-        The last and the best configuration, marginals, history and how each problem ended.
 
     Examples:
         >>> from vitrail import belief_propagation, factor_graph, perceptron
@@ -134,11 +128,8 @@ def run(
     checked_count("max_steps", max_steps, 0)
     checked_count("score_every", score_every, 1)
     checked_count("checkpoint_every", checkpoint_every, 1)
-    for name, limit in (
-        ("max_evaluations", max_evaluations),
-        ("max_seconds", max_seconds),
-        ("tolerance", tolerance),
-    ):
+    checked_number("tolerance", tolerance)
+    for name, limit in (("max_evaluations", max_evaluations), ("max_seconds", max_seconds)):
         if limit is not None:
             checked_number(name, limit)
     graph = graph if solver.over_ranks else graph.everything
@@ -283,12 +274,12 @@ class _Loop(Generic[StateT]):
         graph = self.graph
         candidates = self.solver.candidates(key, graph, state)
         weight = graph.weight_per_problem
-        satisfied = scoring.satisfied(graph, candidates)
-        accuracy = satisfied / weight
+        met = satisfied(graph, candidates)
+        accuracy = met / weight
         value, which = accuracy.max(0)
         better = (value > track.best_accuracy) & active
         mine = candidates.gather(0, which[graph.problem][None])[0]
-        complete = (satisfied >= weight).any(0) & active
+        complete = (met >= weight).any(0) & active
         return replace(
             track,
             weights=torch.where(active[graph.problem], candidates[0], track.weights),
@@ -314,7 +305,7 @@ class _Saver:
         if not self.world.first:
             return
         tensors |= files.flatten(track, "track")
-        tensors |= {f"history.{name}": value for name, value in history.to_tensors().items()}
+        tensors |= {f"history.{name}": history[name] for name in history.columns}
         files.write(self.path, tensors, {"step": step, "fingerprint": self.fingerprint})
 
     def load(self, state: Any, track: _Track) -> tuple[Any, _Track, History, int] | None:
@@ -329,13 +320,15 @@ class _Saver:
                 f"the checkpoint {self.path} belongs to another run (solver, data, seed or start "
                 "differ); choose another file"
             )
-        kept = {
-            n.removeprefix("history."): t for n, t in tensors.items() if n.startswith("history.")
+        columns = {
+            name.removeprefix("history."): list(rows.unbind(0))
+            for name, rows in tensors.items()
+            if name.startswith("history.")
         }
         return (
             files.unflatten(state, files.own_rows(tensors, state, self.world), "state"),
             files.unflatten(track, tensors, "track"),
-            History.from_tensors(kept),
+            History(columns),
             step,
         )
 
@@ -367,3 +360,20 @@ def _record(
         history.add(min_hits=info.min_hits)
     if info.effective_samples is not None:
         history.add(effective_samples=info.effective_samples)
+
+
+def satisfied(graph: FactorGraph, states: Tensor) -> Tensor:
+    """`graph.satisfied` of configurations (C, V) bool: (C, P) float64, compiled where it can be."""
+    weighted = []
+    for block, weight in zip(graph.blocks, graph.weights, strict=True):
+        found = _by_kernel(block, states)
+        if found is None:
+            return graph.satisfied(states)
+        weighted.append(found.to(torch.float64) * weight)
+    return graph.per_problem(weighted)
+
+
+def _by_kernel(block: Factors, states: Tensor) -> Tensor | None:
+    terms = block.num_factors * block.arity * len(states)
+    kernel = find("score", "auto", block, terms // 4, 1)  # four cost about a draw
+    return None if kernel is None else kernel.satisfied(block, states)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_count, checked_number
 from vitrail.decode import threshold
 from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
@@ -16,11 +17,20 @@ from vitrail.kernels.dispatch import BackendError, GaussianCavities, SurveyDraws
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
-from vitrail.solvers.damping import Damping
-from vitrail.solvers.sp import CERTAIN, SurveyPropagation, degrees
-from vitrail.solvers.sp_state import Part, Report, SPState, Store, Updated, checked_settings
+from vitrail.solvers.damping import Damping, as_damping
+from vitrail.solvers.schedules import Batches
+from vitrail.solvers.sp import (
+    CERTAIN,
+    Part,
+    Settings,
+    SPState,
+    Store,
+    SurveyPropagation,
+    Updated,
+    degrees,
+)
 from vitrail.surveys import VARIABLES
-from vitrail.surveys.factor_update import pair_tables
+from vitrail.surveys.factor_update import checked_inner, pair_tables
 from vitrail.surveys.gaussian import Gaussian, moment_units
 from vitrail.surveys.histogram import MASS_ONE, Grid, Split, histogram, normalised, relative_masses
 from vitrail.surveys.variable import (
@@ -36,6 +46,7 @@ from vitrail.surveys.variable import (
 )
 from vitrail.surveys.weighted import Weighted
 from vitrail.updates import Update
+from vitrail.updates.base import MOST_DRAWS
 from vitrail.updates.flip import Flip
 
 SCRATCH = 1600  # bytes an edge holds for a moment around a compiled step; a track takes one more
@@ -119,9 +130,8 @@ class S4P(SurveyPropagation):
             )
             draws, means = contributions(sums)
             every = torch.full_like(prior, samples).expand(len(index), -1)
-            evaluations = len(index) * samples * inner.samples
-            report = Report(starved.sum(), evaluations, inner.samples, every)
-            yield part, Updated(None, draws, means, change, report)
+            counts = starved.sum(), len(index) * samples * inner.samples, inner.samples
+            yield part, Updated(None, draws, means, change, *counts, every)
 
     def _kernel(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
         """The compiled module that makes a whole step of gaussian surveys with flips, if any."""
@@ -205,9 +215,9 @@ def s4p(
         survey_samples: Draws from surveys for each factor.
         bins: Bins of a survey's histogram over [0, 1].
         damping: Share of the old survey that is kept, a number or a `Damping`.
-        batch: Factors updated a step in each problem; None updates all.
+        batch: Factors updated per step in each problem; None updates all.
         variable: How variable→factor surveys are drawn, `weighted()`, `tilted()` or `gaussian()` of
-            `vitrail.surveys`; None takes tilted, and gaussian from 200 factors a variable.
+            `vitrail.surveys`; None takes tilted, and gaussian from 200 factors per variable.
         feed: Cavities from the "draws" themselves, or through a "histogram" of them as the paper
             has it.
         split: A value goes to the nearest bin ("round") or is shared by its neighbours ("linear").
@@ -218,9 +228,6 @@ def s4p(
         watch: Variables whose survey is kept at every step, `history["survey"]` (steps, W, B).
         memory: Bytes of scratch held at a time.
 
-    Returns:
-        The solver, for `run`.
-
     Examples:
         >>> from vitrail.updates import flip
         >>> s4p(flip(5), survey_samples=50).settings.survey_samples
@@ -228,17 +235,18 @@ def s4p(
     """
     if feed not in ("draws", "histogram"):
         raise ValueError(f"unknown feed {feed!r}; choose 'draws' or 'histogram'")
-    settings = checked_settings(
-        update,
-        survey_samples,
-        bins,
-        damping,
-        batch,
-        split,
-        hard_ends,
-        prior_scale,
+    if store not in ("float32", "fixed16"):
+        raise ValueError(f"unknown store {store!r}; choose 'float32' or 'fixed16'")
+    inner = checked_inner(update)
+    settings = Settings(
+        inner,
+        checked_count("survey_samples", survey_samples, 1, MOST_DRAWS),
+        Grid(bins, split, inner.exact if hard_ends is None else hard_ends),
+        as_damping(damping),
+        Batches(batch),
+        checked_number("prior_scale", prior_scale),
         store,
-        watch,
+        tuple(watch),
         memory,
     )
     return S4P(settings, variable, feed)

@@ -1,10 +1,8 @@
 """Configurations drawn from the posterior, correlations between weights included.
 
-The posterior is Π potential_I(w) over all configurations. Independent draws from its marginals
-miss whatever weights agree on together: with correlated inputs nearly all of them are worthless.
-Short Metropolis chains put that right. Each begins at such a draw, flips single weights, taking
-a flip with probability min(1, exp(−beta·ΔE)), E the unsatisfied weight, while beta rises from
-`WARM` to the one asked for, and stays there for the second half.
+Independent draws from the marginals of Π potential_I(w) miss these correlations. A short Metropolis
+chain begins at each such draw and flips single weights with probability min(1, exp(−beta·ΔE)), E
+the unsatisfied weight. beta rises from `WARM` to its last value in the first half.
 """
 
 from __future__ import annotations
@@ -34,9 +32,9 @@ def posterior_samples(
 ) -> Tensor:
     """`num` configurations (num, V) bool from chains that begin at the marginals (V,), log-odds.
 
-    beta: inverse temperature per unit of weight; inf for hard factors. sweeps: flips proposed to
-    every weight. Cost num·sweeps·V flips, compiled for networks of this package's layers. The
-    graph's own beta and prior are not looked at.
+    beta: inverse temperature per unit of weight; inf for hard factors. sweeps: flips proposed per
+    weight. Cost num·sweeps·V flips, compiled for networks of this package's layers. The graph's own
+    beta and prior are not used.
     """
     if sweeps < 1:
         raise ValueError(f"sweeps must be at least 1, got {sweeps}")

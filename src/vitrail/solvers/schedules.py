@@ -27,19 +27,18 @@ class Order:
 
     @cached_property
     def epochs(self) -> list[int]:
-        """The epochs where the loop can read them: a GPU is asked once for a shuffle."""
+        """The epochs on the CPU: a GPU is read once per shuffle."""
         return self.epoch.tolist()
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Factors from every problem a step, without replacement within an epoch.
+    """Factors of every problem per step, without replacement within an epoch.
 
-    An epoch is every factor once; a problem of M factors has ⌈M/size⌉ steps in it, so problems of
-    different size have epochs of their own. A size of None is flooding: every factor at every step.
+    A problem of M factors has ⌈M/size⌉ steps per epoch. A size of None is flooding.
     """
 
-    size: int | None  # factors a step in each problem; None is all of them
+    size: int | None  # factors per step in each problem; None is all of them
 
     def __post_init__(self) -> None:
         if self.size is not None:
@@ -60,10 +59,9 @@ class Batches:
     def select(
         self, key: Key, graph: FactorGraph, order: Order, feedback: Feedback
     ) -> tuple[list[Tensor | None], Order]:
-        """Factors to update at step `key.step`: an index (F',) a block, None for a whole block.
+        """Factors to update at step `key.step`: an index (F',) per block, None for a whole block.
 
-        Problems that are not active are left alone. All ranks shuffle alike, and each takes those
-        of the batch that are its own.
+        Problems that are not active are left alone. Each rank takes its own factors of the batch.
         """
         if self.size is None:
             if feedback.all_active():

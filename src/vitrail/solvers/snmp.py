@@ -44,21 +44,15 @@ def snmp(
     batch: int | None = None,
     **survey_settings: Any,
 ) -> tuple[Stage, Stage]:
-    """The two stages of SNMP, for `run_stages`: messages, then surveys.
-
-    Problems that the messages satisfy fully stay as they are; the others go on, warm-started: each
-    survey a point mass at the last message, binned.
+    """The two stages of SNMP, for `run_stages`: messages, then surveys that begin at them.
 
     Args:
         update: Messages of the first stage.
         inner: Messages inside surveys; None is the same as `update`.
-        steps: At most so many of belief propagation and of S4P.
+        steps: Maximum number of steps of belief propagation and of S4P.
         sbp_damping: Damping of the first stage.
-        batch: Factors updated a step in each problem; None updates all.
+        batch: Factors updated per step in each problem; None updates all.
         **survey_settings: For `s4p`.
-
-    Returns:
-        The stages of belief propagation and of S4P.
 
     Examples:
         >>> from vitrail.updates import flip

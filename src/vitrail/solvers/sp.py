@@ -1,32 +1,119 @@
-"""Survey propagation: S4P (sampled both ways) and S3P (variable side exact), under one loop.
+"""Survey propagation: what S3P and S4P share.
 
-    factor side    Algorithm 2 on any update that takes cavities
+    factor side    Algorithm 2 of the paper on any update that takes cavities
     variable side  S4P: weighted (Algorithm 3), tilted or gaussian draws; S3P: convolution
     marginal       P(w=1) = Z1/(Z1+Z0) from the survey means, no sampling
 
-What it keeps is in `sp_state`.
+Only factor→variable surveys are stored, (F, A, B) per block.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from vitrail.factors import Factors
 from vitrail.graph import FactorGraph
-from vitrail.numerics import chunks, on_lattice
-from vitrail.random import Key, Stream, normal
-from vitrail.solvers.base import Feedback, Info, MessagePassing, Tally
-from vitrail.solvers.damping import held
-from vitrail.solvers.sp_state import Part, Report, Settings, SPState, Updated
+from vitrail.numerics import chunks
+from vitrail.random import Key
+from vitrail.scopes import Scope
+from vitrail.solvers.base import (
+    PER_FACTOR,
+    PER_PROBLEM,
+    PER_VARIABLE,
+    Feedback,
+    Info,
+    MessagePassing,
+)
+from vitrail.solvers.bp import random_prior
+from vitrail.solvers.damping import Damping, held
+from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys.factor_update import factor_histogram, mixed
-from vitrail.surveys.histogram import loaded, masses, point_mass, stored
+from vitrail.surveys.histogram import Grid, loaded, masses, point_mass, stored
 from vitrail.surveys.variable import Cavities, VariableUpdate, log_means, mean_log_odds
+from vitrail.updates import CavityUpdate
 
+Store = Literal["float32", "fixed16"]
 CERTAIN = 1000.0  # log-odds that stand for certainty where the loop wants a finite number
+
+
+@dataclass(frozen=True)
+class SPState:
+    """Surveys and the sums over factors that a step needs; a step may consume it.
+
+    In batches, and in compiled steps, the rows of updated factors are written in place: a copy of
+    all surveys would cost more than the step, or not fit.
+    """
+
+    surveys: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A, B) float32, or int16 masses
+    updated: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F,) int64, the step of their draws
+    draws: Tensor = field(metadata=PER_VARIABLE)  # (C, R, V) float64, exact sums over factors
+    means: Tensor = field(metadata=PER_VARIABLE)  # (4, V) float64, exact sums of `log_means`
+    prior: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64, with symmetry breaking
+    gamma: Tensor = field(metadata=PER_PROBLEM)  # (P,) float64: one minus the damping
+    order: Order  # the shuffle of the factors in force
+    kind: Tensor  # () int64: the entry of VARIABLES chosen by degree
+
+
+@dataclass(frozen=True)
+class Part:
+    """A chunk of factors with their surveys and what they have put into the sums."""
+
+    number: int  # of the block
+    block: Factors
+    index: Tensor  # (f,) int64 into the block
+    problem: Tensor  # (f,) int64
+    survey: Tensor  # (f, A, B) as stored
+    draws: Tensor  # (C, R, f, A)
+    means: Tensor  # (4, f, A)
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The factors of the chunk, where no kernel takes them by their rows."""
+        return self.block.select(self.index)
+
+    @cached_property
+    def scope(self) -> Scope:
+        return self.block.scope.select(self.index)
+
+
+@dataclass(frozen=True)
+class Updated:
+    """The same chunk after the update."""
+
+    survey: Tensor | None  # (f, A, B) as stored; None where they are written already
+    draws: Tensor  # (C, R, f, A)
+    means: Tensor  # (4, f, A)
+    change: Tensor  # (f,) float64, the largest change of a bin's mass
+    starved: Tensor  # () int64: edges whose draws carried no mass
+    evaluations: int
+    min_hits: int | None
+    effective: Tensor  # (f, A) float64, effective number of draws
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What both solvers are told."""
+
+    update: CavityUpdate
+    survey_samples: int
+    grid: Grid
+    damping: Damping
+    batches: Batches
+    prior_scale: float
+    store: Store
+    watch: tuple[int, ...]  # variables whose belief survey goes into the history
+    memory: int
+
+    @property
+    def fixed(self) -> bool:
+        return self.store == "fixed16"
 
 
 @dataclass(frozen=True)
@@ -64,9 +151,7 @@ class SurveyPropagation(MessagePassing[SPState]):
 
     def init(self, key: Key, graph: FactorGraph) -> SPState:
         """Untouched surveys: all mass at ½, so that no factor votes before its first update."""
-        noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
-        prior = graph.log_prior + on_lattice(self.settings.prior_scale * noise)
-        state = self._empty(graph, prior)
+        state = self._empty(graph, random_prior(key, graph, self.settings.prior_scale))
         # a point mass has one draw whatever its address, so one edge speaks for all
         edge = torch.zeros(1, dtype=torch.int64, device=graph.device)
         mass = masses(state.surveys[0][:1, :1])
@@ -122,24 +207,25 @@ class SurveyPropagation(MessagePassing[SPState]):
                 residual.scatter_reduce_(0, part.problem, new.change, "amax")
                 if new.survey is not None:
                     new_surveys.append(new.survey)
-                seen.append(new.report)
+                seen.append(new)
             fresh.append((index, new_surveys))
         surveys = tuple(_written(old, *new) for old, new in zip(state.surveys, fresh, strict=True))
         updated = tuple(
             torch.full_like(old, key.step) if index is None else old.index_fill(0, index, key.step)
             for old, index in zip(state.updated, chosen, strict=True)
         )
-        effective = [report.effective.flatten() for report in seen]
-        hits = [report.min_hits for report in seen if report.min_hits is not None]
-        told = Tally(
+        effective = [new.effective.flatten() for new in seen]
+        info = Info(
             residual,
-            sum(report.starved for report in seen),
-            sum(report.evaluations for report in seen),
-            min(hits, default=None),
+            sum(new.evaluations for new in seen),
+            torch.zeros_like(residual, dtype=torch.bool),
+            sum(new.starved for new in seen),
+            min((new.min_hits for new in seen if new.min_hits is not None), default=None),
             torch.cat(effective).min() if seen else None,
         )
-        count, total = _count_and_sum(effective, state.prior)
-        (draws, means, count, total), told = told.met(graph.world, draws, means, count, total)
+        count = means.new_tensor(float(sum(part.numel() for part in effective)))
+        total = torch.cat(effective).sum() if seen else means.new_zeros(())
+        (draws, means, count, total), info = info.reduced(graph.world, draws, means, count, total)
         state = replace(
             state,
             surveys=surveys,
@@ -149,9 +235,16 @@ class SurveyPropagation(MessagePassing[SPState]):
             gamma=gamma,
             order=order,
         )
-        known = seen or graph.world.size > 1  # of a batch some rank has a factor
-        records = {"effective_draws": total / count} if known else {}
-        return state, self._info(key, graph, state, told, records)
+        records = {}
+        if self.settings.watch:
+            records["survey"] = self.belief_surveys(key, graph, state)
+        if seen or graph.world.size > 1:  # of a batch some rank has a factor
+            records["effective_draws"] = total / count
+        contradiction = info.contradiction
+        if self.settings.update.exact:
+            both_zero = (state.means[1] > 0) & (state.means[3] > 0)
+            contradiction = graph.over_variables(both_zero) > 0
+        return state, replace(info, contradiction=contradiction, records=records)
 
     def changes(
         self,
@@ -173,33 +266,6 @@ class SurveyPropagation(MessagePassing[SPState]):
 
     def shifted(self, state: SPState, by: Tensor) -> SPState:
         return replace(state, prior=state.prior + by)
-
-    def renewed(
-        self, graph: FactorGraph, state: SPState, fresh: SPState, problems: Tensor
-    ) -> SPState:
-        """Fresh surveys are untouched or point masses, whose draws have no address to keep."""
-        here = problems[graph.problem]
-        factors = [problems[graph.factor_problem(block)] for block in graph.blocks]
-
-        def chosen(new: tuple[Tensor, ...], old: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            parts = zip(factors, new, old, strict=True)
-            return tuple(torch.where(_rows(mask, one), one, other) for mask, one, other in parts)
-
-        return replace(
-            state,
-            surveys=chosen(fresh.surveys, state.surveys),
-            updated=chosen(fresh.updated, state.updated),
-            draws=torch.where(here, fresh.draws, state.draws),
-            means=torch.where(here, fresh.means, state.means),
-            prior=torch.where(here, fresh.prior, state.prior),
-            gamma=torch.where(problems, fresh.gamma, state.gamma),
-        )
-
-    def gamma(self, state: SPState) -> Tensor:
-        return state.gamma
-
-    def with_gamma(self, state: SPState, gamma: Tensor) -> SPState:
-        return replace(state, gamma=gamma)
 
     def with_held_damping(self) -> SurveyPropagation:
         settings = self.settings
@@ -252,10 +318,8 @@ class SurveyPropagation(MessagePassing[SPState]):
         per_edge = settings.survey_samples * (200 + 24 * len(state.draws)) + 64 * settings.grid.bins
         for rows in chunks(len(index), block.arity * per_edge, settings.memory):
             chosen = index[rows]
-            problem, survey = (
-                graph.problem_of_factors[number][chosen],
-                state.surveys[number][chosen],
-            )
+            problem = graph.problem_of_factors[number][chosen]
+            survey = state.surveys[number][chosen]
             mass, step = masses(survey), state.updated[number][chosen]
             draws = self._contribution(key, state, step, block.ids[chosen], mass)
             means = log_means(mass, settings.grid)
@@ -280,40 +344,17 @@ class SurveyPropagation(MessagePassing[SPState]):
             draws=self._contribution(key, state, step, part.factors.ids, mass),
             means=log_means(mass, settings.grid),
             change=(survey - old).abs().flatten(1).amax(1).double(),
-            report=Report(
-                (counts.sum(-1) == 0).sum(),
-                estimate.evaluations,
-                estimate.min_hits,
-                made.effective,
-            ),
+            starved=(counts.sum(-1) == 0).sum(),
+            evaluations=estimate.evaluations,
+            min_hits=estimate.min_hits,
+            effective=made.effective,
         )
-
-    def _info(
-        self, key: Key, graph: FactorGraph, state: SPState, told: Tally, records: dict[str, Tensor]
-    ) -> Info:
-        contradiction = torch.zeros(graph.num_problems, dtype=torch.bool, device=graph.device)
-        if self.settings.update.exact:
-            both_zero = (state.means[1] > 0) & (state.means[3] > 0)
-            contradiction = graph.over_variables(both_zero) > 0
-        if self.settings.watch:
-            records = {"survey": self.belief_surveys(key, graph, state), **records}
-        return told.info(contradiction, records)
 
 
 def degrees(graph: FactorGraph) -> Tensor:
     """Factors of each variable, (V,) float64."""
     one = torch.ones(1, 1, device=graph.device)
     return graph.total([one.expand(b.num_factors, b.arity) for b in graph.blocks])
-
-
-def _count_and_sum(parts: list[Tensor], like: Tensor) -> tuple[Tensor, Tensor]:
-    count = like.new_tensor(float(sum(part.numel() for part in parts)))
-    return count, torch.cat(parts).sum() if parts else like.new_zeros(())
-
-
-def _rows(mask: Tensor, like: Tensor) -> Tensor:
-    """A mask (F,) that chooses rows of a tensor (F, …)."""
-    return mask.view(-1, *[1] * (like.ndim - 1))
 
 
 def _written(survey: Tensor, index: Tensor | None, parts: list[Tensor]) -> Tensor:

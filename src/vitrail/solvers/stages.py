@@ -1,9 +1,6 @@
 """Solvers one after another: each stage works only on the problems that are still unsolved.
 
-    solution = run_stages([Stage("sbp", …, 20), Stage("s4p", …, 20, start=…)], graph, seed=1)
-
-Every stage is a `run` of its own, after the ones before it: what is solved stays as it is, the
-best configuration of each problem is kept unless beaten, and budgets go over the whole.
+solution = run_stages([Stage("sbp", …, 20), Stage("s4p", …, 20, start=…)], graph, seed=1)
 """
 
 from __future__ import annotations
@@ -21,13 +18,12 @@ from vitrail.graph import FactorGraph
 from vitrail.random import MAX_SEED, Key
 from vitrail.solvers.base import Solver
 from vitrail.solvers.checkpoint import previous_path
-from vitrail.solvers.history import History
+from vitrail.solvers.history import History, Status
 from vitrail.solvers.progress import Progress
 from vitrail.solvers.run import Solution, run
-from vitrail.solvers.status import Status
 
 Start = Callable[[Key, FactorGraph, Solution[Any]], Any]
-SEEDS_APART = 2**48  # stages draw from seeds this far apart, so that no two share a draw
+STAGE_SEED_STEP = 2**48  # stages draw from seeds this far apart, so that no two share a draw
 
 
 @dataclass(frozen=True)
@@ -89,9 +85,6 @@ def run_stages(
         progress: True shows a bar on a terminal.
         on_stage: Called after every stage with it and the solution so far.
 
-    Returns:
-        One solution of all stages.
-
     Examples:
         >>> from vitrail import factor_graph, perceptron
         >>> from vitrail.datasets import glass
@@ -106,26 +99,25 @@ def run_stages(
     names = [stage.name for stage in stages]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"stages need names of their own, at least one, got {names}")
-    so_far = _SoFar(graph)
+    so_far = _StagesSoFar(graph)
     for number, stage in enumerate(stages):
-        stage_seed = (seed + number * SEEDS_APART) % MAX_SEED
+        stage_seed = (seed + number * STAGE_SEED_STEP) % MAX_SEED
         state, earlier = None, so_far.solution
         if stage.start is not None and earlier is not None:
             state = stage.start(Key(stage_seed), graph, earlier)
+        budgets = (_left(max_evaluations, so_far.evaluations), stage.max_evaluations)
         found = run(
             stage.solver,
             graph,
             seed=stage_seed,
             max_steps=stage.max_steps,
-            max_evaluations=_least(
-                _less(max_evaluations, so_far.evaluations), stage.max_evaluations
-            ),
-            max_seconds=_less(max_seconds, so_far.seconds),
+            max_evaluations=min((b for b in budgets if b is not None), default=None),
+            max_seconds=_left(max_seconds, so_far.seconds),
             tolerance=tolerance,
             score_every=stage.score_every,
             state=state,
             after=earlier,
-            checkpoint=None if checkpoint is None else _place(checkpoint, stage),
+            checkpoint=None if checkpoint is None else _stage_path(checkpoint, stage),
             checkpoint_every=checkpoint_every,
             progress=progress,
         )
@@ -135,32 +127,32 @@ def run_stages(
         if (
             bool(found.solved.all())
             or Status.INTERRUPTED in found.status
-            or _less(max_evaluations, so_far.evaluations) == 0
-            or _less(max_seconds, so_far.seconds) == 0
+            or _left(max_evaluations, so_far.evaluations) == 0
+            or _left(max_seconds, so_far.seconds) == 0
         ):
             break
     return so_far.finished(names)
 
 
 def checkpoint_files(checkpoint: str | Path, stages: Sequence[Stage]) -> list[Path]:
-    """All files that `run_stages` may have written, to be removed when nobody needs them more."""
-    places = [_place(checkpoint, stage) for stage in stages]
+    """All files that `run_stages` may have written."""
+    places = [_stage_path(checkpoint, stage) for stage in stages]
     return [file for place in places for file in (place, previous_path(place))]
 
 
-def _place(checkpoint: str | Path, stage: Stage) -> Path:
+def _stage_path(checkpoint: str | Path, stage: Stage) -> Path:
     return Path(f"{checkpoint}.{stage.name}")
 
 
 @dataclass
-class _SoFar:
-    """What the stages have found and spent; of states only the last one is held."""
+class _StagesSoFar:
+    """What the stages have found and spent; of states only the last is kept."""
 
     graph: FactorGraph
     solution: Solution[Any] | None = None
     best_stage: Tensor = field(init=False)  # (P,) int64
     histories: list[History] = field(default_factory=list)
-    best_stages: list[Tensor] = field(default_factory=list)  # (P,) int64 a step
+    best_stages: list[Tensor] = field(default_factory=list)  # (P,) int64 per step
     steps: int = 0
     evaluations: int = 0
     seconds: float = 0.0
@@ -195,23 +187,14 @@ class _SoFar:
         if self.best_stages:
             history.columns["best_stage"] = self.best_stages
         parts = {part.name: getattr(self.solution, part.name) for part in fields(Solution)}
-        parts |= {
-            "history": history,
-            "steps": self.steps,
-            "evaluations": self.evaluations,
-            "seconds": self.seconds,
-        }
+        totals = {"steps": self.steps, "evaluations": self.evaluations, "seconds": self.seconds}
         ran = tuple(names[: len(self.histories)])
-        return StagedSolution(**parts, stages=ran, best_stage=self.best_stage)
+        parts |= {**totals, "history": history, "stages": ran, "best_stage": self.best_stage}
+        return StagedSolution(**parts)
 
 
-def _less(limit: Any, spent: Any) -> Any:
+def _left(limit: Any, spent: Any) -> Any:
     return None if limit is None else max(limit - spent, 0)
-
-
-def _least(first: int | None, second: int | None) -> int | None:
-    given = [limit for limit in (first, second) if limit is not None]
-    return min(given, default=None)
 
 
 def _joined(parts: Sequence[History]) -> History:

@@ -1,8 +1,8 @@
-"""Damping that backs off when beliefs oscillate, and grows again when they do not."""
+"""Damping that grows when beliefs oscillate, and shrinks again when they do not."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -10,29 +10,25 @@ from torch import Tensor
 
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
-from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.base import PER_VARIABLE, Feedback, Info, MessagePassing
 from vitrail.solvers.damping import damping_of, weight_of_new
-from vitrail.solvers.wrapping import Wrapper
+from vitrail.solvers.wrapping import Wrapper, WrapperState
 
 
 @dataclass(frozen=True)
-class SteadyState:
-    """The solver inside, its beliefs at the last step, and how they had moved."""
+class SteadyState(WrapperState):
+    """Beliefs at the last step, and their change since the step before."""
 
-    inner: Any
-    belief: Tensor  # (V,) float64 log-odds
-    change: Tensor  # (V,) float64
+    belief: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64 log-odds
+    change: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64, of P(w = 1)
 
 
 @dataclass(frozen=True)
 class Steady(Wrapper[SteadyState]):
-    """γ = 1 − damping shrinks by `cut` where the beliefs turn back, else grows by `grow`.
+    """γ = 1 − damping shrinks by `cut` where beliefs oscillate, else grows by `grow`.
 
-    The damping stays within [low, high] and is each problem's own.
-
-    Beliefs turn back when a step undoes the one before it: the cosine between the changes of
-    P(w = 1) at two steps in a row is below −½. An undamped flood over many factors does so from
-    its second step, each overshooting the other.
+    Beliefs oscillate when a step undoes the one before: the cosine between the changes of P(w = 1)
+    at two steps in a row is below −½. The damping of each problem stays within [low, high].
     """
 
     low: float
@@ -60,18 +56,7 @@ class Steady(Wrapper[SteadyState]):
         return SteadyState(inner, belief, change), info
 
     def shifted(self, state: SteadyState, by: Tensor) -> SteadyState:
-        inner = self.solver.shifted(state.inner, by)
-        return replace(state, inner=inner, belief=state.belief + by)
-
-    def renewed(
-        self, graph: FactorGraph, state: SteadyState, fresh: SteadyState, problems: Tensor
-    ) -> SteadyState:
-        here = problems[graph.problem]
-        return SteadyState(
-            self.solver.renewed(graph, state.inner, fresh.inner, problems),
-            torch.where(here, fresh.belief, state.belief),
-            torch.where(here, 0.0, state.change),
-        )
+        return replace(super().shifted(state, by), belief=state.belief + by)
 
 
 def steady(
@@ -86,13 +71,10 @@ def steady(
 
     Args:
         solver: What is steadied; its own damping, a number, is the first.
-        low: The least damping there may be.
-        high: The most.
-        cut: Factor of 1 − damping, the weight of new messages, where beliefs turn back.
+        low: Least damping.
+        high: Largest damping.
+        cut: Factor of 1 − damping, the weight of new messages, where beliefs oscillate.
         grow: Its factor everywhere else.
-
-    Returns:
-        The solver, steadied.
 
     Examples:
         >>> from vitrail.solvers import belief_propagation

@@ -1,7 +1,7 @@
-"""Streaming: no message outlives its batch, so the state is one number per weight.
+"""Streaming: messages are dropped after their batch, so the state is one number per weight.
 
-A batch's beliefs are the next batch's prior. The probability Z that an example is met is linear in
-each p = P(w = 1), so that its message to a weight is
+A batch's beliefs are the next batch's prior. The probability Z that an example is satisfied is
+linear in each p = P(w = 1), so that its message to a weight is
 
     log p̃(1)/p̃(0) = log (1 + (1 − p)·g)/(1 − p·g) ≈ g,      g = ∂ log Z/∂p
 
@@ -11,6 +11,7 @@ weight of a net of any depth. Nets of one layer may take the messages of an `Upd
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +21,10 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
-from vitrail.nn.moments import are_bipolar, log_chance, moments
+from vitrail.nn.moments import are_bipolar, log_probability, moments
 from vitrail.random import Key, Stream, normal
 from vitrail.scopes import Dense
-from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.base import PER_PROBLEM, PER_VARIABLE, Feedback, Info, MessagePassing
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.replay import Replay, replay
 from vitrail.solvers.schedules import Batches, Order
@@ -32,17 +33,17 @@ from vitrail.updates import Update
 Part = tuple[Factors, Tensor | None]
 """Factors, and which of them (f,) int64; None is all."""
 
-REACH = 0.5  # log-odds that the likelihood is looked ahead for its curvature, at most
+REACH = 0.5  # log-odds, the longest move at which the curvature of the likelihood is measured
 
 
 @dataclass(frozen=True)
 class StreamState:
-    """Beliefs and the order of the epoch: nothing grows with examples times weights."""
+    """Beliefs and the order of the epoch."""
 
-    field: Tensor  # (V,) float32 log-odds: the start's noise and the messages of all batches
-    prior: Tensor  # (V,) float32 log-odds
-    beta: Tensor  # (P,) float32: the inverse temperature of the last step
-    pace: Tensor  # (P,) float32: the share of the last batch's messages that was taken
+    field: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float32: noise + messages
+    prior: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float32 log-odds
+    beta: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float32, of the last step
+    pace: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float32, of the last batch
     order: Order  # the shuffle of the factors in force
 
 
@@ -52,16 +53,13 @@ class Streaming(MessagePassing[StreamState]):
 
         field ← (1 − forget·batch/M)·field + pace·Σ messages,     M the number of examples.
 
-    The messages of a batch do not know of each other, so that their plain sum overshoots where
-    examples are alike or a net is narrow. The batch itself says how far its move is right: with
-    L(t) the log-likelihood of its examples when a share t of the move is made,
+    The plain sum of a batch's messages overshoots where examples are alike or a net is narrow. With
+    L(t) the log-likelihood of its examples when a share t of the sum is added,
 
         L(t) ≈ L(0) + L'(0)·t − c·t²,      pace = step·min(1, L'(0)/(2c)).
 
     L'(0) follows from the messages; c takes one forward pass at a small t. The messages of an
-    `Update` come without a likelihood, and are taken as they are: pace = step.
-
-    A step takes `batches` of them, so that what the loop does after a step costs little beside it.
+    `Update` come without a likelihood: pace = step. A step takes `batches` batches.
     """
 
     update: Update | None
@@ -122,10 +120,9 @@ class Streaming(MessagePassing[StreamState]):
     def absorb(
         self, key: Key, graph: FactorGraph, factors: Sequence[Factors], state: StreamState
     ) -> StreamState:
-        """The state after one batch of factors that need not be of a larger graph.
+        """The state after one batch of factors that need not be of the graph, for rows of a stream.
 
-        For rows that are read as they come: `key.step` numbers the batches, and beta follows it.
-        `graph` says which variables there are. Nothing is forgotten.
+        `key.step` numbers the batches, and beta follows it. Nothing is forgotten.
         """
         now = replace(state, beta=torch.full_like(state.beta, self._beta(key.step)))
         return self._moved(key, graph, [(part, None) for part in factors], now)
@@ -146,18 +143,6 @@ class Streaming(MessagePassing[StreamState]):
 
     def shifted(self, state: StreamState, by: Tensor) -> StreamState:
         return replace(state, prior=state.prior + by.to(torch.float32))
-
-    def renewed(
-        self, graph: FactorGraph, state: StreamState, fresh: StreamState, problems: Tensor
-    ) -> StreamState:
-        here = problems[graph.problem]
-        return replace(
-            state,
-            field=torch.where(here, fresh.field, state.field),
-            prior=torch.where(here, fresh.prior, state.prior),
-            beta=torch.where(problems, fresh.beta, state.beta),
-            pace=torch.where(problems, fresh.pace, state.pace),
-        )
 
     def gamma(self, state: StreamState) -> Tensor:
         return state.pace.double()
@@ -276,7 +261,7 @@ def _log_likelihood(graph: FactorGraph, factors: Sequence[Factors], probability:
             mine = part if shared else part.select((starts == start).nonzero()[:, 0])
             weights = probability[start : start + part.arity]
             outputs = moments(mine.program, weights, mine.inputs, bipolar)
-            log_z = mine.log_potential_mean(log_chance(outputs, mine.labels).double())
+            log_z = mine.log_potential_mean(log_probability(outputs, mine.labels).double())
             sum_here = (mine.weight * log_z).sum()[None]
             if graph.num_problems == 1:
                 total = total + sum_here
@@ -338,15 +323,12 @@ def streaming(
         update: Where messages come from, e.g. `closed_form("gaussian")` for nets of one layer; None
             is moments, for nets of any depth.
         batch: Examples whose messages are added at once.
-        batches: How many batches make a step.
+        batches: Batches per step.
         beta: Inverse temperature, a function of the step; P(w = 1) = σ(prior + beta·field).
             `geometric(1, 10, steps)` serves the posterior and one net alike.
-        step: The most of a batch's messages that is taken; 1 is the sum of belief propagation.
+        step: Largest share of a batch's messages that is added; 1 is the sum of belief propagation.
         forget: 1 makes beliefs fade so that every example counts about once; 0 adds up all epochs.
         first: Spread of the random start, log-odds; more for few examples.
-
-    Returns:
-        The solver, for `run`.
 
     Examples:
         >>> from vitrail.solvers import geometric

@@ -1,11 +1,11 @@
-"""Solvers built around another solver: what they hand on, and what cannot be wrapped."""
+"""Wrappers: solvers that step another solver and do something before or after."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from torch import Tensor
 
@@ -13,16 +13,20 @@ from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.base import MessagePassing
 
-StateT = TypeVar("StateT")
+
+@dataclass(frozen=True)
+class WrapperState:
+    """The state of the solver inside; subclasses add what the wrapper remembers."""
+
+    inner: Any
+
+
+StateT = TypeVar("StateT", bound=WrapperState)
 
 
 @dataclass(frozen=True)
-class Wrapper(MessagePassing[StateT], Generic[StateT]):
-    """A solver that steps the one inside and does something before or after.
-
-    Its state is a dataclass that holds the other's as `inner`; a wrapper that has nothing to
-    remember overrides `inside` and `put`, and its state is the other's.
-    """
+class Wrapper(MessagePassing[StateT]):
+    """What all wrappers share: everything but `step` is handed to the solver inside."""
 
     solver: MessagePassing[Any]
 
@@ -40,17 +44,14 @@ class Wrapper(MessagePassing[StateT], Generic[StateT]):
     def over_ranks(self) -> bool:
         return self.solver.over_ranks
 
+    @property
+    def batch(self) -> int | None:
+        """That of the solver inside."""
+        return getattr(self.solver, "batch", None)
+
     @abstractmethod
     def wrapped(self, graph: FactorGraph, inner: Any) -> StateT:
         """The first state around a first state of the solver inside."""
-
-    def inside(self, state: StateT) -> Any:
-        """The state of the solver inside."""
-        return state.inner  # pyright: ignore[reportAttributeAccessIssue] (no type variable says so)
-
-    def put(self, state: StateT, inner: Any) -> StateT:
-        """The state with another one inside."""
-        return replace(state, inner=inner)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
     def init(self, key: Key, graph: FactorGraph) -> StateT:
         return self.wrapped(graph, self.solver.init(key, graph))
@@ -59,31 +60,26 @@ class Wrapper(MessagePassing[StateT], Generic[StateT]):
         return self.wrapped(graph, self.solver.around(graph, innermost))
 
     def log_odds(self, graph: FactorGraph, state: StateT) -> Tensor:
-        return self.solver.log_odds(graph, self.inside(state))
+        return self.solver.log_odds(graph, state.inner)
 
     def candidates(self, key: Key, graph: FactorGraph, state: StateT) -> Tensor:
-        return self.solver.candidates(key, graph, self.inside(state))
-
-    @property
-    def batch(self) -> int | None:
-        """That of the solver inside."""
-        return getattr(self.solver, "batch", None)
+        return self.solver.candidates(key, graph, state.inner)
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.solver.epoch_steps(graph)
 
     def shifted(self, state: StateT, by: Tensor) -> StateT:
-        return self.put(state, self.solver.shifted(self.inside(state), by))
+        return replace(state, inner=self.solver.shifted(state.inner, by))
 
     def renewed(self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor) -> StateT:
-        old, new = self.inside(state), self.inside(fresh)
-        return self.put(state, self.solver.renewed(graph, old, new, problems))
+        inner = self.solver.renewed(graph, state.inner, fresh.inner, problems)
+        return replace(super().renewed(graph, state, fresh, problems), inner=inner)
 
     def gamma(self, state: StateT) -> Tensor:
-        return self.solver.gamma(self.inside(state))
+        return self.solver.gamma(state.inner)
 
     def with_gamma(self, state: StateT, gamma: Tensor) -> StateT:
-        return self.put(state, self.solver.with_gamma(self.inside(state), gamma))
+        return replace(state, inner=self.solver.with_gamma(state.inner, gamma))
 
     def with_held_damping(self) -> Wrapper[StateT]:
         return replace(self, solver=self.solver.with_held_damping())
@@ -98,6 +94,6 @@ def solvers_inside(solver: MessagePassing[Any]) -> Iterator[MessagePassing[Any]]
 
 def innermost_state(state: Any) -> Any:
     """The messages' own state inside all wrappers."""
-    while hasattr(state, "inner"):
+    while isinstance(state, WrapperState):
         state = state.inner
     return state
