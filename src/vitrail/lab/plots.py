@@ -154,6 +154,7 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     bounds: tuple[float, float] = (0.0, 1.0)  # of the quantity: spreads end there
+    limits: tuple[float, float] | None = None  # of the y axis
     marks: Mapping[str, float] = field(default_factory=dict)  # name → x of a vertical line
 
 
@@ -194,7 +195,7 @@ def _draw_panel(axes: Axes, panel: Panel, names: Sequence[str]) -> dict[str, Any
         handle = _draw_line(axes, line, names, panel.bounds)
         if not line.thin:
             handles.setdefault(line.name, handle)
-    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label, ylim=panel.limits)
     if panel.log_y:
         axes.set_yscale("log")
     if panel.log_x:
@@ -312,7 +313,7 @@ def capacity_figure(
 
     return line_figure(
         [
-            Panel(title, "α = M/N", "solved", lines("solved"), marks=marks),
+            Panel(title, "α = M/N", "solved", lines("solved"), limits=(-0.03, 1.03), marks=marks),
             Panel("time to solution", "α = M/N", "seconds", lines("seconds"), log_y=True),
         ],
         2,
