@@ -195,7 +195,9 @@ def _draw_panel(axes: Axes, panel: Panel, names: Sequence[str]) -> dict[str, Any
         handle = _draw_line(axes, line, names, panel.bounds)
         if not line.thin:
             handles.setdefault(line.name, handle)
-    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label, ylim=panel.limits)
+    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    if panel.limits is not None:
+        axes.set_ylim(panel.limits)
     if panel.log_y:
         axes.set_yscale("log")
     if panel.log_x:
