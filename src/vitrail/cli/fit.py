@@ -164,14 +164,14 @@ def fit(
         model.record.update(target=column, data=shown(data.name))
         if table.image_shape is not None:
             model.record["image_shape"] = list(table.image_shape)
-        told = [
+        summary = [
             f"{len(rows):,} rows, {model.bits:,} bits",
             f"train {model.record['train_accuracy']:.4f}",
         ]
         if len(held_out):
             model = tested(model, features.take(held_out), labels[held_out])
             score = model.record["test_accuracy"]
-            told.append(f"test {score:.4f} on {len(held_out):,} rows held out")
+            summary.append(f"test {score:.4f} on {len(held_out):,} rows held out")
         model.save(output)
         interrupts.consume_stop()  # a stop that came too late is still reported, below
     place = f"the best network so far is in {shown(output)}"
@@ -179,7 +179,7 @@ def fit(
         console = plain_console()
         for line in column_lines(getattr(model.encoder, "account", ())):
             console.print(line)
-        console.print(f"{', '.join(told)}, {model.record['seconds']:.1f} s")
+        console.print(f"{', '.join(summary)}, {model.record['seconds']:.1f} s")
         mixed = model.record.get("mixing", {})
         if "effective_networks" in mixed:
             console.print(

@@ -135,8 +135,8 @@ def evaluate(
         more = {"classes": names, "confusion": counts.tolist(), "coverage": covered}
         typer.echo(json.dumps({**scores, **more}))
         return
-    told = (f"{name.replace('_', ' ')} {cell(value)}" for name, value in scores.items())
-    plain_console().print(", ".join(told))
+    parts = (f"{name.replace('_', ' ')} {cell(value)}" for name, value in scores.items())
+    plain_console().print(", ".join(parts))
     matrix = [(name, *row) for name, row in zip(names, counts.tolist(), strict=True)]
     print_table(("label", *(f"predicted {name}" for name in names)), matrix)
     coverage_rows = [

@@ -1,7 +1,7 @@
 """The demo: what networks of one-bit weights can do, in three short scenes.
 
 Ten digits from ten images each; a 3 from a 5; and a random perceptron that only messages solve.
-Nothing is downloaded. Seconds of compiling kernels, which are spent once, are counted apart.
+Nothing is downloaded. Seconds of compiling kernels, which are spent once, are counted separately.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SEARCHES = {  # by the names of the capacity sweep
 
 @dataclass
 class Stopwatch:
-    """Seconds of work, with those spent on compiling kernels apart."""
+    """Seconds of work, and, separately, of compiling kernels."""
 
     work: float = 0.0
     compiling: float = 0.0
@@ -193,7 +193,7 @@ def search_perceptron(seed: int, watch: Stopwatch) -> list[SearchResult]:
 
 
 def search(solver: str, graph: FactorGraph, seed: int, seconds: float) -> list[Solution[Any]]:
-    """The runs of a solver within so many seconds: annealing restarts, the others run once."""
+    """The runs of a solver within a time limit: annealing restarts, the others run once."""
     if solver == "annealing":
         return list(annealing_restarts(graph, seed, seconds))
     return [SOLVERS[solver](graph, seed, seconds)]

@@ -13,7 +13,7 @@ NORMAL = 1.96
 
 
 class Verdict(StrEnum):
-    """Whether a measurement bears a claim out."""
+    """Whether a measurement supports a claim."""
 
     HOLDS = "holds"
     PARTLY = "holds in part"

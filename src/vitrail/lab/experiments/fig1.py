@@ -202,14 +202,14 @@ def _agreement(config: Config, rows: Rows) -> Claim:
     exact, sampled = pick(rows, method="BP"), pick(rows, method="SBP")
     best, last = (_gain(exact, sampled, name) for name in ("decoded", "last"))
     fewest = _gain(exact, pick(sampled, samples=few), "decoded")
-    apart = mean([abs(change) for change in changes(exact, sampled, PROBLEM, "decoded")])
+    distance = mean([abs(change) for change in changes(exact, sampled, PROBLEM, "decoded")])
     alike = max(abs(gain.mean) for gain in (best, last, fewest)) <= NEGLIGIBLE
-    close = Verdict.HOLDS if apart <= NEGLIGIBLE else Verdict.PARTLY
+    close = Verdict.HOLDS if distance <= NEGLIGIBLE else Verdict.PARTLY
     return Claim(
         "SBP agrees nearly identically with BP, even with few samples.",
         f"SBP minus BP, best decoded accuracy: {best}, with {few} samples {fewest}; at the last "
         f"step: {last}. The means {'agree' if alike else 'do not agree'} to {NEGLIGIBLE:g}, which "
-        f"is what we ask for; single pairs lie {apart:.3f} apart on average.",
+        f"is what we ask for; single pairs lie {distance:.3f} apart on average.",
         close if alike else Verdict.FAILS,
     )
 

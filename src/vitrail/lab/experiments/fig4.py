@@ -259,14 +259,14 @@ def claims_by_hand(config: Config, rows: Rows) -> Sequence[Claim]:
         net: _gain(pick(rows, net=net), FLIP_SBP, PINNED_SBP, "best")
         for net in (one.net for one in config.curves)
     }
-    apart = "; ".join(f"{TITLES[net]}: {gain}" for net, gain in draws.items())
+    updates = "; ".join(f"{TITLES[net]}: {gain}" for net, gain in draws.items())
     return [
         Claim(
             "Stochastic BP finds better configurations than gradient methods (abstract), here on "
             "MNIST by Algorithm 1 as printed.",
             f"Best training accuracy minus that of GD, mean over all sizes. {_words(train)}. Test "
             f"accuracy of that configuration. {_words(test)}. Draws of their own for every "
-            f"message (pinned) minus shared draws (flip), the rest equal: {apart}.",
+            f"message (pinned) minus shared draws (flip), the rest equal: {updates}.",
             judged([gains[PINNED_SBP] for gains in train.values()]),
             "Surveys after SBP: at the same sizes SNMP is level with GD or above it on linear and "
             "MLP nets in figure 4. Draws of their own help at the paper's settings; with more "

@@ -1,6 +1,6 @@
 """The methods that figures compare, as small frozen settings that know how to run.
 
-A method is told how many epochs it may take. All are scored once per epoch, so that the best
+A method runs for a given number of epochs. All are scored once per epoch, so that the best
 decoded configuration is the best of equally many; S4P's tracks are scored too, and count in what
 we call best.
 """
@@ -220,7 +220,9 @@ def solve(
     first = method.solver()
     steps = first.epoch_steps(graph)
     if bool((steps != steps[0]).any()):
-        raise ValueError("problems of different size differ in steps per epoch; solve them apart")
+        raise ValueError(
+            "problems of different size differ in steps per epoch; solve them separately"
+        )
     every = max(1, int(steps[0]) // scores)
     watched = None if test is None else Watched(first, test)
     limit = epochs * int(steps[0])

@@ -69,7 +69,7 @@ def bin_hopping(
 
 
 def tracks(survey_samples: int) -> str:
-    """The name of S4P with so many survey samples in panels and tables."""
+    """The name of S4P with n survey samples in panels and tables."""
     return f"S4P, {survey_samples} track{'s' if survey_samples > 1 else ''}"
 
 

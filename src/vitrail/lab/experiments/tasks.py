@@ -17,7 +17,7 @@ from vitrail.nn import paper_conv, paper_mlp
 
 Family = Literal["glass", "stained glass, 1 hidden", "stained glass, 2 hidden", "digits"]
 Net = Literal["linear", "mlp", "conv"]
-SETTINGS = ("samples", "survey_samples", "bins", "damping")  # that tell methods of a name apart
+SETTINGS = ("samples", "survey_samples", "bins", "damping")  # that distinguish methods of one name
 
 
 def problems(
