@@ -16,6 +16,7 @@ import argparse
 import resource
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from harness import parser_of
@@ -28,7 +29,7 @@ from vitrail.factors import perceptron
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.random import Key, Stream, bernoulli, lanes32, thresholds
-from vitrail.solvers import Stage, belief_propagation, run, run_stages, s4p, snmp
+from vitrail.solvers import Solver, Stage, belief_propagation, run, run_stages, s4p, snmp
 from vitrail.solvers.bp import BeliefPropagation, BPState
 from vitrail.surveys import gaussian, tilted, weighted
 from vitrail.updates import flip, pinned
@@ -147,7 +148,7 @@ def mnist(args: argparse.Namespace) -> None:
     graph = factor_graph(perceptron(data.inputs, data.labels, args.beta)).to(args.device)
     common = {"damping": args.damping, "batch": args.batch}
     if args.solver == "s4p":
-        solver = s4p(
+        solver: Solver[Any] = s4p(
             flip(args.samples),
             survey_samples=args.survey_samples,
             bins=args.bins,
@@ -155,9 +156,9 @@ def mnist(args: argparse.Namespace) -> None:
             **common,
         )
     else:
-        solver = belief_propagation(flip(args.samples * args.survey_samples), **common)
+        solver = plain = belief_propagation(flip(args.samples * args.survey_samples), **common)
         if args.solver == "sampling":
-            solver = sampling(solver, args.survey_samples)
+            solver = sampling(plain, args.survey_samples)
     per_epoch = int(solver.epoch_steps(graph)[0])
     begun = time.perf_counter()
 

@@ -13,6 +13,7 @@ hidden units.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +111,7 @@ STEPS = {
 }
 
 
-def step_table(folder: Path, names: list[str], splits: int) -> None:
+def step_table(folder: Path, names: Sequence[str], splits: int) -> None:
     """Measure every way to train on every table and print one row per way."""
     print("| training | " + " | ".join(names) + " |")
     print("|---" * (len(names) + 1) + "|")

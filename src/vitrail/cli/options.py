@@ -190,7 +190,7 @@ def read_model_and_table(model: Path, data: Path) -> tuple[Model, Table]:
 
 @contextmanager
 def _row_bar(
-    what: str, text: str, total: int | None = None, **fields: float
+    what: str, text: str, total: int | None = None, **fields: Any
 ) -> Iterator[Callable[..., None]]:
     """A bar on standard error, if it is a terminal; yields what updates it."""
     console = Console(stderr=True)

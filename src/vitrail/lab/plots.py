@@ -310,7 +310,8 @@ def capacity_figure(
         for row in known:
             solvers[row["solver"]].append((row["alpha"], row[name]))
         return tuple(
-            Line(solver, *np.array(points).reshape(-1, 2).T) for solver, points in solvers.items()
+            Line(solver, [alpha for alpha, _ in points], [value for _, value in points])
+            for solver, points in solvers.items()
         )
 
     return line_figure(

@@ -216,7 +216,8 @@ def _agreement(config: Config, rows: Rows) -> Claim:
 
 def _few_samples(config: Config, rows: Rows) -> Claim:
     few, many = min(config.samples), max(config.samples)
-    gain = _gain(*(pick(rows, method="SBP", samples=count) for count in (few, many)), "decoded")
+    first, second = (pick(rows, method="SBP", samples=count) for count in (few, many))
+    gain = _gain(first, second, "decoded")
     return Claim(
         "SBP is relatively insensitive to the number of samples L_BP.",
         f"{many} samples instead of {few} change the best decoded accuracy by {gain}; we ask for "
