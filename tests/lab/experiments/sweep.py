@@ -14,14 +14,14 @@ import numpy as np
 from vitrail import BinaryNetClassifier
 from vitrail.engines import checked_backend, workers
 from vitrail.fingerprint import fingerprint
-from vitrail.lab.experiments.fig3 import outcomes
 from vitrail.lab.experiments.methods import SBP
+from vitrail.lab.experiments.tasks import solve_linear
 from vitrail.lab.experiments.units import Unit, compute
 
 
 def units() -> list[Unit]:
-    settings = {"num_inputs": 5, "size": 6, "steps": 2, "repeats": 2, "method": SBP()}
-    return [Unit(outcomes, {**settings, "seed": seed}, 1.0) for seed in range(3)]
+    settings = {"family": "glass", "sizes": ((5, 6),), "epochs": 2, "repeats": 2, "method": SBP()}
+    return [Unit(solve_linear, {**settings, "seed": seed}, 1.0) for seed in range(3)]
 
 
 def chosen() -> list[str]:

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from vitrail.lab.experiments.methods import SBP
+from vitrail.lab.experiments.tasks import solve_linear
 from vitrail.lab.experiments.units import Unit, compute, plain
 
 
@@ -77,10 +78,8 @@ def test_a_damaged_file_is_computed_again(tmp_path):
 
 
 def test_several_processes_give_the_same_rows(tmp_path):
-    from vitrail.lab.experiments.fig3 import outcomes
-
-    settings = {"num_inputs": 5, "size": 6, "steps": 2, "repeats": 2, "method": SBP()}
-    units = [Unit(outcomes, {**settings, "seed": seed}, 1.0) for seed in range(3)]
+    settings = {"family": "glass", "sizes": ((5, 6),), "epochs": 2, "repeats": 2, "method": SBP()}
+    units = [Unit(solve_linear, {**settings, "seed": seed}, 1.0) for seed in range(3)]
     alone = compute(units, tmp_path / "alone", jobs=1)
     spread = compute(units, tmp_path / "spread", jobs=2)
     assert [part.rows for part in alone] == [part.rows for part in spread]
