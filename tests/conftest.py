@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from forks import Forks
 from hypothesis import settings
 
 # Workers share the cores; more threads than cores makes small tensors many times slower.
@@ -40,3 +41,11 @@ def browser() -> Iterator[Any]:
         started = playwright.chromium.launch(executable_path=chromium, args=sandbox)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """A process that runs scripts in forks of itself."""
+    made = Forks()
+    yield made
+    made.end()
