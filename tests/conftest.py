@@ -13,6 +13,7 @@ from hypothesis import settings
 
 # Workers share the cores; more threads than cores makes small tensors many times slower.
 torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 
 # A shell starts jobs in the background with Ctrl-C ignored; tests interrupt themselves.
 signal.signal(signal.SIGINT, signal.default_int_handler)
