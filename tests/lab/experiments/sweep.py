@@ -43,10 +43,10 @@ if __name__ == "__main__":
     backend = checked_backend(sys.argv[1])
     with workers(backend, 2):
         if backend == "dask":  # the sweep joins this cluster; it takes seconds to start another
-            import dask
+            from dask import config  # pyright: ignore[reportPrivateImportUsage]
             from distributed import default_client
 
             os.environ["DASK_SCHEDULER_ADDRESS"] = default_client().scheduler.address
-            dask.config.refresh()
+            config.refresh()
         rows = [done.rows for done in compute(units(), Path(sys.argv[2]), 2, backend=backend)]
         print(json.dumps({"rows": rows, "chosen": chosen()}))  # noqa: T201
