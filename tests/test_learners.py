@@ -85,7 +85,8 @@ def test_no_option_switches_from_one_learner_to_another(option):
         fit(**{name: SOME[name]})
     for solver in ("sbp", "streaming"):
         if option in SOLVERS[solver].options:
-            assert fit(solver=solver, hidden=(3,), **{name: SOME[name]}).solver_ == solver
+            settings = {"hidden": (3,), "epochs": 2, name: SOME[name]}
+            assert fit(solver=solver, **settings).solver_ == solver
 
 
 @pytest.mark.parametrize(
@@ -108,9 +109,16 @@ def test_what_a_learner_cannot_do_is_said_with_a_remedy(settings, words):
         fit(**settings)
 
 
-@pytest.mark.parametrize("solver", RUNNING)
-def test_the_plan_is_what_ran_and_at_these_values_nothing_changes(solver, tmp_path):
-    net = fit(solver=solver, hidden=hidden_of(solver))
+@pytest.mark.parametrize(
+    ("solver", "settings"),
+    [
+        *((solver, {}) for solver in RUNNING if solver != "select"),
+        ("select", {"epochs": 2}),
+        pytest.param("select", {}, marks=pytest.mark.long),
+    ],
+)
+def test_the_plan_is_what_ran_and_at_these_values_nothing_changes(solver, settings, tmp_path):
+    net = fit(solver=solver, hidden=hidden_of(solver), **settings)
     assert net.solver_ == net.plan_["solver"] == solver
     own = {parameter_of(option) for option in SOLVERS[solver].options}
     foreign = {parameter_of(option) for option in OPTIONS} - own

@@ -296,9 +296,9 @@ def test_thresholds_of_another_model_leave_out_as_many_rows():
 
 def test_a_hundred_networks_of_three_thousand_bits_fit_into_fifty_kilobytes():
     rows = RNG.integers(0, 2, (40, 147))
-    model = trained(
-        rows[:, 0], rows=rows, hidden=(20,), predictor="posterior", networks=100, epochs=1
-    )
+    net = BinaryNetClassifier(hidden=(20,), solver="chains", networks=100, random_state=0)
+    model = net.fit(rows, rows[:, 0]).model_
+    assert model.networks.shape[0] == 100
     assert model.bits > 3000
     assert len(model.to_bytes()) <= 50_000
 

@@ -6,6 +6,7 @@ In a process of its own, because clusters leave threads and sockets behind that 
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -40,6 +41,12 @@ def chosen() -> list[str]:
 
 if __name__ == "__main__":
     backend = checked_backend(sys.argv[1])
-    rows = [done.rows for done in compute(units(), Path(sys.argv[2]), 2, backend=backend)]
     with workers(backend, 2):
+        if backend == "dask":  # the sweep joins this cluster; it takes seconds to start another
+            from dask import config  # pyright: ignore[reportPrivateImportUsage]
+            from distributed import default_client
+
+            os.environ["DASK_SCHEDULER_ADDRESS"] = default_client().scheduler.address
+            config.refresh()
+        rows = [done.rows for done in compute(units(), Path(sys.argv[2]), 2, backend=backend)]
         print(json.dumps({"rows": rows, "chosen": chosen()}))  # noqa: T201

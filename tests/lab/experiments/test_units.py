@@ -8,7 +8,6 @@ import signal
 import pytest
 
 from vitrail.lab.experiments.methods import SBP
-from vitrail.lab.experiments.tasks import solve_linear
 from vitrail.lab.experiments.units import Unit, compute, plain
 
 
@@ -75,14 +74,6 @@ def test_a_damaged_file_is_computed_again(tmp_path):
     (tmp_path / "kept" / f"{units[0].key()}.json").write_text('{"rows": [')
     done = compute(units, tmp_path / "kept", jobs=1)
     assert done[0].rows == [{"number": 0, "square": 0}]
-
-
-def test_several_processes_give_the_same_rows(tmp_path):
-    settings = {"family": "glass", "sizes": ((5, 6),), "epochs": 2, "repeats": 2, "method": SBP()}
-    units = [Unit(solve_linear, {**settings, "seed": seed}, 1.0) for seed in range(3)]
-    alone = compute(units, tmp_path / "alone", jobs=1)
-    spread = compute(units, tmp_path / "spread", jobs=2)
-    assert [part.rows for part in alone] == [part.rows for part in spread]
 
 
 def test_a_killed_process_is_told_in_a_sentence(tmp_path):
