@@ -10,7 +10,7 @@ import torch
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.learning import committee
-from vitrail.learning.crossing import crossed
+from vitrail.learning.examples import crossed
 from vitrail.learning.input_selection import RIDGE, TeacherOutputs, elimination_order, fit_logistic
 from vitrail.learning.quantised_linear import LinearSize, QuantisedLinear, digits_of, max_margin
 from vitrail.learning.teacher import Teacher, View

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from vitrail.checks import check_made, checked_count
 from vitrail.learning.committee import CommitteeCompressor
-from vitrail.learning.crossing import crossed
 from vitrail.learning.distillation import Distillation
+from vitrail.learning.examples import crossed
 from vitrail.learning.quantised_linear import QuantisedLinear
 from vitrail.learning.teacher import Compressor, Student, Teacher, View
 from vitrail.model import Model

@@ -15,10 +15,8 @@ import torch
 from torch import Tensor
 
 from vitrail.decode import samples
-from vitrail.learning.choice import HIDDEN_SIZES, Choice, Choosing, choose, stand_in
+from vitrail.learning.choice import Choice, choose, stand_in
 from vitrail.learning.examples import graph_of
-from vitrail.learning.nets import multilayer, of_module
-from vitrail.learning.plan import Plan, plan
 from vitrail.learning.posterior import (
     LEAST_NETWORKS,
     FitOptions,
@@ -29,17 +27,17 @@ from vitrail.learning.posterior import (
     drawn_from_marginals,
     leave_one_out,
 )
-from vitrail.learning.preprocessing import device_for
-from vitrail.learning.problem import AUTO, Problem
-from vitrail.learning.table import parameter_of
+from vitrail.learning.preprocessing import multilayer
+from vitrail.learning.table import AUTO, Plan, Problem, make_plan, parameter_of
 from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model.calibration import Evidence
-from vitrail.nn import Program
+from vitrail.nn import Program, program_of
 from vitrail.random import MAX_SEED, Key
 from vitrail.solvers import Status
 from vitrail.solvers.sampling import posterior_samples
 from vitrail.solvers.streaming import Streaming
 
+HIDDEN_SIZES = ((), (3,), (7,))  # odd, so that a vote of the units has no tie
 NEAR = 4.0  # log-odds: a chain near a network begins with two percent of its bits flipped
 LEAVING_OUT = 5.0  # beta at most, where a row is left out by counting networks anew
 SWEEPS = 20  # of short chains
@@ -84,12 +82,12 @@ def going_on(data: TrainingData, options: FitOptions, previous: Posterior) -> Se
     """The plan that ran, but for what is given; another solver begins with its own settings."""
     kept: dict[str, Any] = {"solver": options.solver}
     if isinstance(previous.state, Staged):
-        ran = previous.state.plan.given()
+        ran = previous.state.plan.settings
         if "solver" in options.changed:
             kept["restarts"] = ran["restarts"]
         else:
             kept = {name: ran[name] for name in ran if parameter_of(name) not in options.changed}
-    return Settled(plan(problem_of(previous.program, data.nets), {**kept, **options.given}))
+    return Settled(make_plan(problem_of(previous.program, data.nets), {**kept, **options.given}))
 
 
 def run(
@@ -122,7 +120,7 @@ def run(
         accuracy=trained.accuracy.amax(0),
         evidence=evidence,
         settings={
-            **(settings or made.settings),
+            **(settings or made.record),
             **({} if options.module else {"hidden": list(made.problem.program.hidden or ())}),
             "predictor": predictor,
             "networks": len(networks),
@@ -173,7 +171,7 @@ def _settled(data: TrainingData, options: FitOptions) -> Settled:
     """The plan: as asked for, or what does best on held-out rows."""
 
     def plan_of(problem: Problem) -> Plan:
-        return plan(problem, {**options.given, "solver": options.solver})
+        return make_plan(problem, {**options.given, "solver": options.solver})
 
     programs = programs_of(data, options)
     plans = [plan_of(problem_of(program, data.nets)) for program in programs]
@@ -186,7 +184,7 @@ def _settled(data: TrainingData, options: FitOptions) -> Settled:
     )
     if given:
         return Settled(plans[0])
-    choice, stopped = choose(choosing_of(data, options, plans[-1].problem), programs, plan_of)
+    choice, stopped = choose(data, options, programs, plan_of)
     if choice is None:
         return Settled(plans[-1], stopped=stopped)
     made = plans[programs.index(choice.program)]
@@ -195,19 +193,17 @@ def _settled(data: TrainingData, options: FitOptions) -> Settled:
     return Settled(made, choice, stopped)
 
 
-def choosing_of(data: TrainingData, options: FitOptions, problem: Problem) -> Choosing:
-    """What is the same for all candidates of a choice on held-out rows."""
-    device = device_for(options.device, problem.examples, problem.program.num_bits)
-    return Choosing(
-        data.examples, data.num_classes, data.scheme, options.seed, device, options.progress
-    )
-
-
 def programs_of(data: TrainingData, options: FitOptions) -> list[Program]:
     """The nets that come into question, from simple to large."""
     fixed = data.preprocessing
     if options.module is not None:
-        return [of_module(options.module, fixed.shape, fixed.num_outputs)]
+        program = program_of(options.module, fixed.shape)
+        if program.num_outputs != fixed.num_outputs:
+            raise ValueError(
+                f"the module has {program.num_outputs} outputs, expected {fixed.num_outputs} for "
+                "these classes; change its last layer or the setting of multiclass"
+            )
+        return [program]
     sizes = HIDDEN_SIZES if isinstance(options.hidden, str) else (tuple(options.hidden),)
     if isinstance(options.hidden, str) and fixed.num_inputs > WIDEST_LINEAR:
         sizes = sizes[1:]
@@ -226,12 +222,11 @@ def _trained(
     found: Trained | None = None
     if not stopped:
         try:
-            problem = made.problem
             found = train(
                 data.nets,
                 made,
                 seed=(options.seed + calls) % MAX_SEED,
-                device=device_for(options.device, problem.examples, problem.program.num_bits),
+                device=options.device,
                 earlier=None if previous is None else _before(previous),
                 progress=options.progress,
                 checkpoint=options.checkpoint,

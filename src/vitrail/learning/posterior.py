@@ -17,10 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.decode import samples
-from vitrail.learning.crossing import crossed
-from vitrail.learning.examples import Examples
+from vitrail.learning.examples import Examples, crossed
 from vitrail.learning.preprocessing import Preprocessing
-from vitrail.learning.problem import AUTO
+from vitrail.learning.table import AUTO
 from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.model import outputs_of, thresholds_of, transferred
 from vitrail.model.voting import Scheme, leads

@@ -13,17 +13,15 @@ from typing import Any
 import torch
 
 from vitrail.draws import random_order
-from vitrail.learning.choice import Choice
+from vitrail.learning.choice import Choice, correct, train_each, trial_folds
 from vitrail.learning.messages import (
     Settled,
     check_posterior,
-    choosing_of,
     count_of,
     going_on,
     programs_of,
     run,
 )
-from vitrail.learning.plan import Plan, plan
 from vitrail.learning.posterior import (
     FitOptions,
     Posterior,
@@ -32,7 +30,7 @@ from vitrail.learning.posterior import (
     drawn_from_marginals,
     leads_of,
 )
-from vitrail.learning.problem import Problem
+from vitrail.learning.table import Plan, Problem, make_plan
 from vitrail.learning.training import messages_fit, problem_of
 from vitrail.model.calibration import Evidence
 from vitrail.nn import Program
@@ -87,20 +85,19 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settle
     # straight-through knows no posterior of a deep net
     alone = options.predictor == "posterior" and program.shallow is None
     candidates = CANDIDATES[:1] if alone else CANDIDATES
-    choosing = choosing_of(data, options, problem)
     plans = {name: _plan(problem, options, name) for name in candidates}
-    parts = choosing.folds()[:1]
-    if not parts or len(candidates) == 1:
+    folds = trial_folds(data, options.seed)[:1]
+    if not folds or len(candidates) == 1:
         return Settled(plans[candidates[0]], notes={"held_out_accuracy": {}})
     seen, held = (
-        part.where(torch.from_numpy(random_order(choosing.seed, len(part))[:most]).sort().values)
-        for part, most in zip(parts[0], (SEEN, HELD), strict=True)
+        part.where(torch.from_numpy(random_order(options.seed, len(part))[:most]).sort().values)
+        for part, most in zip(folds[0], (SEEN, HELD), strict=True)
     )
     found: dict[str, Choice] = {}
     accuracy: dict[str, float] = {}
     stopped = False
     small = problem_of(program, [seen])
-    trials = choosing.trained([seen], [_plan(small, options, name) for name in candidates])
+    trials = train_each([seen], [_plan(small, options, name) for name in candidates], options)
     for name in candidates:
         try:
             trained = next(trials)
@@ -112,9 +109,9 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settle
         bits = trained.best[None]
         if name == "streaming" and options.predictor != "best":
             log_odds = trained.log_odds[trained.chosen, torch.arange(len(trained.best))]
-            bits = drawn_from_marginals(log_odds, count_of(options), choosing.seed)
+            bits = drawn_from_marginals(log_odds, count_of(options), options.seed)
         evidence = Evidence(leads_of(program, bits, held.inputs), held.labels, held.weight)
-        hits = choosing.hits(evidence)
+        hits = correct(evidence, data)
         accuracy[name] = round(float((hits * held.weight).sum() / held.weight.sum()), 6)
         found[name] = Choice(program, 0, hits, evidence, trained, True)
         if Status.INTERRUPTED in trained.status:
@@ -127,9 +124,9 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settle
 
 def _plan(problem: Problem, options: FitOptions, name: str) -> Plan:
     """The plan of a candidate: both see the rows equally often, in equal batches."""
-    usual = plan(problem, {"solver": "streaming"})
+    usual = make_plan(problem, {"solver": "streaming"})
     equal: dict[str, Any] = {"batch": usual.batch, "epochs": usual.epochs, "beta": math.inf}
-    return plan(problem, {**equal, **options.given, "polish": 0, "solver": name})
+    return make_plan(problem, {**equal, **options.given, "polish": 0, "solver": name})
 
 
 def _has_moments(program: Program) -> bool:

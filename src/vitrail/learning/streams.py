@@ -32,7 +32,7 @@ from vitrail.learning.posterior import (
     drawn_from_marginals,
     leads_of,
 )
-from vitrail.learning.preprocessing import Preprocessing, auto_bias, auto_coding
+from vitrail.learning.preprocessing import BIAS, Preprocessing, usual_coding
 from vitrail.learning.table import LAST_BETA, STREAM_BATCH
 from vitrail.memory import in_gigabytes
 from vitrail.model import Model
@@ -95,8 +95,8 @@ def fit_stream(
     world = ranks.here()
     found = sample(rows, target, SAMPLE, seed, world)
     encoder = fit_encoder(found.table)
-    coding = auto_coding(encoder)
-    front = Preprocessing(encoder, found.coder, coding, auto_bias(coding), "argmax")
+    coding = usual_coding(encoder)
+    front = Preprocessing(encoder, found.coder, coding, BIAS[coding], "argmax")
     program = program_of(mlp(front.num_inputs, hidden, front.num_outputs), (front.num_inputs,))
     held = _held_out(found.labels, seed)
     apart = found.numbers[held]

@@ -13,8 +13,7 @@ from torch import Tensor
 from vitrail import ranks
 from vitrail.errors import TableTooLargeError
 from vitrail.learning.examples import Examples, graph_of
-from vitrail.learning.plan import Plan
-from vitrail.learning.problem import Problem
+from vitrail.learning.table import AUTO, Plan, Problem
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.nn import Program
 from vitrail.solvers import MessagePassing, Solution, Stage, Status, run_stages
@@ -24,6 +23,7 @@ from vitrail.solvers.streaming import Streaming
 
 Progress = Callable[[int, Tensor, Tensor], None]
 NAN = float("nan")
+GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
 MESSAGE_BYTES = 10  # of an example and a weight: a message, its copy as it changes, the input
 
 
@@ -87,19 +87,23 @@ def train(
     plan: Plan,
     *,
     seed: int,
-    device: str = "cpu",
+    device: str = AUTO,
     earlier: Trained | None = None,
     progress: Progress | bool = False,
     checkpoint: str | Path | None = None,
 ) -> Trained:
     """Run a plan on every net at once and keep the best start of each; ranks share the examples.
 
+    device: "auto" is a GPU where there is one and enough messages to fill it.
     earlier: what the nets were before: their marginals are the prior, and a net without examples
     stays as it was. Ctrl-C ends the run with the best so far; where there is none, it goes on up.
     checkpoint: the name of files, to which a digest of the problem is appended: fits of other rows
     or settings have files of their own. They are removed when the run has ended without a stop.
     """
     program = plan.problem.program
+    if device == AUTO:
+        large = plan.problem.examples * program.num_bits >= GPU_MESSAGES
+        device = "cuda" if large and torch.cuda.is_available() else "cpu"
     present = [number for number, examples in enumerate(nets) if len(examples)]
     _check_memory(plan)
     graph = graph_of(program, [nets[number] for number in present], plan.beta, plan.restarts)
