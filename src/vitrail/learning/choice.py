@@ -131,21 +131,21 @@ def _trained(
     return replace(found, solution=replace(found.solution, state=None))  # too large to travel
 
 
-def stand_in(choice: Choice, nets: Sequence[Examples], restarts: int) -> Trained:
+def best_of_folds(choice: Choice, nets: Sequence[Examples], restarts: int) -> Trained:
     """The best net of any fold for each of `nets`, where there is no time to train on all rows."""
     found = choice.found
-    bits = found.starts if choice.polished else found.before
+    bits = found.starts if choice.polished else found.unpolished_starts
     folds = bits.reshape(-1, len(nets), bits.shape[-1])
     accuracy = torch.stack([_accuracy(choice.program, folds, n, one) for n, one in enumerate(nets)])
     fold, number = accuracy.argmax(1), torch.arange(len(nets))
-    before = found.before.reshape(folds.shape)[fold, number]
+    unpolished = found.unpolished_starts.reshape(folds.shape)[fold, number]
     log_odds = found.log_odds.reshape(folds.shape)[fold, number]
     stage = [found.stage[0][f * len(nets) + n] for n, f in enumerate(fold.tolist())]
     status = (Status.INTERRUPTED,) * (restarts * len(nets))
     return Trained(
         replace(found.solution, status=status),
         folds[fold, number].repeat(restarts, 1, 1),
-        before.repeat(restarts, 1, 1),
+        unpolished.repeat(restarts, 1, 1),
         accuracy.amax(1).repeat(restarts, 1),
         log_odds.repeat(restarts, 1, 1),
         (tuple(stage),) * restarts,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from vitrail.learning.chains import chains
-from vitrail.learning.messages import programs_of, staged
+from vitrail.learning.messages import learn_by_stages, programs_of
 from vitrail.learning.posterior import FitOptions, Learner, Posterior, TrainingData
 from vitrail.learning.preprocessing import BIAS, Preprocessing, image_inputs, usual_coding
 from vitrail.learning.select import select, suits
@@ -34,7 +34,7 @@ from vitrail.tables.encoders import fit_encoder
 from vitrail.tables.labels import LabelCoder
 
 LEARNERS: dict[str, Learner] = {"chains": chains, "select": select}
-"""Those that run no stages by their name; `staged` runs all others."""
+"""Those that run no stages by their name; `learn_by_stages` runs all others."""
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 SCHEMES: dict[str, Scheme] = {"argmax": "argmax", "ovo": "pairs", "ovr": "one-vs-rest"}
 
@@ -98,7 +98,7 @@ def resolved(
     name = solver if isinstance(solver, str) else ""
     if name in SOLVERS:
         check_options(name, options.given, by_rules=by_rules)
-    return LEARNERS.get(name, staged), replace(options, solver=solver)
+    return LEARNERS.get(name, learn_by_stages), replace(options, solver=solver)
 
 
 def _by_chains(options: FitOptions, num_classes: int) -> bool:
