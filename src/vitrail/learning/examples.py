@@ -131,7 +131,7 @@ def _keys(rows: np.ndarray) -> np.ndarray:
 def nets_of(examples: Examples, num_classes: int, scheme: Scheme) -> list[Examples]:
     """The examples of each net: by the scheme, all of them or those of a pair of classes.
 
-    Label 1 is the second class of a pair, or the class that is told from the rest.
+    Label 1 is the second class of a pair, or the class against the rest.
     """
     if scheme == "argmax":
         return [examples]

@@ -75,7 +75,7 @@ def learn_by_stages(
         chosen = _choose_plan(data, options)
     else:
         chosen = continued_plan(data, options, previous)
-        check_predictor(options, chosen.plan)
+        _check_predictor(options, chosen.plan)
     return run(data, options, previous, chosen)
 
 
@@ -158,15 +158,19 @@ def predictor_of(options: FitOptions, plan: Plan) -> Predictor:
     return "posterior" if drawable and plan.solver == "messages" else "best"
 
 
-def check_predictor(options: FitOptions, plan: Plan) -> None:
-    """Raise for networks or a posterior that this plan does not give."""
-    predictor, deep = predictor_of(options, plan), plan.problem.program.shallow is None
-    check_networks(options, plan.solver, predictor)
-    if predictor == "posterior" and deep and plan.solver in GRADIENTS:
+def check_posterior(options: FitOptions, plan: Plan) -> None:
+    """Raise for predictor="posterior" where this plan knows no posterior."""
+    deep = plan.problem.program.shallow is None
+    if predictor_of(options, plan) == "posterior" and deep and plan.solver in GRADIENTS:
         raise ValueError(
             f"{plan.solver!r} knows no posterior of a net with more than one hidden layer; take "
             "predictor='best', or solver='streaming'"
         )
+
+
+def _check_predictor(options: FitOptions, plan: Plan) -> None:
+    check_networks(options, plan.solver, predictor_of(options, plan))
+    check_posterior(options, plan)
 
 
 def _choose_plan(data: TrainingData, options: FitOptions) -> PlanChoice:
@@ -178,7 +182,7 @@ def _choose_plan(data: TrainingData, options: FitOptions) -> PlanChoice:
     programs = programs_of(data, options)
     plans = [plan_of(problem_of(program, data.nets)) for program in programs]
     for plan in plans:
-        check_predictor(options, plan)
+        _check_predictor(options, plan)
     open_search = "polish" not in options.given and any(plan.polish for plan in plans)
     given = options.module is not None or (
         len(programs) == 1 and (predictor_of(options, plans[0]) == "posterior" or not open_search)

@@ -1,8 +1,7 @@
 """What learners learn from and what they return, and the calibration of it.
 
-A learner takes `TrainingData` and `FitOptions` and returns a `Posterior`: networks with votes, what
-networks said on rows they had not seen, and a record of what ran. Everything after it sees only
-that.
+A learner takes `TrainingData` and `FitOptions` and returns a `Posterior`: networks with votes, their
+scores on rows they had not seen, and a record of what ran. Everything after it sees only that.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class Posterior:
     """What a learner found."""
 
     program: Program
-    networks: Tensor  # (K, N, A) bool; one where one network is asked for
+    networks: Tensor  # (K, N, A) bool; one where one network predicts
     votes: Tensor  # (K, N) int64
     best: Tensor  # (N, A) bool, the network that fits best
     marginals: Tensor  # (N, A) float, P(w = 1)

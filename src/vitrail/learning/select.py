@@ -16,7 +16,7 @@ from vitrail.draws import random_order
 from vitrail.learning.choice import Choice, correct, train_each, trial_folds
 from vitrail.learning.messages import (
     PlanChoice,
-    check_predictor,
+    check_posterior,
     continued_plan,
     num_networks,
     programs_of,
@@ -38,7 +38,7 @@ from vitrail.nn.moments import moments
 from vitrail.solvers import Status
 
 CANDIDATES = ("streaming", "ste")
-TRAIN_ROWS, HELD_OUT_ROWS = 20_000, 5_000  # rows that the choice trains on and asks about, at most
+TRAIN_ROWS, HELD_OUT_ROWS = 20_000, 5_000  # of the trial, at most
 
 
 def select(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
@@ -48,7 +48,7 @@ def select(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         chosen = _chosen(data, options, _problem(data, options))
     else:
         chosen = continued_plan(data, options, previous)
-        check_predictor(options, chosen.plan)
+        check_posterior(options, chosen.plan)
     plan = chosen.plan
     return run(
         data,
