@@ -1,7 +1,8 @@
 """What learners learn from and what they return, and the calibration of it.
 
-A learner takes `TrainingData` and `FitOptions` and returns a `Posterior`: networks with votes, their
-scores on rows they had not seen, and a record of what ran. Everything after it sees only that.
+A learner takes `TrainingData` and `FitOptions` and returns a `Posterior`: networks with votes,
+their scores on rows they had not seen, and a record of what ran. Everything after it sees only
+that.
 """
 
 from __future__ import annotations
