@@ -7,6 +7,8 @@ several outputs, own modules).
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -23,7 +25,7 @@ SAFE = 1e-9  # avoids division by 0
 class CommitteeCompressor:
     """Committees of members selected from the teacher's networks."""
 
-    name = "networks"
+    name: ClassVar[str] = "networks"
 
     def __init__(self, teacher: Teacher) -> None:
         self.teacher, networks = teacher, teacher.model.networks

@@ -7,6 +7,8 @@ units of the teacher's own networks and stay cold. The best of them is the net.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -29,7 +31,7 @@ BETA = 3.0  # for a row of mean weight that the teacher is certain of
 class Distillation:
     """One net per student, of growing width."""
 
-    name = "one net"
+    name: ClassVar[str] = "one net"
 
     def __init__(self, teacher: Teacher) -> None:
         """For teachers of plain nets that read rows of 0/1, as chains require."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -42,7 +43,7 @@ class LinearSize:
 class QuantisedLinear:
     """Linear models of growing precision and number of inputs."""
 
-    name = "linear model"
+    name: ClassVar[str] = "linear model"
 
     def __init__(self, teacher: Teacher) -> None:
         """For teachers of plain nets."""
