@@ -207,7 +207,7 @@ def test_linear_chains_sample_the_posterior_of_linear_nets():
 
 
 def test_chains_that_would_take_minutes_are_not_begun(monkeypatch):
-    monkeypatch.setattr("vitrail.learning.messages.MOST_LOOKS", 0)
+    monkeypatch.setattr("vitrail.learning.messages.MAX_CHAIN_EVALUATIONS", 0)
     monkeypatch.setattr("vitrail.learning.messages.posterior_samples", _never)
     net = fit(solver="messages", hidden=(3,), networks=8, polish=0)
     assert net.model_.networks.shape[0] == 8

@@ -23,7 +23,7 @@ from vitrail.export.line import with_line
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
 from vitrail.lab.rivals import Logistic, voted
-from vitrail.learning.compression import Compression, best_of
+from vitrail.learning.compression import Candidate, Compression, best_of
 from vitrail.learning.quantised_linear import QuantisedLinear
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
@@ -138,14 +138,12 @@ def compressed(
     for members in most:
         _, chosen[f"{members} members"] = best_of(compression.curve(members * each), 0.0)
     if counts:
-        candidate, linear = next(
-            both for both in compression.some if both[1].name == QuantisedLinear.name
-        )
+        linear = compression.compressors[QuantisedLinear.name]
         assert isinstance(linear, QuantisedLinear)
         fewer = [count for count in counts if (count or 0) < len(encoder.selectable)]
         for count, digits in product(fewer, DIGITS):
             size = f"linear model of {count or 'all'} bits, {digits} digits"
-            chosen[size] = replace(candidate, size=linear.size(count, digits))
+            chosen[size] = Candidate(linear.name, linear.size(count, digits))
     for name, one in chosen.items():
         small = compression.build(one)
         right = small.labels.decode(small.answers(held.table).numbers) == held.labels

@@ -37,7 +37,7 @@ from vitrail.learning.posterior import (
     leads_of,
     leave_one_out,
 )
-from vitrail.learning.problem import AUTO
+from vitrail.learning.table import AUTO
 from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers import Status

@@ -20,7 +20,7 @@ from vitrail.graph import FactorGraph, join
 from vitrail.lab.experiments.experiment import column, distinct, pick
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.lab.experiments.units import Row, Rows, Unit
-from vitrail.learning.preprocessing import device_for
+from vitrail.learning.checks import checked_device
 from vitrail.learning.table import ALIASES, SAMPLED_DRAWS, baseline
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.solvers import Solution, portfolio, run, run_stages
@@ -133,7 +133,7 @@ def units(
         raise ValueError(f"n must be odd, so that no sum is zero, got {n}; take {n + 1}")
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
-    device_for(device, 1, 1)  # a device that is not there is refused before any work
+    checked_device("device", device)  # a device that is not there is refused before any work
     for alpha in alphas:
         _check_size(n, alpha, 1 if device == "cpu" else count)
     seeds = range(first_seed, first_seed + count)
