@@ -10,11 +10,11 @@ import numpy as np
 
 from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
-from vitrail.export.errors import ExportError
 from vitrail.export.golden import GOLDEN, Rows, sample_rows
 from vitrail.export.js import js_module
 from vitrail.export.layouts import laid_out
 from vitrail.export.onnx import onnx_graph
+from vitrail.export.plan import ExportError
 from vitrail.model import Model
 from vitrail.output import atomic_output
 from vitrail.tables.bits import BitColumns

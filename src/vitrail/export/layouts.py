@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vitrail import __version__
 from vitrail.export.c.text import renamed
-from vitrail.export.errors import ExportError
+from vitrail.export.plan import ExportError
 
 Files = dict[str, str]  # contents by path
 SENTENCE = "A classifier made by vitrail: predictions from one-bit weights, without heap or libm"

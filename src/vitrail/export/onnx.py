@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from vitrail.export.arrays import layer_weights, lows, places
-from vitrail.export.errors import ExportError
-from vitrail.export.plan import ExportPlan, Layer, planned
+from vitrail.export.arrays import layer_weights, places
+from vitrail.export.plan import ExportError, ExportPlan, Layer, planned
 from vitrail.export.rule import rule_of, sides
 from vitrail.extras import needs
 from vitrail.model import Model
@@ -240,7 +239,7 @@ def _outputs(g: _Graph, model: Model, plan: ExportPlan, bits: str) -> str:
         pads = g.constant(np.array([0, 0, 0, model.bias], np.int64))
         x = g("Pad", x, pads, one)
     x = g("Unsqueeze", x, g.constant(np.array([0], np.int64)))
-    for stage, after in zip(plan.stages, lows(plan.stages, plan.last_low), strict=True):
+    for stage, after in zip(plan.stages, plan.lows, strict=True):
         index = places(stage)
         if stage.windows is not None:
             pads = g.constant(np.array([0, 0, 0, 0, 0, 1], np.int64))

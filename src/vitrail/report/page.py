@@ -12,8 +12,8 @@ import numpy as np
 from vitrail import __version__, pages
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, Cost, cost
-from vitrail.export.errors import ExportError
 from vitrail.export.formats import golden_rows
+from vitrail.export.plan import ExportError
 from vitrail.export.report import work_of
 from vitrail.model import Model
 from vitrail.report.charts import line_chart, panes
