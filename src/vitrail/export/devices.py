@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitrail.export.layouts import AVR, CORTEX, firmware_files, program
+from vitrail.export.layouts import AVR, CORTEX, program, text_of
 
 SECONDS = 120  # more than any of these tools needs
 
@@ -107,8 +107,9 @@ def emulated(folder: Path, name: str, target: Target) -> str:
         return ""
     built = folder / "firmware.elf"
     avr = target.name == "avr"
-    for path, text in firmware_files(name, ".", AVR if avr else CORTEX).items():
-        (folder / path).write_text(text, encoding="utf-8")
+    for part in AVR if avr else CORTEX:
+        text = program(text_of(f"firmware/{part}"), name)
+        (folder / part).write_text(text, encoding="utf-8")
     if avr:
         _run([target.compiler, *target.flags, "-Os", "avr.c", "-o", built.name], folder)
         return _run(["simavr", "-m", "atmega328p", "-f", "16000000", built.name], folder)
