@@ -6,7 +6,7 @@
     metadata  format, version, model and record (JSON), checksum: SHA-256 over all of it
 
 A file is spelled in one way only: what differs from that by a bit is damaged. Reading runs no
-code. Files of format 1 are read too (`first_format`).
+code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from torch import Tensor, nn
 
 from vitrail.datasets.dataset import Coding
 from vitrail.errors import DataError
-from vitrail.model import first_format
 from vitrail.model.model import RATES, Model, ModelError
 from vitrail.model.voting import LEVELS, ONE, Scheme, num_nets
 from vitrail.nn import Program, program_of
@@ -141,19 +140,16 @@ def model_from_bytes(
         if metadata.get("format") != FORMAT:
             raise ModelError(f"{name} is no vitrail model; give a file that `vitrail fit` wrote")
         version = metadata.get("version")
-        if version not in (VERSION, first_format.VERSION):
+        if version != VERSION:
             raise ModelError(
-                f"{name} has model format {version}, this vitrail reads formats 1 and {VERSION}; "
+                f"{name} has model format {version}, this vitrail reads format {VERSION}; "
                 "use the vitrail that wrote it, or train again"
             )
         state, notes = json.loads(metadata["model"]), json.loads(metadata.get("record") or "{}")
-        if version == first_format.VERSION:
-            state, tensors = first_format.converted(state, tensors)
-        else:
-            rest = {key: value for key, value in metadata.items() if key != "checksum"}
-            sound = metadata.get("checksum") == checksum(tensors, rest)
-            if not sound or content != spelled(tensors, metadata):
-                raise ModelError(f"{name} is damaged: its checksum does not fit; copy it again")
+        rest = {key: value for key, value in metadata.items() if key != "checksum"}
+        sound = metadata.get("checksum") == checksum(tensors, rest)
+        if not sound or content != spelled(tensors, metadata):
+            raise ModelError(f"{name} is damaged: its checksum does not fit; copy it again")
         return _parsed(tensors, state, notes, module)
     except ModelError:
         raise
@@ -254,7 +250,7 @@ def _program(read: PlainReader, held: Mapping[str, Tensor], module: nn.Module | 
         if module is not None:
             raise ModelError("this model knows its layers; load it without a module")
         program = program_from_nodes(shape, nodes)
-        read.require(fingerprint in ("", program.fingerprint), "has another net than it was")
+        read.require(fingerprint == program.fingerprint, "has another net than it was")
         return program
     if module is None:
         raise ModelError(
@@ -269,7 +265,7 @@ def _program(read: PlainReader, held: Mapping[str, Tensor], module: nn.Module | 
     if fits:
         for name, value in held.items():
             own[name].copy_(value)
-    if fingerprint and (not fits or program.fingerprint != fingerprint):
+    if not fits or program.fingerprint != fingerprint:
         raise ModelError(
             "this module is not the one the model was trained with (its code, layers or "
             f"constants differ; it has {program.num_bits} bits); pass that one"
