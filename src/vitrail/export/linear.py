@@ -9,7 +9,6 @@ a column all end up in the jumps; where no row can be clipped, the scores are th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
@@ -19,7 +18,6 @@ import numpy as np
 from vitrail.export.plan import ExportPlan, layer_bits
 from vitrail.export.rule import MOST_SCORES, Rule
 from vitrail.model import Model
-from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import TableEncoder
 
 Jump = tuple[int, ...]  # what a step adds to the score of each net
@@ -47,15 +45,6 @@ class LinearForm:
     steps: tuple[Step, ...]
     first: int
     unit: int
-
-
-@dataclass(frozen=True)
-class Regions:
-    """A column's regions, and how its bits look in them."""
-
-    bits: slice  # its place among the bits of a row
-    patterns: np.ndarray  # (regions, bits) of 0 and 1
-    missing: np.ndarray | None = None  # (bits,) of a missing number
 
 
 @dataclass(frozen=True)
@@ -101,16 +90,14 @@ def linear_form(model: Model, plan: ExportPlan, rule: Rule) -> tuple[LinearForm 
     least, most = outputs.copy(), outputs.copy()
     base = (rule.votes * (2 * outputs - 1)).sum(1)
     steps, reach = [], [Reach(int(score), 1) for score in base]
-    for column, regions in enumerate(regions_of(encoder)):
-        own = weights[..., regions.bits]
-        rows = regions.patterns
-        if regions.missing is not None:
-            rows = np.vstack([rows, regions.missing])
-        adds = (own[:, :, None] * (low + (1 - low) * rows)).sum(-1)  # (N, K, regions)
+    for column, (place, states) in enumerate(encoder.states()):
+        values = low + (1 - low) * states
+        adds = (weights[:, :, None, place] * values).sum(-1)  # (N, K, regions)
         least += adds.min(-1)
         most += adds.max(-1)
         gain = (2 * rule.votes[..., None] * adds).sum(1)  # (N, regions)
-        start, found = _steps(column, regions, [tuple(row) for row in gain.T.tolist()])
+        numeric = isinstance(encoder, TableEncoder) and encoder.columns[column].numeric
+        start, found = _steps(column, [tuple(row) for row in gain.T.tolist()], numeric)
         base += start
         steps += found
         reach = [scores.plus(set(row)) for scores, row in zip(reach, gain.tolist(), strict=True)]
@@ -123,31 +110,22 @@ def linear_form(model: Model, plan: ExportPlan, rule: Rule) -> tuple[LinearForm 
     known = np.unique(np.concatenate([scores.all for scores in reach]))
     form = LinearForm(
         tuple(((base - first) // unit).tolist()),
-        tuple(Step(s.column, s.place, tuple(j // unit for j in s.jump), s.missing) for s in steps),
+        tuple(replace(step, jump=tuple(j // unit for j in step.jump)) for step in steps),
         first,
         unit,
     )
     return form, replace(rule, known=known)
 
 
-def regions_of(encoder: TableEncoder | BitColumns) -> Iterator[Regions]:
-    """The regions of every column; none of them has words among numbers."""
-    for column, (bits, states) in enumerate(encoder.states()):
-        if isinstance(encoder, TableEncoder) and encoder.columns[column].numeric:
-            yield Regions(bits, states[:-1], states[-1])
-        else:
-            yield Regions(bits, states)
-
-
-def _steps(column: int, regions: Regions, gain: list[Jump]) -> tuple[Jump, list[Step]]:
-    """What a column adds to begin with, and its steps; `gain`: of each region, of missing last."""
-    own = gain[: len(regions.patterns)]
+def _steps(column: int, gain: list[Jump], numeric: bool) -> tuple[Jump, list[Step]]:
+    """What a column adds to begin with, and its steps; of numbers the last gain is of missing."""
+    own = gain[:-1] if numeric else gain
     changes = [(i, _difference(b, a)) for i, (a, b) in enumerate(pairwise(own))]
     changes = [(i, jump) for i, jump in changes if any(jump)]
-    if regions.missing is None:
+    if not numeric:
         return own[0], [Step(column, i, jump) for i, jump in changes]
     missing = gain[-1]
-    among = own.index(missing) if missing in own else 0  # a region that says the same
+    among = own.index(missing) if missing in own else 0  # a region that adds the same
     steps = [Step(column, i, jump, missing=i < among) for i, jump in changes]
     if missing not in own:
         steps.append(Step(column, -1, _difference(missing, own[0]), missing=True))
