@@ -32,17 +32,24 @@ NO_PREFIX = "\x1a"  # in `tiny_` of the user's, until prefixes have been replace
 ESCAPES = {x: f"\\{x:03o}" for x in range(256) if not 32 <= x < 127 or chr(x) in '"\\?'}
 TEMPLATES = Path(__file__).parent.glob("*.h")
 ALL_TEMPLATES = "\n".join(path.read_text(encoding="utf-8") for path in TEMPLATES)
-ENGINE = Environment(
-    loader=FileSystemLoader(Path(__file__).parent),
-    undefined=StrictUndefined,
-    line_statement_prefix="//:",
-    variable_start_string="@",
-    variable_end_string="@",
-)
+
+
+def templates(folder: Path) -> Environment:
+    """The templates of C in a folder: `//:` begins a statement, `@name@` is a value."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        line_statement_prefix="//:",
+        variable_start_string="@",
+        variable_end_string="@",
+    )
+
+
+ENGINE = templates(Path(__file__).parent)
 
 
 def filled(part: str, **values: object) -> str:
-    """The template `part`.h beside this file: `//:` begins a statement, `@name@` is a value."""
+    """The template `part`.h beside this file."""
     return ENGINE.get_template(f"{part}.h").render(values).strip("\n")
 
 
