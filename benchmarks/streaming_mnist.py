@@ -31,7 +31,7 @@ from vitrail.graph import FactorGraph, factor_graph
 from vitrail.lab.datasets import mnist_files
 from vitrail.nn import Flatten, Program, Sign, Threshold, conv, mlp
 from vitrail.nn.coding import numbers
-from vitrail.nn.moments import chances
+from vitrail.nn.moments import class_probabilities
 from vitrail.random import Key
 from vitrail.scores import calibration_error
 from vitrail.solvers import Solution, Solver, geometric, run, streaming
@@ -110,7 +110,7 @@ def measured(
         "seconds": seconds,
     }
     if "pace" in solution.history:
-        found = chances(program, solution.marginals, images, beta=answer)
+        found = class_probabilities(program, solution.marginals, images, beta=answer)
         right = found.argmax(1) == labels
         sure = found.amax(1).cpu().numpy()
         votes = committee(program, solution.marginals, images, seed)

@@ -58,8 +58,8 @@ def test_three_classes_are_one_net_each_and_files_keep_them():
     assert net.score(table[1::2], labels[1::2]) > 0.85
     again = model_from_bytes(model.to_bytes(), "kept")
     found, kept = model.answers(table), again.answers(table)
-    assert torch.equal(found.chances, kept.chances)
-    assert bool((found.chances.sum(1) == 65535).all())
+    assert torch.equal(found.probabilities, kept.probabilities)
+    assert bool((found.probabilities.sum(1) == 65535).all())
     lead = torch.cat(list(_leads(model, table)))  # (rows, K, N)
     share = (lead > 0).double().mean(1)
     against = 1 - share.gather(1, found.numbers[:, None])[:, 0]

@@ -163,8 +163,8 @@ def test_chances_are_whole_numbers_that_add_up():
     for case in ("posterior", "pairs", "argmax", "rest"):
         model = made(case)
         answers = model.answers(rows_for(model))
-        assert (answers.chances.sum(1) == ONE).all()
-        assert torch.equal(answers.chances.argmax(1), answers.numbers)
+        assert (answers.probabilities.sum(1) == ONE).all()
+        assert torch.equal(answers.probabilities.argmax(1), answers.numbers)
         assert ((answers.against >= 0) & (answers.against <= ONE)).all()
 
 
@@ -212,7 +212,7 @@ def test_the_rule_in_plain_python_gives_the_same_whole_numbers(case):
     for one in (model, weighted, replace(weighted, clip=1), replace(weighted, clip=1001)):
         inputs = one.inputs(rows_for(one))[:12]
         found = one.answers_of(inputs)
-        for row, number, chances in zip(inputs, found.numbers, found.chances, strict=True):
+        for row, number, chances in zip(inputs, found.numbers, found.probabilities, strict=True):
             assert plain_answer(one, row) == (int(number), chances.tolist())
 
 

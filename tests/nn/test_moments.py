@@ -22,7 +22,7 @@ from vitrail.nn import (
     program_of,
 )
 from vitrail.nn.coding import numbers
-from vitrail.nn.moments import Moments, chances, log_chance, moments, through
+from vitrail.nn.moments import Moments, class_probabilities, log_probability, moments, through
 from vitrail.nn.nodes import Conv, Linear, MaxPool
 
 NETS = 100_000  # sampled
@@ -114,7 +114,7 @@ def test_the_boundary_lies_between_lattice_points(coding, kind, num_inputs):
     program = program_of(BinaryLinear(num_inputs, 1, coding), (num_inputs,))
     probability, x = 0.5 + 0.0 * probabilities(3, num_inputs), inputs_of(4, (num_inputs,), kind, 8)
     _, _, positive = exact(program, probability, x)
-    found = chances(program, probability, x)
+    found = class_probabilities(program, probability, x)
     assert (found[:, 1] - positive[:, 0]).abs().max() < 0.02
     assert torch.allclose(found.sum(1), torch.ones(8, dtype=torch.float64))
 
@@ -123,7 +123,7 @@ def test_without_the_lattice_the_chance_of_a_tie_is_missed():
     program = program_of(BinaryLinear(10, 1), (10,))
     half, x = torch.full((10,), 0.5), inputs_of(4, (10,), "±1", 8)
     _, _, positive = exact(program, half, x)
-    real = chances(program, half, x.float())
+    real = class_probabilities(program, half, x.float())
     assert (real[:, 1] - positive[:, 0]).abs().max() > 0.1
 
 
@@ -212,7 +212,9 @@ def test_a_pool_before_its_step_is_the_same_net():
         BinaryConv2d(1, 3, 2), Sign(), MaxPool2d(2), Flatten(), BinaryLinear(12, 2)
     )
     probability = probabilities(16, 36)
-    one, other = (chances(program_of(m, (1, 5, 5)), probability, images) for m in (before, behind))
+    one, other = (
+        class_probabilities(program_of(m, (1, 5, 5)), probability, images) for m in (before, behind)
+    )
     assert torch.equal(one, other)
 
 
@@ -244,7 +246,7 @@ def test_certain_bits_give_the_net_they_spell():
 def test_chances_add_up_and_do_not_depend_on_chunks(seed, num):
     program = program_of(mlp(8, (6,), 3), (8,))
     probability, x = probabilities(seed, program.num_bits), inputs_of(seed, (8,), "0/1", num)
-    whole, parts = (chances(program, probability, x, memory) for memory in (2**28, 1))
+    whole, parts = (class_probabilities(program, probability, x, memory) for memory in (2**28, 1))
     assert torch.allclose(whole.sum(1), torch.ones(num, dtype=torch.float64))
     assert torch.allclose(whole, parts, atol=1e-5)
 
@@ -252,11 +254,15 @@ def test_chances_add_up_and_do_not_depend_on_chunks(seed, num):
 def test_chances_at_a_lower_beta_are_those_of_weaker_fields():
     program = program_of(mlp(8, (6,), 3), (8,))
     field, x = torch.linspace(-4, 4, program.num_bits).double(), inputs_of(3, (8,), "0/1", 12)
-    weaker = chances(program, torch.sigmoid(0.3 * field), x)
-    assert torch.allclose(chances(program, torch.sigmoid(field), x, beta=0.3), weaker, atol=1e-6)
+    weaker = class_probabilities(program, torch.sigmoid(0.3 * field), x)
+    assert torch.allclose(
+        class_probabilities(program, torch.sigmoid(field), x, beta=0.3), weaker, atol=1e-6
+    )
     certain = (field > 0).double()
     assert torch.allclose(
-        chances(program, certain, x, beta=0.9), chances(program, certain, x), atol=1e-4
+        class_probabilities(program, certain, x, beta=0.9),
+        class_probabilities(program, certain, x),
+        atol=1e-4,
     )
 
 
@@ -267,7 +273,7 @@ def test_the_gradient_is_the_message_of_the_multilinear_chance(num, label):
     program = program_of(BinaryLinear(num, 1), (num,))
     probability = probabilities(19, num).requires_grad_()
     x = inputs_of(20, (num,), "±1", 1)
-    log_z = log_chance(moments(program, probability, x), torch.tensor([label]))
+    log_z = log_probability(moments(program, probability, x), torch.tensor([label]))
     (gradient,) = torch.autograd.grad(log_z.sum(), probability)
     fixed = probability.detach()
     pinned = torch.where(torch.eye(num).bool(), torch.tensor([1.0, 0.0])[:, None, None], fixed)
@@ -285,7 +291,10 @@ def test_the_chance_of_a_class_is_near_that_of_the_largest_gaussian():
     won = (mean + torch.randn(200_000, 5, generator=draws)).argmax(1)
     shares = torch.bincount(won, minlength=5) / 200_000
     found = torch.stack(
-        [log_chance(Moments(mean, torch.ones(1, 5), None), torch.tensor([c])) for c in range(5)]
+        [
+            log_probability(Moments(mean, torch.ones(1, 5), None), torch.tensor([c]))
+            for c in range(5)
+        ]
     ).exp()[:, 0]
     assert (found - shares).abs().max() < 0.06
 

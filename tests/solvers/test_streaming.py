@@ -11,7 +11,7 @@ from vitrail.datasets import glass, mnist
 from vitrail.factors import network, perceptron, table
 from vitrail.graph import factor_graph, indexed, join
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sign, Threshold, mlp
-from vitrail.nn.moments import chances
+from vitrail.nn.moments import class_probabilities
 from vitrail.random import Key
 from vitrail.solvers import Status, geometric, run, streaming
 from vitrail.solvers.base import Feedback
@@ -163,7 +163,7 @@ def test_examples_that_are_alike_do_not_overshoot():
     whole = start.field + (after.field - start.field) / after.pace
 
     def likelihood(field):
-        found = chances(factors.program, torch.sigmoid(field), inputs)
+        found = class_probabilities(factors.program, torch.sigmoid(field), inputs)
         return float((found[0, labels] * (1 - math.exp(-5)) + math.exp(-5)).log().sum())
 
     assert after.pace.item() < 1
@@ -209,7 +209,7 @@ def test_nets_of_any_kind_learn_digits(name):
     solver = streaming(batch=50, batches=4, beta=geometric(1.0, 4.0, steps))
     solution = run(solver, graph, max_steps=steps, score_every=steps)
     program = network(module, images, labels).program
-    found = chances(program, solution.marginals, images[400:])
+    found = class_probabilities(program, solution.marginals, images[400:])
     assert (found.argmax(1) == labels[400:]).double().mean() > 0.9
     assert solution.accuracy > 0.9
 

@@ -47,7 +47,7 @@ def npz_file(model: Model, rows: Rows) -> bytes:
         "votes": model.votes.numpy().T.astype(np.int64),
         "chances": model.calibration.numpy().astype(np.int64),
         "golden_numbers": found.numbers.numpy(),
-        "golden_chances": found.chances.numpy(),
+        "golden_chances": found.probabilities.numpy(),
     }
     plan = planned(model)
     for i, stage in enumerate(plan.stages):
@@ -86,7 +86,7 @@ def places(stage: Layer | Pool) -> np.ndarray:
 
 
 def _columns(encoder: TableEncoder | BitColumns) -> list[dict[str, Any]]:
-    """What is known of a column before its bits are asked for."""
+    """What a reader needs of a column before its bits."""
     if isinstance(encoder, BitColumns):
         ends = [encoder.low, encoder.high]
         return [{"name": name, "numeric": True, "range": ends} for name in encoder.names]

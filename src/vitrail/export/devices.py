@@ -91,11 +91,11 @@ def cost(header: str, name: str, target: Target, entries: Sequence[str] = tuple(
         (folder / f"{name}.h").write_text(header, encoding="utf-8")
         try:
             sizes = {entry: _sizes(folder, name, target, ENTRIES[entry]) for entry in entries}
-            said = emulated(folder, name, target) if target.emulator else ""
+            output = emulated(folder, name, target) if target.emulator else ""
         except TooLargeError:
-            sizes, said = {}, ""
-    work = re.search(r"(\d+) (instructions|cycles) a prediction", said)
-    known = re.search(r"(\d+) of (\d+) known answers agree", said)
+            sizes, output = {}, ""
+    work = re.search(r"(\d+) (instructions|cycles) a prediction", output)
+    known = re.search(r"(\d+) of (\d+) known answers agree", output)
     unit = "cycles" if target.name == "avr" else "instructions"
     agree = known[1] == known[2] if known else None
     return Cost(target, sizes, int(work[1]) if work else None, unit, agree)

@@ -102,8 +102,8 @@ def _golden(model: Model, rows: Rows) -> list[dict[str, Any]]:
     names = [column["name"] for column in _encoder(model.encoder)["columns"]]
     cells = zip(*(rows[name] for name in names), strict=True)
     return [
-        {"row": row, "number": number, "chances": chances}
-        for row, number, chances in zip(
-            cells, found.numbers.tolist(), found.chances.tolist(), strict=True
+        {"row": row, "number": number, "chances": parts}
+        for row, number, parts in zip(
+            cells, found.numbers.tolist(), found.probabilities.tolist(), strict=True
         )
     ]

@@ -53,15 +53,15 @@ def onnx_graph(model: Model) -> onnx.ModelProto:
     if max(layer.fan_in for layer in plan.layers) >= EXACT:
         raise ExportError("a layer of this net adds up more than 2**24 values; make it narrower")
     bits = _encoder(graph, model)
-    number, chances = _answer(graph, model, plan, _outputs(graph, model, plan, bits))
+    number, parts = _answer(graph, model, plan, _outputs(graph, model, plan, bits))
     classes = np.array(model.labels.classes, model.labels.kind)
     classes = classes.astype(object) if classes.dtype.kind in "OU" else classes
     label = graph("Gather", graph.constant(classes), number)
     one = graph.constant(np.float32(ONE))
-    probabilities = graph("Div", graph.cast(chances, np.float32), one)
+    probabilities = graph("Div", graph.cast(parts, np.float32), one)
     graph.output("label", label, classes.dtype)
     graph.output("number", number, np.int64)
-    graph.output("chances", chances, np.int64, model.num_classes)
+    graph.output("chances", parts, np.int64, model.num_classes)
     graph.output("probabilities", probabilities, np.float32, model.num_classes)
     made = onnx.helper.make_model(
         graph.proto(),
@@ -297,8 +297,8 @@ def _answer(g: _Graph, model: Model, plan: ExportPlan, h: str) -> tuple[str, str
         rank = g("MatMul", both, g.whole(adds))
     number = g("ArgMax", rank, axis=1, keepdims=0)
     total = g("Max", g("ReduceSum", rank, g.whole([1])), g.whole(1))
-    chances = g("Div", g("Mul", rank, g.whole(ONE)), total)
-    left = g("Sub", g.whole(ONE), g("ReduceSum", chances, g.whole([1])))
+    parts = g("Div", g("Mul", rank, g.whole(ONE)), total)
+    left = g("Sub", g.whole(ONE), g("ReduceSum", parts, g.whole([1])))
     mine = g("Equal", g("Unsqueeze", number, g.whole([1])), g.whole([list(range(classes))]))
-    chances = g("Add", chances, g("Mul", g.cast(mine, np.int64), left))
-    return number, chances
+    parts = g("Add", parts, g("Mul", g.cast(mine, np.int64), left))
+    return number, parts

@@ -25,7 +25,7 @@ Sizes = tuple[int, ...]
 
 
 class ExportError(ValueError):
-    """A model cannot be exported as asked; the message says why and what to do."""
+    """A model cannot be exported in this way; the message says why and what to do."""
 
 
 @dataclass(frozen=True)

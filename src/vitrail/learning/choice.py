@@ -22,7 +22,7 @@ from vitrail.learning.problem import Problem
 from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model.calibration import Evidence, logistic_table
 from vitrail.model.model import outputs_of
-from vitrail.model.voting import Scheme, chances, class_scores, leads, levels, scores
+from vitrail.model.voting import Scheme, class_scores, leads, levels, net_probabilities, scores
 from vitrail.nn import Program
 from vitrail.solvers import Status
 
@@ -95,7 +95,7 @@ class Choosing:
         votes = torch.ones(evidence.leads.shape[1:3], dtype=torch.int64)
         level = levels(scores(evidence.leads, votes, CLIP), votes, CLIP)
         table = logistic_table(CLIP / 2).expand(votes.shape[1], -1)
-        score = class_scores(chances(level, table), self.num_classes, self.scheme)
+        score = class_scores(net_probabilities(level, table), self.num_classes, self.scheme)
         return score.argmax(1) == evidence.labels
 
 

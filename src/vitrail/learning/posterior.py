@@ -133,7 +133,7 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
     made = calibrate(evidence, classes, scheme, clip=posterior.clip, networks=networks)
     if not evidence.held_out:
         return made, ()
-    confidence = evidence.chances(made.clip, made.table, classes, scheme).amax(1)
+    confidence = evidence.probabilities(made.clip, made.table, classes, scheme).amax(1)
     thresholds = thresholds_of(confidence, _rows_of(data, evidence))
     if not thresholds or posterior.asked is None:
         return made, thresholds
@@ -160,7 +160,7 @@ def _of_all(
 
     def confidence(asked: Tensor) -> Tensor:
         evidence = Evidence(leads_of(program, asked, rows), nobody, alike)
-        return evidence.chances(made.clip, made.table, data.num_classes, data.scheme).amax(1)
+        return evidence.probabilities(made.clip, made.table, data.num_classes, data.scheme).amax(1)
 
     before = torch.cat([confidence(fold) for fold in posterior.asked])
     return transferred(thresholds, before, confidence(posterior.networks))

@@ -21,10 +21,10 @@ from vitrail.model.voting import (
     LEVELS,
     ONE,
     Scheme,
-    chances,
-    class_chances,
+    class_probabilities,
     class_scores,
     clipped_margins,
+    net_probabilities,
 )
 
 CLIPS = tuple(2**k - 1 for k in range(1, 11))
@@ -66,11 +66,11 @@ class Evidence:
         share = self.counts / self.counts.sum(1, keepdim=True)
         return (margin * share[..., None]).sum(1)
 
-    def chances(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
+    def probabilities(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
         """The probability of every class on each row, in parts of 65535, (rows, C) int64."""
         level = ((self.scores(clip) + 1) * (LEVELS // 2)).floor().to(torch.int64)
-        score = class_scores(chances(level.clamp(0, LEVELS), table), num_classes, scheme)
-        return class_chances(score)
+        score = class_scores(net_probabilities(level.clamp(0, LEVELS), table), num_classes, scheme)
+        return class_probabilities(score)
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class _Fit:
 
 
 def _parts(z: Tensor, evidence: Evidence, num_classes: int, scheme: Scheme) -> Iterator[Part]:
-    """Of each net: logits, targets and weights of the rows that it is asked about."""
+    """Of each net: logits, targets and weights of the rows that it separates."""
     labels, weight = evidence.labels, evidence.weight
     if scheme == "argmax":
         yield z[:, 0], _targets(labels == 1, weight), weight

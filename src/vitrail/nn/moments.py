@@ -12,7 +12,7 @@ boundary is 1 where it is even and 0 where it is odd; it is ½ where it may be e
 
 The first layer's moments are exact. Behind a step, values are taken as Gaussian before it and as
 independent after it. Everything can be differentiated with respect to p: the gradient of an
-example's `log_chance` is its message to every weight, see `vitrail.solvers.streaming`.
+example's `log_probability` is its message to every weight, see `vitrail.solvers.streaming`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def moments(
     return values
 
 
-def log_chance(outputs: Moments, labels: Tensor) -> Tensor:
+def log_probability(outputs: Moments, labels: Tensor) -> Tensor:
     """Log-probability that outputs (F, …) give the labels (F,): (F,).
 
     One output: log Φ. C outputs: log-softmax of s·E[h]/√Var[h], the variance being the mean over
@@ -96,7 +96,7 @@ def log_chance(outputs: Moments, labels: Tensor) -> Tensor:
     return _logits(outputs).log_softmax(1).gather(1, labels[:, None])[:, 0]
 
 
-def chances(
+def class_probabilities(
     program: Program,
     probability: Tensor,
     inputs: Tensor,

@@ -20,7 +20,7 @@ from vitrail.report.charts import line_chart, panes
 from vitrail.report.measures import Measures, ShownRow, measure
 
 MOST_BITS = 2**21  # of networks that are compiled for devices; more would take minutes
-ENTRY = "predict"  # the function whose bytes are told: rows in, an answer out
+ENTRY = "predict"  # the function whose bytes are shown: rows in, an answer out
 MOST_CLASSES = 30  # of a confusion matrix that fits a page
 MOST_CONFUSED = 20  # pairs of classes that are listed instead
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
-from vitrail.nn.moments import are_bipolar, log_chance, moments
+from vitrail.nn.moments import are_bipolar, log_probability, moments
 from vitrail.random import Key, Stream, normal
 from vitrail.scopes import Dense
 from vitrail.solvers.base import Feedback, Info, MessagePassing
@@ -276,7 +276,7 @@ def _log_likelihood(graph: FactorGraph, factors: Sequence[Factors], probability:
             mine = part if shared else part.select((starts == start).nonzero()[:, 0])
             weights = probability[start : start + part.arity]
             outputs = moments(mine.program, weights, mine.inputs, bipolar)
-            log_z = mine.log_potential_mean(log_chance(outputs, mine.labels).double())
+            log_z = mine.log_potential_mean(log_probability(outputs, mine.labels).double())
             sum_here = (mine.weight * log_z).sum()[None]
             if graph.num_problems == 1:
                 total = total + sum_here

@@ -17,7 +17,7 @@ static const tiny_row tiny_golden_rows[TINY_GOLDEN] TINY_FLASH = {
 //: endfor
 };
 @table(answer_type, "tiny_golden_answers", answers.numbers.tolist())@
-@table("uint16_t", "tiny_golden_chances", answers.chances.flatten().tolist())@
+@table("uint16_t", "tiny_golden_proba", answers.probabilities.flatten().tolist())@
 
 /* How many of the rows above get another answer or other probabilities here. */
 static inline unsigned tiny_check(void)
@@ -31,7 +31,7 @@ static inline unsigned tiny_check(void)
         answer = (int)@loaded(answer_type, "tiny_golden_answers + i")@;
         same = tiny_predict(row) == answer && tiny_proba(row, proba) == answer;
         for (c = 0; c < TINY_CLASSES; c++) {
-            same = same && proba[c] == TINY_LOAD16(tiny_golden_chances + i * TINY_CLASSES + c);
+            same = same && proba[c] == TINY_LOAD16(tiny_golden_proba + i * TINY_CLASSES + c);
         }
         wrong += !same;
     }

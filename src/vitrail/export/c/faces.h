@@ -44,7 +44,7 @@ static inline int tiny_proba(const tiny_row *row, uint16_t *proba)
 //: if form == "two"
     tiny_score score = 0;
     const int code = proba ? tiny_linear(row, &score) : TINY_NULL;
-    return code ? code : tiny_chances_of(@to_votes@, proba);
+    return code ? code : tiny_proba_of(@to_votes@, proba);
 //: else
     tiny_score score[TINY_CLASSES];
     const int code = proba ? tiny_linear(row, score) : TINY_NULL;
@@ -56,7 +56,7 @@ static inline int tiny_proba(const tiny_row *row, uint16_t *proba)
 //: else
     tiny_to_votes(score);
 //: endif
-    return tiny_chances_of(score, proba);
+    return tiny_proba_of(score, proba);
 //: endif
 }
 //: else

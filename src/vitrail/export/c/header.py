@@ -153,7 +153,7 @@ def _layers(plan: ExportPlan) -> list[str]:
     for layer in plan.layers:
         last = layer is plan.last
         if last and plan.num_outputs == 1 and not layer.windows:
-            continue  # one sum is asked for directly
+            continue  # one sum is computed directly
         values = {"layer": layer, "last": last, "any_masked": masked, "sum_start": sum_start}
         part = "conv" if layer.windows else "dense"
         blocks[f"{part} {layer.name} {last}"] = filled(part, **values)

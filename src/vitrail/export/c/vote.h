@@ -174,7 +174,7 @@ static inline uint32_t tiny_divide(uint32_t a, uint32_t b)
 
 //: endif
 /* Probabilities in parts of 65535, by @"score" if direct else "its level from 0 to 256"@@" and net" if own else ""@. */
-@table("uint16_t", "tiny_chances", tables|sum(start=[]))@
+@table("uint16_t", "tiny_probabilities", tables|sum(start=[]))@
 //: if by_order
 /* Numbers in the same order, where only the largest is asked for. */
 @table("uint8_t", "tiny_orders", orders)@
@@ -207,9 +207,9 @@ static inline int tiny_predict_bits(const tiny_bits *bits)
 }
 
 /* The class of a score, and the probability of each class in parts of 65535. */
-static inline int tiny_chances_of(tiny_score score, uint16_t *proba)
+static inline int tiny_proba_of(tiny_score score, uint16_t *proba)
 {
-    proba[1] = TINY_LOAD16(tiny_chances + tiny_place(score));
+    proba[1] = TINY_LOAD16(tiny_probabilities + tiny_place(score));
     proba[0] = (uint16_t)(65535u - proba[1]);
     return proba[1] > 32767u;
 }
@@ -220,7 +220,7 @@ static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
     if (!bits || !proba) {
         return TINY_NULL;
     }
-    return tiny_chances_of(tiny_score_of(bits->word@start_of_bits@), proba);
+    return tiny_proba_of(tiny_score_of(bits->word@start_of_bits@), proba);
 }
 //: else
 //: if pairs
@@ -238,9 +238,9 @@ static inline int tiny_best(const tiny_word *x, uint32_t *wins)
     for (c = 0; c < TINY_CLASSES; c++) {
         for (d = c + 1; d < TINY_CLASSES; d++) {
             const tiny_score score = tiny_score_of(x@start_argument@, net);
-            const uint16_t chance = TINY_LOAD16(tiny_chances + tiny_place(score@net_argument@));
-            wins[c] += 65535u - chance;
-            wins[d] += chance;
+            const uint16_t probability = TINY_LOAD16(tiny_probabilities + tiny_place(score@net_argument@));
+            wins[c] += 65535u - probability;
+            wins[d] += probability;
             net++;
         }
     }
@@ -292,7 +292,7 @@ static inline int tiny_best(const tiny_score *score)
 //: if ranked == "level"
         const tiny_index rank = place; /* probabilities rise with levels */
 //: else
-        const tiny_index rank = @"TINY_LOAD8(tiny_orders" if by_order else "TINY_LOAD16(tiny_chances"@ + place);
+        const tiny_index rank = @"TINY_LOAD8(tiny_orders" if by_order else "TINY_LOAD16(tiny_probabilities"@ + place);
 //: endif
 //: endif
         if (rank > most) {
@@ -304,13 +304,13 @@ static inline int tiny_best(const tiny_score *score)
 }
 
 /* The same, and the probability of each class in parts of 65535. */
-static inline int tiny_chances_of(const tiny_score *score, uint16_t *proba)
+static inline int tiny_proba_of(const tiny_score *score, uint16_t *proba)
 {
     uint32_t total = 0, left = 65535u;
     int best = 0;
     tiny_index net;
     for (net = 0; net < TINY_CLASSES; net++) {
-        proba[net] = TINY_LOAD16(tiny_chances + tiny_place(score[net]@net_argument@));
+        proba[net] = TINY_LOAD16(tiny_probabilities + tiny_place(score[net]@net_argument@));
         total += proba[net];
         if (proba[net] > proba[best]) {
             best = (int)net;
@@ -344,7 +344,7 @@ static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
         return TINY_NULL;
     }
     tiny_scores(bits->word, score);
-    return tiny_chances_of(score, proba);
+    return tiny_proba_of(score, proba);
 }
 //: endif
 //: endif
