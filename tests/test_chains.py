@@ -15,6 +15,7 @@ from vitrail import BinaryNetClassifier
 from vitrail.learning import effort, held_out, mixing
 from vitrail.learning.examples import Examples
 from vitrail.model import model_from_bytes
+from vitrail.model.model import outputs_of
 from vitrail.solvers import Status
 from vitrail.solvers.chains import ROUND, Chains
 
@@ -67,9 +68,7 @@ def test_three_classes_are_one_net_each_and_files_keep_them():
 
 
 def _leads(model, table):
-    from vitrail.model.model import iter_outputs
-
-    for outputs in iter_outputs(model, model.inputs(table)):
+    for outputs in outputs_of(model.program, model.networks, model.inputs(table)):
         yield outputs[..., 0]
 
 

@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -204,7 +204,8 @@ def _parsed(
     labels = LabelCoder.from_dict(read.mapping("labels"))
     coding = read.text("coding")
     read.require(coding in get_args(Coding), f"has the unknown coding {coding!r}")
-    bias, scheme = read.whole("bias", 0, MAX_SIZE), _scheme(read.text("scheme"))
+    bias, scheme = read.whole("bias", 0, MAX_SIZE), read.text("scheme")
+    read.require(scheme in get_args(Scheme), f"has the unknown scheme {scheme!r}")
     clip = read.whole("clip", 1, 2**31)
     thresholds = read.optional_wholes("thresholds", 0, ONE) or ()
     read.require(len(thresholds) in (0, RATES + 1), "has another number of thresholds")
@@ -215,7 +216,7 @@ def _parsed(
     program = _program(described, held, module)
     classes = len(labels.classes)
     read.require(scheme == "argmax" or classes > 2, f"has two classes and the scheme {scheme}")
-    nets, outputs = num_nets(classes, scheme)
+    nets, outputs = num_nets(classes, cast("Scheme", scheme))
     inputs = len(encoder.bit_names) + bias
     read.require(inputs == program.num_inputs, "has other inputs than its net")
     read.require(program.num_outputs == outputs, "has other outputs than classes")
@@ -223,22 +224,15 @@ def _parsed(
     return Model(
         encoder=encoder,
         labels=labels,
-        coding="binary" if coding == "binary" else "bipolar",
+        coding=cast("Coding", coding),
         bias=bias,
         program=program,
-        scheme=scheme,
+        scheme=cast("Scheme", scheme),
         clip=clip,
         thresholds=tuple(thresholds),
-        record=notes if isinstance(notes, dict) else {},
+        record=cast("dict[str, Any]", notes),
         **_tensors({n: t for n, t in tensors.items() if n not in held}, nets, program.num_bits),
     )
-
-
-def _scheme(name: str) -> Scheme:
-    for known in get_args(Scheme):
-        if name == known:
-            return known
-    raise DataError(f"the model has the unknown scheme {name!r}; train anew")
 
 
 def _program(read: PlainReader, held: Mapping[str, Tensor], module: nn.Module | None) -> Program:
@@ -259,9 +253,10 @@ def _program(read: PlainReader, held: Mapping[str, Tensor], module: nn.Module | 
         )
     program = program_of(module, shape)
     own = constants(program)
-    fits = {name: (value.dtype, value.shape) for name, value in own.items()} == {
-        name: (value.dtype, value.shape) for name, value in held.items()
-    }
+    fits = set(own) == set(held) and all(
+        (own[name].dtype, own[name].shape) == (value.dtype, value.shape)
+        for name, value in held.items()
+    )
     if fits:
         for name, value in held.items():
             own[name].copy_(value)

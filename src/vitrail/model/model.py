@@ -133,7 +133,7 @@ class Model:
         """`voting.tally` of all networks, a chunk of rows at a time."""
         most = self.clip * int(self.votes.sum(0).max())
         if not (packable(self.program, inputs) and most <= MOST_PACKED):
-            for outputs in iter_outputs(self, inputs):
+            for outputs in outputs_of(self.program, self.networks, inputs):
                 yield voting.tally(voting.leads(outputs), self.votes, self.clip)
             return
         from vitrail.kernels.cpu.predict import Nets, tally
@@ -266,11 +266,6 @@ def as_inputs(bits: np.ndarray, coding: Coding, bias: int) -> Tensor:
 def packable(program: Program, inputs: Tensor) -> bool:
     """Whether nets can be evaluated on these rows in packed words."""
     return program.packable and inputs.dtype == torch.int8 and not bool((inputs < 0).any())
-
-
-def iter_outputs(model: Model, inputs: Tensor) -> Iterator[Tensor]:
-    """Outputs (rows, K, N, O) float32 of a model's networks, a chunk of rows at a time."""
-    yield from outputs_of(model.program, model.networks, inputs)
 
 
 def outputs_of(program: Program, networks: Tensor, inputs: Tensor) -> Iterator[Tensor]:
