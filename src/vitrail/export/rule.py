@@ -45,10 +45,14 @@ class Rule:
         """c·V of each net: no score is larger."""
         return [self.clip * sum(map(abs, row)) for row in self.votes.tolist()]
 
+    def levels(self, scores: Sequence[int] | np.ndarray, net: int = 0) -> np.ndarray:
+        """The level of scores of a net."""
+        most = self.most[net]
+        return (np.asarray(scores) + most) * LEVELS // (2 * most)
+
     def probabilities(self, scores: Sequence[int], net: int) -> list[int]:
         """q of scores of a net."""
-        most = self.most[net]
-        return [int(self.tables[net, (s + most) * LEVELS // (2 * most)]) for s in scores]
+        return self.tables[net, self.levels(scores, net)].tolist()
 
     @cached_property
     def _lattices(self) -> list[range]:
@@ -76,10 +80,6 @@ class Rule:
         if max(map(len, self._lattices)) > MOST_SCORES:
             return None
         return np.unique(np.concatenate([np.array(scores) for scores in self._lattices]))
-
-    def levels(self, scores: np.ndarray) -> np.ndarray:
-        """The level of each score of the first net."""
-        return (scores + self.most[0]) * LEVELS // (2 * self.most[0])
 
     @cached_property
     def rank(self) -> Literal["score", "level"] | None:
