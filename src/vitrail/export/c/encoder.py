@@ -12,7 +12,6 @@ import numpy as np
 from vitrail.export.c.text import (
     ALL_TEMPLATES,
     byte_or,
-    filled,
     identifiers,
     limits,
     signed,
@@ -144,21 +143,24 @@ def cut_type(columns: list[Column]) -> str:
     return byte_or([cut for column in numbers for cut in column.cuts] or [0])
 
 
-def encoder_code(model: Model) -> str:
-    """From the struct `tiny_row` to the function `tiny_encode`."""
+def encoder_values(model: Model) -> tuple[str, dict[str, Any]]:
+    """A template and its values: from the struct `tiny_row` to the function `tiny_encode`."""
     encoder = model.encoder
-    common = {"bias": model.bias, "num_bits": len(encoder.bit_names)}
+    common: dict[str, Any] = {"bias": model.bias, "num_bits": len(encoder.bit_names)}
     if isinstance(encoder, BitColumns):
         ends = f"{encoder.names[0]} to {encoder.names[-1]}"
         ends = ", ".join(encoder.names) if encoder.trained else ends
-        found = bit_columns(encoder)
-        return filled("encode_bits", names=encoder.names, ends=ends, **found, **common)
+        return "encode_bits", {
+            "names": encoder.names,
+            "ends": ends,
+            **bit_columns(encoder),
+            **common,
+        }
     columns = columns_of(encoder)
     kinds = {column.kind for column in columns}
     mixed = any(column.mixed for column in columns)
     marks = _marks([mark for column in columns for mark in column.marks])
-    return filled(
-        "encode_table",
+    return "encode_table", dict(
         columns=columns,
         code=code_type(encoder),
         names=constants(columns),

@@ -6,7 +6,7 @@ import json
 import re
 
 from vitrail.export.c.check import check_code
-from vitrail.export.c.encoder import columns_of, cut_type, encoder_code
+from vitrail.export.c.encoder import columns_of, cut_type, encoder_values
 from vitrail.export.c.linear import Answer, answered
 from vitrail.export.c.text import (
     KEYWORDS,
@@ -19,7 +19,7 @@ from vitrail.export.c.text import (
     table,
     unsigned,
 )
-from vitrail.export.c.vote import sum_start, vote_code
+from vitrail.export.c.vote import sum_start, vote_values
 from vitrail.export.golden import Rows
 from vitrail.export.linear import linear_form
 from vitrail.export.plan import ExportError, ExportPlan, layer_bits, packed, planned
@@ -40,22 +40,15 @@ def c_header(model: Model, name: str, rows: Rows) -> str:
         raise ExportError(
             f"{name!r} cannot begin names in C; use small letters, digits and _, such as tiny"
         )
-    plan = planned(model)
-    plan, rule = folded(model, plan, rule_of(model, plan))
-    if max(rule.most) >= MOST_SCORE:
-        raise ExportError(
-            f"the votes of this model add up to {max(rule.most)}, more than 32 bits hold; "
-            "train with fewer networks or smaller votes"
-        )
-    linear, rule = linear_form(model, plan, rule)
-    answer = (linear and answered(model, linear, rule, bits_bytes(model, plan))) or Answer()
+    plan, rule, answer = planned_in_c(model)
+    part, encoder = encoder_values(model)
     labels = [str(label) for label in model.labels.classes]
     body = joined(
         _basics(model, plan, rule),
         _weights(model, plan),
         *_layers(plan),
-        vote_code(model, plan, rule),
-        encoder_code(model),
+        filled("vote", **vote_values(model, plan, rule)),
+        filled(part, **encoder),
         answer.text,
         filled("faces", form=answer.form, labels=labels, to_votes=answer.to_votes),
         check_code(model, rows),
@@ -67,6 +60,20 @@ def c_header(model: Model, name: str, rows: Rows) -> str:
     count, bits = model.networks.shape[:2].numel(), model.networks.numel()
     text = filled("header", networks=count, bits=bits, classes=labels, record=record, body=body)
     return renamed(f"{text}\n", name)
+
+
+def planned_in_c(model: Model) -> tuple[ExportPlan, Rule, Answer]:
+    """What the header computes: the net, the rule of its votes, and whether steps replace bits."""
+    plan = planned(model)
+    plan, rule = folded(model, plan, rule_of(model, plan))
+    if max(rule.most) >= MOST_SCORE:
+        raise ExportError(
+            f"the votes of this model add up to {max(rule.most)}, more than 32 bits hold; "
+            "train with fewer networks or smaller votes"
+        )
+    linear, rule = linear_form(model, plan, rule)
+    answer = (linear and answered(model, linear, rule, bits_bytes(model, plan))) or Answer()
+    return plan, rule, answer
 
 
 def _basics(model: Model, plan: ExportPlan, rule: Rule) -> str:

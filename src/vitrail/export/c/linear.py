@@ -130,6 +130,7 @@ class Answer:
     text: str = ""
     form: str = ""  # of the template `faces`: by bits where empty
     to_votes: str = ""  # the score that a sum means
+    bytes: int = 0  # of flash, about
 
 
 def answered(model: Model, linear: LinearForm, rule: Rule, most: int) -> Answer | None:
@@ -151,9 +152,8 @@ def answered(model: Model, linear: LinearForm, rule: Rule, most: int) -> Answer 
     else:
         form, to_votes = "scores", f"{linear.first} + {unit} * score[net]"
     code = _smallest(sums, fields)
-    if code.bytes + BEST_BYTES * (size > 1) >= most:
-        return None
-    return Answer(joined(code.text, own.text), form, to_votes)
+    total = code.bytes + BEST_BYTES * (size > 1)
+    return Answer(joined(code.text, own.text), form, to_votes, total) if total < most else None
 
 
 def _smallest(sums: Sums, fields: list[Field]) -> Code:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from vitrail.export.c.text import filled, signed, unsigned
+from typing import Any
+
+from vitrail.export.c.text import signed, unsigned
 from vitrail.export.plan import ExportPlan, Layer
 from vitrail.export.rule import Rule, ordered
 from vitrail.model import Model
@@ -15,8 +17,8 @@ def sum_start(layer: Layer, values: str, n: str) -> str:
     return f"-tiny_total({values}, {n})" if layer.kind == "sign_bit" else "0"
 
 
-def vote_code(model: Model, plan: ExportPlan, rule: Rule) -> str:
-    """From the output of a network to the answers for rows of bits."""
+def vote_values(model: Model, plan: ExportPlan, rule: Rule) -> dict[str, Any]:
+    """Values of the template `vote`: from the output of a network to answers for rows of bits."""
     nets, networks = rule.votes.shape
     several, rest = plan.num_outputs > 1, model.scheme == "one-vs-rest"
     tables = rule.score_tables if rule.scores else rule.tables.tolist()
@@ -28,27 +30,26 @@ def vote_code(model: Model, plan: ExportPlan, rule: Rule) -> str:
     low, high = int(rule.votes.min()), int(rule.votes.max())
     # All networks begin their one sum at the same number, which takes work to find.
     one_sum = plan.stages == (plan.last,) and not several
-    return filled(
-        "vote",
-        plan=plan,
-        rule=rule,
-        sum_start=sum_start,
-        several=several,
-        pairs=model.scheme == "pairs",
-        rest=rest,
-        nets=nets > 1,
-        two=not several and nets == 1,
-        one=networks == 1 and not several,
-        plain=bool((rule.votes == 1).all()),
-        vote_type=unsigned(high) if low >= 0 else signed(low, high),
-        started=one_sum and plan.last.kind == "sign_bit",
-        direct=rule.scores is not None,
-        net_most=rule.scores is None and len(set(rule.most)) > 1,
-        divides=nets > 1 or several or not (rule.scores or wide or rule.product),
-        tables=tables,
-        own=own,
-        wide=wide,
-        ranked=ranked,
-        orders=orders,
-        by_order=max(orders, default=256) < 256,
-    )
+    return {
+        "plan": plan,
+        "rule": rule,
+        "sum_start": sum_start,
+        "several": several,
+        "pairs": model.scheme == "pairs",
+        "rest": rest,
+        "nets": nets > 1,
+        "two": not several and nets == 1,
+        "one": networks == 1 and not several,
+        "plain": bool((rule.votes == 1).all()),
+        "vote_type": unsigned(high) if low >= 0 else signed(low, high),
+        "started": one_sum and plan.last.kind == "sign_bit",
+        "direct": rule.scores is not None,
+        "net_most": rule.scores is None and len(set(rule.most)) > 1,
+        "divides": nets > 1 or several or not (rule.scores or wide or rule.product),
+        "tables": tables,
+        "own": own,
+        "wide": wide,
+        "ranked": ranked,
+        "orders": orders,
+        "by_order": max(orders, default=256) < 256,
+    }
