@@ -133,7 +133,7 @@ def test_every_kind_of_column_becomes_steps(form, tmp_path):
 def looped(model):
     text = header_of(model)
     assert "tiny_linear(" in text
-    return "tiny_line_steps" in text
+    return "tiny_linear_steps" in text
 
 
 HOSTILE = """
