@@ -51,7 +51,7 @@ def test_small_committees_agree_with_the_model(kind):
     assert small.networks.numel() < model.networks.numel()
     assert len(small.networks) == small.record["compressed"]["chosen"]["members"]
     again = model_from_bytes(small.to_bytes(), "small")
-    assert torch.equal(again.answers(TABLE).chances, small.answers(TABLE).chances)
+    assert torch.equal(again.answers(TABLE).probabilities, small.answers(TABLE).probabilities)
 
 
 @pytest.mark.parametrize("bits", [40, 200])

@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from footprints.images import WIDTHS, convolutions
 from footprints.rows import Features, Rows, split_of
 from vitrail import BinaryNetClassifier
-from vitrail.export.line import with_line
+from vitrail.export.linear import linear_form
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
 from vitrail.lab.rivals import Logistic, voted
@@ -166,7 +166,7 @@ def model_bytes(model: Model) -> int:
     """Bytes of weights, votes and tables that an answer needs: no encoder, no code."""
     plan = planned(model)
     plan, rule = folded(model, plan, rule_of(model, plan))
-    _, rule = with_line(model, plan, rule)
+    _, rule = linear_form(model, plan, rule)
     weights = sum(layer.units * layer.fan_in for layer in plan.layers) * rule.votes.size
     votes = 0 if (rule.votes == 1).all() else np.unique(rule.votes, axis=0).size
     if model.num_classes == 2:

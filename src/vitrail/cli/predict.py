@@ -73,7 +73,7 @@ def predict(
             columns: dict[str, Any] = {}
             if proba:
                 names = [f"probability_{label}" for label in net.labels.classes]
-                columns |= dict(zip(names, answers.chances.numpy().T / ONE, strict=True))
+                columns |= dict(zip(names, answers.probabilities.numpy().T / ONE, strict=True))
                 columns["uncertainty"] = answers.against.numpy() / ONE
             labels = net.labels.decode(answers.numbers.numpy())
             if limit is not None:

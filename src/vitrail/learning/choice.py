@@ -21,7 +21,7 @@ from vitrail.learning.posterior import FitOptions, TrainingData, leads_of
 from vitrail.learning.table import Plan, Problem
 from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model.calibration import Evidence, logistic_table
-from vitrail.model.voting import chances, class_scores, levels, scores
+from vitrail.model.voting import class_scores, levels, net_probabilities, scores
 from vitrail.nn import Program
 from vitrail.solvers import Status
 
@@ -72,7 +72,7 @@ def correct(evidence: Evidence, data: TrainingData) -> Tensor:
     votes = torch.ones(evidence.leads.shape[1:3], dtype=torch.int64)
     level = levels(scores(evidence.leads, votes, CLIP), votes, CLIP)
     table = logistic_table(CLIP / 2).expand(votes.shape[1], -1)
-    score = class_scores(chances(level, table), data.num_classes, data.scheme)
+    score = class_scores(net_probabilities(level, table), data.num_classes, data.scheme)
     return score.argmax(1) == evidence.labels
 
 

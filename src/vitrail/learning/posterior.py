@@ -136,7 +136,7 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
         return made, ()
 
     def confidence(seen: Evidence) -> Tensor:
-        return seen.chances(made.clip, made.table, classes, data.scheme).amax(1)
+        return seen.probabilities(made.clip, made.table, classes, data.scheme).amax(1)
 
     weights, rows = (
         torch.bincount(examples.labels, each, classes) for each in (examples.weight, examples.rows)

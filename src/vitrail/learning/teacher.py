@@ -11,7 +11,7 @@ from torch import Tensor
 from vitrail.model import Model
 from vitrail.model.calibration import rising, soft_table
 from vitrail.model.model import outputs_of
-from vitrail.model.voting import ONE, chances, clipped_margins, leads, levels, scores
+from vitrail.model.voting import ONE, clipped_margins, leads, levels, net_probabilities, scores
 from vitrail.nn import Program
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import TableEncoder
@@ -65,7 +65,9 @@ class Teacher:
         found = []
         for outputs in outputs_of(model.program, model.networks, rows):
             score = scores(leads(outputs), model.votes, model.clip)
-            found.append(chances(levels(score, model.votes, model.clip), model.calibration))
+            found.append(
+                net_probabilities(levels(score, model.votes, model.clip), model.calibration)
+            )
         self.probability = torch.cat(found)  # (R, N, O)
         self.target = 2 * self.probability.double() / ONE - 1  # from −1, certainly not, to 1
         self.num_nets = model.networks.shape[1]

@@ -9,17 +9,15 @@ a column all end up in the jumps; where no row can be clipped, the scores are th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
 
 import numpy as np
 
-from vitrail.export.plan import ExportPlan
+from vitrail.export.plan import ExportPlan, layer_bits
 from vitrail.export.rule import MOST_SCORES, Rule
 from vitrail.model import Model
-from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import TableEncoder
 
 Jump = tuple[int, ...]  # what a step adds to the score of each net
@@ -40,23 +38,13 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Line:
+class LinearForm:
     """Scores of N nets, in units: score_n = first + unit·(base_n + jumps), bases from 0 on."""
 
     base: Jump
     steps: tuple[Step, ...]
     first: int
     unit: int
-    reach: np.ndarray  # the scores that some row may have in some net, ascending
-
-
-@dataclass(frozen=True)
-class Regions:
-    """A column's regions, and how its bits look in them."""
-
-    bits: slice  # its place among the bits of a row
-    patterns: np.ndarray  # (regions, bits) of 0 and 1
-    missing: np.ndarray | None = None  # (bits,) of a missing number
 
 
 @dataclass(frozen=True)
@@ -81,80 +69,68 @@ class Reach:
         return self.least + 2 * np.flatnonzero(bits)
 
 
-def with_line(model: Model, plan: ExportPlan, rule: Rule) -> tuple[Line | None, Rule]:
-    """The steps of a model, if it has some, and its rule by what is then known of scores."""
-    line = line_of(model, plan, rule)
-    return line, replace(rule, known=line.reach) if line else rule
+def linear_form(model: Model, plan: ExportPlan, rule: Rule) -> tuple[LinearForm | None, Rule]:
+    """The steps of a model, and its rule by what is then known of scores.
 
-
-def line_of(model: Model, plan: ExportPlan, rule: Rule) -> Line | None:
-    """The steps of a model; None where it has a hidden layer or rows may be clipped."""
+    There are none where it has a hidden layer or rows may be clipped.
+    """
+    nothing = None, rule
     plain = plan.stages == (plan.last,) and plan.last.windows is None and plan.last_low is None
     if not plain or plan.num_outputs > 1 or model.scheme == "pairs":
-        return None
+        return nothing
     encoder = model.encoder
     if isinstance(encoder, TableEncoder) and any(
         code.numeric and (code.categories or code.other) for code in encoder.columns
     ):
-        return None
-    bits = model.networks.numpy().swapaxes(0, 1)  # (N, K, inputs)
+        return nothing
+    bits = layer_bits(model, plan.last)[:, :, 0]  # (N, K, inputs)
     weights = np.where(bits, 1, plan.last.weight_low).astype(np.int64)
     low = plan.last.value_low
     outputs = weights[..., len(encoder.bit_names) :].sum(-1)  # of constant inputs
     least, most = outputs.copy(), outputs.copy()
     base = (rule.votes * (2 * outputs - 1)).sum(1)
     steps, reach = [], [Reach(int(score), 1) for score in base]
-    for column, regions in enumerate(regions_of(encoder)):
-        own = weights[..., regions.bits]
-        rows = regions.patterns
-        if regions.missing is not None:
-            rows = np.vstack([rows, regions.missing])
-        said = (own[:, :, None] * (low + (1 - low) * rows)).sum(-1)  # (N, K, regions)
-        least += said.min(-1)
-        most += said.max(-1)
-        gain = (2 * rule.votes[..., None] * said).sum(1)  # (N, regions)
-        start, found = _steps(column, regions, [tuple(row) for row in gain.T.tolist()])
+    for column, (place, states) in enumerate(encoder.states()):
+        values = low + (1 - low) * states
+        adds = (weights[:, :, None, place] * values).sum(-1)  # (N, K, regions)
+        least += adds.min(-1)
+        most += adds.max(-1)
+        gain = (2 * rule.votes[..., None] * adds).sum(1)  # (N, regions)
+        numeric = isinstance(encoder, TableEncoder) and encoder.columns[column].numeric
+        start, found = _steps(column, [tuple(row) for row in gain.T.tolist()], numeric)
         base += start
         steps += found
         reach = [scores.plus(set(row)) for scores, row in zip(reach, gain.tolist(), strict=True)]
         if max(scores.seen.bit_length() for scores in reach) > MOST_SCORES:
-            return None
+            return nothing
     if max(abs(2 * least - 1).max(), abs(2 * most - 1).max()) > rule.clip:
-        return None
+        return nothing
     unit = gcd(*(j for step in steps for j in step.jump), *(base - base[0]).tolist()) or 1
     first = int(base.min())
-    return Line(
+    known = np.unique(np.concatenate([scores.all for scores in reach]))
+    form = LinearForm(
         tuple(((base - first) // unit).tolist()),
-        tuple(Step(s.column, s.place, tuple(j // unit for j in s.jump), s.missing) for s in steps),
+        tuple(replace(step, jump=tuple(j // unit for j in step.jump)) for step in steps),
         first,
         unit,
-        np.unique(np.concatenate([scores.all for scores in reach])),
     )
+    return form, replace(rule, known=known)
 
 
-def regions_of(encoder: TableEncoder | BitColumns) -> Iterator[Regions]:
-    """The regions of every column; none of them has words among numbers."""
-    for column, (bits, states) in enumerate(encoder.states()):
-        if isinstance(encoder, TableEncoder) and encoder.columns[column].numeric:
-            yield Regions(bits, states[:-1], states[-1])
-        else:
-            yield Regions(bits, states)
-
-
-def _steps(column: int, regions: Regions, gain: list[Jump]) -> tuple[Jump, list[Step]]:
-    """What a column adds to begin with, and its steps; `gain`: of each region, of missing last."""
-    own = gain[: len(regions.patterns)]
-    changes = [(i, _less(b, a)) for i, (a, b) in enumerate(pairwise(own))]
+def _steps(column: int, gain: list[Jump], numeric: bool) -> tuple[Jump, list[Step]]:
+    """What a column adds to begin with, and its steps; of numbers the last gain is of missing."""
+    own = gain[:-1] if numeric else gain
+    changes = [(i, _difference(b, a)) for i, (a, b) in enumerate(pairwise(own))]
     changes = [(i, jump) for i, jump in changes if any(jump)]
-    if regions.missing is None:
+    if not numeric:
         return own[0], [Step(column, i, jump) for i, jump in changes]
     missing = gain[-1]
-    among = own.index(missing) if missing in own else 0  # a region that says the same
+    among = own.index(missing) if missing in own else 0  # a region that adds the same
     steps = [Step(column, i, jump, missing=i < among) for i, jump in changes]
     if missing not in own:
-        steps.append(Step(column, -1, _less(missing, own[0]), missing=True))
+        steps.append(Step(column, -1, _difference(missing, own[0]), missing=True))
     return own[0], steps
 
 
-def _less(a: Jump, b: Jump) -> Jump:
+def _difference(a: Jump, b: Jump) -> Jump:
     return tuple(x - y for x, y in zip(a, b, strict=True))

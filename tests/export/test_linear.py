@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from export_cases import Models, line, lines
+from export_cases import Models, linear_model, linear_models
 from export_runs import COMPILERS, STRICT, expected_lines, header_of, run_all
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
@@ -34,10 +34,10 @@ FORMS = {"spelled": -HUGE, "loop": HUGE}  # what seems to be the size of tests s
 
 
 def forced(form):
-    """All lines by steps, spelled out, or where possible in a loop, however large that is."""
+    """Linear models by steps, spelled out, or where possible in a loop, however large that is."""
     stack = ExitStack()
     stack.enter_context(patch("vitrail.export.c.header.SUMS_BYTES", 10 * HUGE))
-    stack.enter_context(patch("vitrail.export.c.line.SPELLED_BYTES", FORMS[form]))
+    stack.enter_context(patch("vitrail.export.c.linear.SPELLED_BYTES", FORMS[form]))
     return stack
 
 
@@ -46,30 +46,30 @@ def check(models, count, form, folder, compiler="gcc", options=SANITIZERS):
     pairs = [(model, sample_rows(model.encoder, count, seed=1)) for model in models]
     with forced(form):
         found = run_all(pairs, folder, COMPILERS[compiler], *options)
-    for said, (model, rows) in zip(found, pairs, strict=True):
-        assert said == expected_lines(model, rows)
+    for found_lines, (model, rows) in zip(found, pairs, strict=True):
+        assert found_lines == expected_lines(model, rows)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("compiler", "options"), [("gcc", SANITIZERS), ("clang++", ["-O1"])])
 @settings(SLOW, max_examples=2)
-@given(drawn=st.lists(lines(), min_size=12, max_size=12).map(Models))
+@given(drawn=st.lists(linear_models(), min_size=12, max_size=12).map(Models))
 def test_steps_answer_as_python_does(drawn, form, compiler, options, tmp_path_factory):
-    check(drawn, 60, form, tmp_path_factory.mktemp("lines"), compiler, options)
+    check(drawn, 60, form, tmp_path_factory.mktemp("linear"), compiler, options)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @settings(SLOW, max_examples=8)
-@given(drawn=st.lists(lines(), min_size=24, max_size=24).map(Models))
+@given(drawn=st.lists(linear_models(), min_size=24, max_size=24).map(Models))
 def test_steps_answer_as_python_does_at_length(drawn, form, tmp_path_factory):
-    check(drawn, 400, form, tmp_path_factory.mktemp("lines"))
+    check(drawn, 400, form, tmp_path_factory.mktemp("linear"))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["m0plus", "avr"])
 @settings(SLOW, max_examples=3)
-@given(drawn=st.lists(lines(), min_size=8, max_size=8).map(Models))
+@given(drawn=st.lists(linear_models(), min_size=8, max_size=8).map(Models))
 def test_devices_answer_by_steps_as_python_does(target, drawn, tmp_path_factory):
     device = BY_NAME[target]
     need(device.compiler, device.emulator)
@@ -122,7 +122,7 @@ ENCODERS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_kind_of_column_becomes_steps(form, tmp_path):
     cases = [(name, classes) for name in ENCODERS for classes in (2, 3, 6)]
-    models = [line(ENCODERS[name], classes, 3) for name, classes in cases]
+    models = [linear_model(ENCODERS[name], classes, 3) for name, classes in cases]
     check(models, 200, form, tmp_path)
     with forced(form):
         loops = {name for (name, _), model in zip(cases, models, strict=True) if looped(model)}
@@ -132,8 +132,8 @@ def test_every_kind_of_column_becomes_steps(form, tmp_path):
 
 def looped(model):
     text = header_of(model)
-    assert "tiny_line(" in text
-    return "tiny_line_steps" in text
+    assert "tiny_linear(" in text
+    return "tiny_linear_steps" in text
 
 
 HOSTILE = """
@@ -168,7 +168,7 @@ int main(void)
 def test_bad_input_is_a_negative_code(encoder, field, bad, good, form, tmp_path):
     need("gcc")
     with forced(form):
-        (tmp_path / "tiny.h").write_text(header_of(line(ENCODERS[encoder], 3, 2)))
+        (tmp_path / "tiny.h").write_text(header_of(linear_model(ENCODERS[encoder], 3, 2)))
     program = HOSTILE.replace("FIELD", field).replace("= BAD", f"= {bad}")
     (tmp_path / "main.c").write_text(program.replace("GOOD", good))
     command = ["gcc", "-std=c99", *STRICT, *SANITIZERS, "main.c", "-o", "main"]
@@ -178,12 +178,12 @@ def test_bad_input_is_a_negative_code(encoder, field, bad, good, form, tmp_path)
 
 
 def balanced(steps, classes):
-    """A line whose classes are all within reach."""
-    model = line(numbers(steps=steps), classes, 3)
+    """A linear model whose classes are all within reach."""
+    model = linear_model(numbers(steps=steps), classes, 3)
     rows = sample_rows(model.encoder, 500)
     found = set()
     for seed in range(100):
-        model = line(numbers(steps=steps), classes, 3, rng=np.random.default_rng(seed))
+        model = linear_model(numbers(steps=steps), classes, 3, rng=np.random.default_rng(seed))
         found = set(model.answers(rows).numbers.tolist())
         if len(found) == classes:
             break
@@ -203,18 +203,18 @@ def test_steps_fit_their_bytes_of_flash(steps, classes):
 
 
 def test_many_weights_of_bits_stay_bits():
-    model = line(BitColumns(tuple(f"x{i}" for i in range(196)), 0.0, 1.0), 2, 1)
-    assert "tiny_line(" not in header_of(model)
+    model = linear_model(BitColumns(tuple(f"x{i}" for i in range(196)), 0.0, 1.0), 2, 1)
+    assert "tiny_linear(" not in header_of(model)
 
 
 def test_a_line_that_may_be_clipped_stays_bits():
-    model = line(numbers(), 2, 3)
-    assert "tiny_line(" in header_of(model)
-    assert "tiny_line(" not in header_of(replace(model, clip=3))
+    model = linear_model(numbers(), 2, 3)
+    assert "tiny_linear(" in header_of(model)
+    assert "tiny_linear(" not in header_of(replace(model, clip=3))
 
 
 def test_classes_with_one_rising_curve_need_no_table():
-    model = line(numbers(steps=40), 3, 4)  # several scores a level
+    model = linear_model(numbers(steps=40), 3, 4)  # several scores a level
     several = replace(model, clip=4 * model.clip)
     flat = several.calibration.clone()
     flat[:, 100:140] = flat[:, 100:101]
@@ -223,12 +223,13 @@ def test_classes_with_one_rising_curve_need_no_table():
         found[name] = rule_of(one, planned(one))
     assert found["rises"].rank == "level"
     assert found["flat"].rank is None
-    assert rule_of(line(numbers(), 3, 2), planned(line(numbers(), 3, 2))).rank == "score"
+    small = linear_model(numbers(), 3, 2)
+    assert rule_of(small, planned(small)).rank == "score"
 
 
 @given(most=st.integers(1, 1024), data=st.data())
 def test_levels_by_a_product_are_those_by_division(most, data):
-    model = line(numbers(), 2, 1)
+    model = linear_model(numbers(), 2, 1)
     rule = replace(rule_of(model, planned(model)), clip=most, margins=np.arange(-most, most + 1))
     assert rule.product is not None
     multiplier, shift = rule.product

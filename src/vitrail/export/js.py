@@ -9,10 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from vitrail.export.golden import Rows
-from vitrail.export.plan import Layer, Pool, planned
+from vitrail.export.plan import Layer, Pool, layer_bits, packed, planned
 from vitrail.export.rule import rule_of, sides
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
@@ -89,28 +87,23 @@ def _stage(model: Model, stage: Layer | Pool) -> dict[str, Any]:
     windows = stage.windows and {**asdict(stage.windows), "places": stage.windows.places}
     if not isinstance(stage, Layer):
         return {"windows": windows}
-    end = stage.first + stage.units * stage.fan_in
-    rows = model.networks.numpy().swapaxes(0, 1)[..., stage.first : end]
-    rows = rows.reshape(-1, stage.fan_in)
-    rows = np.pad(rows, ((0, 0), (0, -stage.fan_in % 32)))
-    packed = np.packbits(rows, axis=1, bitorder="little").tobytes()
     return {
         "units": stage.units,
         "fanIn": stage.fan_in,
         "weightLow": stage.weight_low,
         "valueLow": stage.value_low,
         "windows": windows,
-        "weights": base64.b64encode(packed).decode(),
+        "weights": base64.b64encode(packed(layer_bits(model, stage)).tobytes()).decode(),
     }
 
 
 def _golden(model: Model, rows: Rows) -> list[dict[str, Any]]:
     found = model.answers(rows)
     names = [column["name"] for column in _encoder(model.encoder)["columns"]]
-    vectors = []
-    for i, (number, chances) in enumerate(
-        zip(found.numbers.tolist(), found.chances.tolist(), strict=True)
-    ):
-        row = [rows[name][i] for name in names]
-        vectors.append({"row": row, "number": number, "chances": chances})
-    return vectors
+    cells = zip(*(rows[name] for name in names), strict=True)
+    return [
+        {"row": row, "number": number, "chances": parts}
+        for row, number, parts in zip(
+            cells, found.numbers.tolist(), found.probabilities.tolist(), strict=True
+        )
+    ]
