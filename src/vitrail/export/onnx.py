@@ -101,8 +101,8 @@ class _Graph:
         self._constants.append(self._tensor(np.asarray(value, kind), name))
         return name
 
-    def whole(self, *values: Any) -> str:
-        return self.constant(*values, np.int64)
+    def whole(self, value: Any) -> str:
+        return self.constant(value, np.int64)
 
     def input(self, name: str, kind: int, columns: int) -> str:
         self._inputs.append(self._make.make_tensor_value_info(name, kind, ["rows", columns]))

@@ -139,8 +139,8 @@ def byte_or(numbers: Sequence[int]) -> str:
 
 def table(kind: str, name: str, items: Iterable[object], each: int = 12) -> str:
     """A constant array, `each` items per line."""
-    items = list(map(str, items))
-    lines = [", ".join(items[i : i + each]) for i in range(0, len(items), each)]
+    cells = list(map(str, items))
+    lines = [", ".join(cells[i : i + each]) for i in range(0, len(cells), each)]
     body = ",\n    ".join(lines)
     return f"static const {kind} {name}[] TINY_FLASH = {{\n    {body}\n}};"
 
