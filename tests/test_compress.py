@@ -28,9 +28,9 @@ THREE = np.where(TABLE["c"] > 0.5, 2, (TABLE["a"] > 0).astype(int))
 
 
 @pytest.fixture(autouse=True)
-def few_synthetic_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_crossed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Students of a table of three columns learn the same from fewer rows, in less time."""
-    monkeypatch.setattr(compression, "SYNTHETIC_ROWS", 1000)
+    monkeypatch.setattr(compression, "CROSSED_ROWS", 1000)
 
 
 @cache

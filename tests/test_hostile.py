@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from vitrail.cli import main
 from vitrail.estimator import BinaryNetClassifier
@@ -143,7 +144,7 @@ def test_words_beyond_what_a_linear_net_is_searched_for_name_a_remedy():
     from vitrail.graph import factor_graph
     from vitrail.solvers.flip_search import flip_searches
 
-    graph = factor_graph(perceptron(np.zeros((1, 2**14 + 1), np.int8), np.ones(1)))
+    graph = factor_graph(perceptron(torch.ones(1, 2**14 + 1), torch.ones(1)))
     with pytest.raises(ValueError, match=r"at most 16,384 weights, got 16,385; add hidden units"):
         flip_searches(graph)
 
