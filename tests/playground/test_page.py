@@ -181,7 +181,7 @@ STROKES = {  # as shares of the pad
 
 
 def test_drawn_digits_are_read(open_page):
-    page = open_page()
+    page = open_page(reduced_motion="reduce")  # a page that still scrolls moves the pad away
     for digit, strokes in STROKES.items():
         page.tab.click("#clear")
         assert page.text("#answer") == "?"
