@@ -174,8 +174,12 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
     assert threading.current_thread() is threading.main_thread()
     before = int(held_out.SHORTER * effort.BURN_IN) // ROUND + 1 + held_out.DRAWS - 1
     whole = effort.BURN_IN // ROUND
-    # in chains on parts of the rows, four betas of four parts; on all rows; between two networks
-    for after, kept in ((3, 16), (before + 3, 16), (before + whole + held_out.BETWEEN + 1, 32)):
+    # in chains on parts of the rows, five betas of four folds; on all rows; between two networks
+    for after, kept in (
+        (3, 20),
+        (before + 3, 16),
+        (before + whole + held_out.SWEEPS_PER_DRAW + 1, 32),
+    ):
         calls.clear()
         stops[:] = [after]
         net = small(networks=64).fit(table, labels)
@@ -185,33 +189,38 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("count", "inputs", "nets", "width"),
+    ("count", "inputs", "nets", "width", "sweeps"),
     [
-        (100, 200, 1, 7),
-        (200, 100, 1, 31),
-        (400, 200, 10, 7),
-        (4300, 160, 1, 63),
-        (48_000, 170, 1, 31),
-        (1350, 240, 10, 31),
-        (40, 16_000, 1, 3),
+        (100, 200, 1, 7, 150),
+        (200, 100, 1, 31, 150),
+        (400, 200, 10, 7, 150),
+        (4300, 160, 1, 63, 94),
+        (48_000, 170, 1, 63, 71),
+        (1350, 240, 10, 31, 65),
+        (40, 16_000, 1, 3, 40),
     ],
 )
-def test_nets_are_as_wide_as_there_is_time_for(count, inputs, nets, width):
+def test_nets_are_as_wide_as_the_work_allows(count, inputs, nets, width, sweeps):
     ones = torch.ones(count)
     one = Examples(torch.zeros(count, 1), torch.zeros(count), ones, ones)
-    program, burn_in = effort.effort(inputs, [one] * nets, "auto")
-    assert (program.hidden, burn_in) == ((width,), effort.BURN_IN)
+    program, burn_in = effort.Effort(inputs, [one] * nets).plan("auto")
+    assert (program.hidden, burn_in) == ((width,), sweeps)
+    quick, best = (
+        effort.Effort(inputs, [one] * nets, name).plan("auto") for name in ("quick", "best")
+    )
+    assert sum(quick[0].hidden) * quick[1] <= width * sweeps <= sum(best[0].hidden) * best[1]
 
 
 @pytest.mark.parametrize(
-    ("classes", "each", "sweeps", "networks"), [(200, 20, 52, 128), (10, 40, 150, 560)]
+    ("classes", "each", "sweeps", "networks"), [(200, 20, 74, 384), (10, 40, 121, 560)]
 )
 def test_many_classes_of_few_rows_have_shorter_chains(classes, each, sweeps, networks):
     ones = torch.ones(classes * each)
     one = Examples(torch.zeros(len(ones), 1), torch.zeros(len(ones)), ones, ones)
-    program, burn_in = effort.effort(253, [one] * classes, "auto")
+    planned = effort.Effort(253, [one] * classes)
+    program, burn_in = planned.plan("auto")
     assert burn_in == sweeps
-    assert effort.how_many("auto", program, [one] * classes) == networks
+    assert planned.num_networks("auto", program) == networks
 
 
 def test_mixing_tells_chains_that_disagree():

@@ -62,6 +62,7 @@ def test_a_split_does_not_follow_the_order_of_rows():
         assert abs(mine.mean() - first - 249.5) < 5 * 500 / np.sqrt(12 * 100)
 
 
+@pytest.mark.filterwarnings("ignore:held-out rows show no relation")
 def test_labels_of_chance_make_nobody_sure():
     """Networks fit 120 coins; chains that had seen the rows they score would be confident in them.
 
@@ -70,7 +71,7 @@ def test_labels_of_chance_make_nobody_sure():
     made = np.random.default_rng(1)
     table, labels = made.normal(size=(120, 6)), made.integers(0, 2, 120)
     net = fitted(table, labels)
-    assert net.model_.record["train_accuracy"] > 0.8
+    assert net.model_.record["best_accuracy"] > 0.8
     assert net.model_.record["held_out_log_loss"] > 0.6
     assert net.predict_proba(made.normal(size=(200, 6))).max(1).mean() < 0.7
 
@@ -105,7 +106,7 @@ def test_too_few_rows_are_left_out_one_by_one():
 @pytest.mark.parametrize(("rows", "parts"), [(20, 4), (2000, 4), (4000, 2), (48_000, 1)])
 def test_many_rows_need_fewer_parts(rows, parts):
     ladder = {beta for one in (held_out.USUAL, *held_out.OTHERS) for beta in one}
-    assert held_out.chains_on_parts(rows) == held_out.SHORTER * len(ladder) * parts
+    assert held_out.equivalent_chains(rows) == held_out.SHORTER * len(ladder) * parts
 
 
 def test_curves_of_few_networks_are_made_steeper_for_many():

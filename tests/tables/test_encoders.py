@@ -496,7 +496,15 @@ def test_an_encoder_of_an_older_file_compares_as_it_did():
 
 @pytest.mark.parametrize(
     ("columns", "rows", "expected"),
-    [(2, 500, 32), (2, 2000, 64), (5, 500, 16), (5, 2000, 32), (20, 2000, 12), (100, 100, 4)],
+    [
+        (2, 500, 32),
+        (2, 2000, 64),
+        (5, 500, 16),
+        (5, 2000, 32),
+        (20, 1999, 12),
+        (20, 2000, 25),
+        (100, 100, 8),
+    ],
 )
 def test_few_columns_and_many_rows_afford_many_thresholds(columns: int, rows: int, expected: int):
     assert affordable_thresholds(columns, rows) == expected

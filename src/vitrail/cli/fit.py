@@ -61,6 +61,9 @@ def fit(
         str, typer.Option(help="`mlp`, or `conv` for images: two convolutions and a linear layer.")
     ] = "mlp",
     epochs: Epochs = None,
+    effort: Annotated[
+        str, typer.Option(help="Work of chains: `quick`, `normal`, `best`, or `auto`.")
+    ] = "auto",
     memory: Annotated[
         str | None, typer.Option(help="Stream the rows within this memory, such as `4GiB`.")
     ] = None,
@@ -120,6 +123,7 @@ def fit(
         settings = {
             "--solver": solver != "auto",
             "--beta": beta != "auto",
+            "--effort": effort != "auto",
             "--predictor": predictor not in ("auto", "posterior"),
             "--net": net != "mlp",
             "--test-size": test_size != TEST_SIZE,
@@ -147,6 +151,7 @@ def fit(
             beta=strength,
             predictor=predictor,  # pyright: ignore[reportArgumentType] (the classifier checks it)
             epochs="auto" if epochs is None else epochs,
+            effort=effort,  # pyright: ignore[reportArgumentType] (the classifier checks it)
             random_state=seed,
             verbose=1,
             checkpoint=checkpoint,

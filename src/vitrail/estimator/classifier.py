@@ -86,6 +86,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         restarts: Independent starts, of which the best is kept; for all but `chains`, `select` and
             exact searches.
         polish: Rounds of local search after a solver that runs stages; 0 for none.
+        effort: "quick" takes about a quarter of the time of "normal", "best" eight times as much,
+            for longer chains of wider nets; "auto" is "normal". For `chains`.
         networks: How many networks vote; "auto" is 128, and more for `chains` of narrow nets.
             Refused where one network predicts.
         class_weight: None, "balanced" or {label: weight}.
@@ -149,6 +151,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         epochs: int | Auto = "auto",
         restarts: int | Auto = "auto",
         polish: int | Auto = "auto",
+        effort: Literal["auto", "quick", "normal", "best"] = "auto",
         networks: int | Auto = "auto",
         class_weight: str | Mapping[Any, float] | None = None,
         warm_start: bool = False,
@@ -172,6 +175,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self.epochs = epochs
         self.restarts = restarts
         self.polish = polish
+        self.effort = effort
         self.networks = networks
         self.class_weight = class_weight
         self.warm_start = warm_start

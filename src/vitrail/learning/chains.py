@@ -23,9 +23,9 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from vitrail import ranks
-from vitrail.learning.effort import BURN_IN, CHAINS, effort, how_many
+from vitrail.learning.effort import BURN_IN, CHAINS, Effort
 from vitrail.learning.examples import Examples
-from vitrail.learning.held_out import BETWEEN, SWAPS, USUAL, HeldOut, Parts, enough
+from vitrail.learning.held_out import SWAPS, SWEEPS_PER_DRAW, USUAL, HeldOut, Parts, enough
 from vitrail.learning.mixing import Watch, unmixed
 from vitrail.learning.posterior import (
     FitOptions,
@@ -47,7 +47,13 @@ from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import Progress, progress_bar, silent
 
-ANEW = {"beta", "networks", "class_weight", "predictor"}  # parameters whose change needs new chains
+ANEW = {
+    "beta",
+    "effort",
+    "networks",
+    "class_weight",
+    "predictor",
+}  # parameters whose change needs new chains
 RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
 LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains go on
 MOST_VOTES = 64  # of a network
@@ -61,9 +67,10 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     """
     _check(data, options)
     hidden = options.hidden if previous is None else previous.program.hidden
-    program, burn_in = effort(data.preprocessing.num_inputs, data.nets, hidden)
+    effort = Effort(data.preprocessing.num_inputs, data.nets, options.given.get("effort", "normal"))
+    program, burn_in = effort.plan(hidden)
     many = options.predictor != "best"  # the best of as many as would vote
-    count = how_many(options.networks if many else AUTO, program, data.nets)
+    count = effort.num_networks(options.networks if many else AUTO, program)
     betas = _betas(options)
     before = previous.state if previous is not None else None
     before = before if isinstance(before, Drawn) else None
@@ -170,6 +177,7 @@ def _posterior(
             "solver": "chains",
             "hidden": list(program.hidden or ()),
             "beta": list(dict.fromkeys(drawn.betas)),
+            "effort": options.given.get("effort", "normal"),
             "burn_in": run.burn_in,
             "chains": drawn.networks.shape[1],
             "predictor": "best" if options.predictor == "best" else "posterior",
@@ -347,14 +355,16 @@ class Run:
                 kept.clear()
             keep()
             for _ in range(1, draws):
-                for _ in range(BETWEEN):
+                for _ in range(SWEEPS_PER_DRAW):
                     go(1, cold, cold)
                     watch.look(running.bits)
                 keep()
 
         draws = -(-self.count // chains)
         try:
-            with self.bar(self.burn_in + BETWEEN * (draws - 1), "chains on all rows") as show:
+            with self.bar(
+                self.burn_in + SWEEPS_PER_DRAW * (draws - 1), "chains on all rows"
+            ) as show:
                 if going_on:
                     stay()
                 else:

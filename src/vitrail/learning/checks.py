@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from vitrail.checks import checked_count, checked_path
-from vitrail.learning.table import AUTO, SOLVERS, canonical
+from vitrail.learning.table import AUTO, EFFORTS, SOLVERS, canonical
 from vitrail.nn import Program
 from vitrail.solvers import Solver, Stage
 from vitrail.updates import UPDATES
@@ -27,6 +27,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "multiclass": (AUTO, "argmax", "ovo", "ovr"),
     "inputs": (AUTO, "binary", "bipolar"),
     "update": (AUTO, *UPDATES),
+    "effort": (AUTO, *EFFORTS),
 }
 
 Check = Callable[[str, Any], Any]  # of a name and a value

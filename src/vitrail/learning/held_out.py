@@ -29,10 +29,10 @@ from vitrail.solvers.progress import Progress
 PARTS = 4
 ENOUGH_ROWS = 2000  # judged; further parts would say little more
 USUAL = (2.0, 5.0, 8.0)  # the first is better on noise, the last where labels follow a rule
-OTHERS = ((1.0,), (1.0, 2.0), (5.0, 8.0))
+OTHERS = ((0.5,), (0.5, 1.0), (1.0,), (1.0, 2.0), (5.0, 8.0))
 SHORTER = 1 / 2  # of the burn-in of chains on all rows
-DRAWS = 8  # networks of a chain
-BETWEEN = 4  # sweeps from one network to the next
+DRAWS = 16  # networks of a chain
+SWEEPS_PER_DRAW = 2  # from one network to the next
 SWAPS = 0.3  # share of proposals that move a threshold
 HELD_OUT_STEP = 2**30  # number of the step: no chain on all rows has these draws
 STANDARD_ERRORS = 0.5  # by which others must be better than the usual
@@ -100,7 +100,7 @@ class Parts:
 
     def sweeps(self, burn_in: int) -> int:
         """How many sweeps `judge` takes."""
-        return int(SHORTER * burn_in) + BETWEEN * (DRAWS - 1)
+        return int(SHORTER * burn_in) + SWEEPS_PER_DRAW * (DRAWS - 1)
 
     def judge(self, burn_in: int, show: Progress) -> HeldOut:
         """Run the chains, and ask them about the rows that they have not seen."""
@@ -117,7 +117,7 @@ class Parts:
             go(sweeps, warm, cold)
         drawn = [self._chains.bits]
         for _ in range(1, DRAWS):
-            go(BETWEEN, self.betas, self.betas)
+            go(SWEEPS_PER_DRAW, self.betas, self.betas)
             drawn.append(self._chains.bits)
         networks = torch.stack(drawn).unflatten(2, (len(self._held), -1))  # (D, B, parts, N, A)
         said = [self._asked(networks[:, :, at], held) for at, held in enumerate(self._held)]
@@ -161,8 +161,8 @@ def enough(data: TrainingData) -> bool:
     return data.examples.num_rows >= 2 * PARTS
 
 
-def chains_on_parts(rows: int) -> float:
-    """How many chains on all rows would cost as much as those on parts of so many rows."""
+def equivalent_chains(rows: int) -> float:
+    """The number of chains on all rows that cost as much as those on the folds of so many rows."""
     ladder = {beta for one in (USUAL, *OTHERS) for beta in one}
     return SHORTER * len(ladder) * _parts(rows)
 

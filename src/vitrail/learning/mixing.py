@@ -15,7 +15,7 @@ from vitrail.model.voting import clipped_margins, leads
 from vitrail.nn import Program
 
 WATCHED = 256  # rows at most on which mixing is measured
-LEAST_CHAINS, LEAST_DRAWS = 4, 25  # below, nothing is said about mixing
+LEAST_CHAINS, LEAST_DRAWS = 4, 12  # below, nothing is said about mixing
 MIN_EFFECTIVE_VOTES = 25  # independent undecided networks whose mean has the largest error allowed
 MOST_SPREAD = 99.0  # where chains stand still
 

@@ -49,7 +49,9 @@ STREAM_EPOCHS, LEAST_BATCHES = 20, 500  # few examples are seen more often
 LAST_BETA = 10.0  # serves the posterior and one network alike
 SAMPLED_DRAWS = 32  # per message, where beliefs that commit are sampled
 ALIASES = {"straight_through": "ste", "portfolio": "messages"}
-OPTIONS = ("update", "samples", "beta", "damping", "batch", "epochs", "restarts", "polish")
+PASSING = ("update", "samples", "beta", "damping", "batch", "epochs", "restarts", "polish")
+OPTIONS = (*PASSING, "effort")
+EFFORTS = {"quick": 0.25, "normal": 1.0, "best": 8.0}  # times the work of chains
 PARAMETERS = {"batch": "batch_size"}  # of the classifier, where it has another name
 BY_RULES = ", which solver='auto' takes for these rows and this net"
 STEPS = ("beta", "batch", "epochs", "restarts", "polish")
@@ -121,7 +123,7 @@ class Plan:
     def settings(self) -> dict[str, Any]:
         """Settings from which `make_plan` makes this plan again."""
         if self.solver in SOLVERS:
-            return {name: getattr(self, name) for name in ("solver", *OPTIONS)}
+            return {name: getattr(self, name) for name in ("solver", *PASSING)}
         stages = self.stages[: len(self.stages) - bool(self.polish)]
         return {"solver": stages, **{name: getattr(self, name) for name in BY_STAGES}}
 
@@ -221,7 +223,7 @@ def usual_plan(problem: Problem, solver: str = "sbp") -> Plan:
 def make_plan(problem: Problem, given: Mapping[str, Any]) -> Plan:
     """The plan for a problem; what is given stands as it is.
 
-    given: any of OPTIONS, and `solver`: a name, a solver, or a sequence of stages.
+    given: any of PASSING, and `solver`: a name, a solver, or a sequence of stages.
     """
     given = dict(given)
     solver = given.pop("solver", "messages")
@@ -379,21 +381,23 @@ def _many_epochs(problem: Problem) -> dict[str, Any]:
 
 
 SOLVERS: dict[str, Entry] = {
-    "chains": Entry("Metropolis chains from random starts, calibrated on held-out rows", ("beta",)),
+    "chains": Entry(
+        "Metropolis chains from random starts, calibrated on held-out rows", ("beta", "effort")
+    ),
     "messages": Entry(
         "messages, then local search; hard examples get all stages",
-        OPTIONS,
+        PASSING,
         _messages_settings,
         _messages,
     ),
     "select": Entry("streaming or ste, by accuracy on held-out rows", ("batch", "epochs")),
-    "bp": Entry("belief propagation with exact messages", OPTIONS, _bp_settings, _bp),
-    "sbp": Entry("stochastic belief propagation: sampled messages", OPTIONS, _usual, _sbp),
+    "bp": Entry("belief propagation with exact messages", PASSING, _bp_settings, _bp),
+    "sbp": Entry("stochastic belief propagation: sampled messages", PASSING, _usual, _sbp),
     "s3p": Entry(
-        "surveys, exact on the side of variables", OPTIONS, _survey_settings, _surveys(s3p)
+        "surveys, exact on the side of variables", PASSING, _survey_settings, _surveys(s3p)
     ),
-    "s4p": Entry("surveys, sampled on both sides", OPTIONS, _survey_settings, _surveys(s4p)),
-    "snmp": Entry("sbp, then s4p on what is left", OPTIONS, _survey_settings, _snmp),
+    "s4p": Entry("surveys, sampled on both sides", PASSING, _survey_settings, _surveys(s4p)),
+    "snmp": Entry("sbp, then s4p on what is left", PASSING, _survey_settings, _snmp),
     "reinforced": Entry("belief propagation that commits", SEARCHING, _hard, _reinforced),
     "sampled": Entry("the same by sampled flips", SEARCHING, _hard, _sampled),
     "streaming": Entry(

@@ -18,8 +18,9 @@ from vitrail.tables.columns import MOST_WHOLE, ColumnAccount, ColumnCode, Number
 from vitrail.tables.frames import Frame
 from vitrail.tables.spelling import numeral, settle, stripped
 
-THRESHOLD_BUDGET = 256  # thresholds that the columns share
-FEWEST_THRESHOLDS, MOST_THRESHOLDS = 4, 32  # of a column
+THRESHOLD_BUDGET = 256  # thresholds that the columns share; twice as many from MANY rows on
+MANY = 2000
+FEWEST_THRESHOLDS, MOST_THRESHOLDS = 8, 32  # of a column
 FEW_COLUMNS = 4  # up to which columns get twice as many: a line through two of them has fine steps
 SMALL = 1000  # rows below which finer cuts than half of these fit noise
 FEW_NUMBERS = 10  # up to this many distinct whole numbers may be codes rather than amounts
@@ -232,7 +233,8 @@ def affordable_thresholds(columns: int, rows: int) -> int:
     columns, rows: how many columns of numbers and how many training rows there are.
     """
     most = MOST_THRESHOLDS * (2 if columns <= FEW_COLUMNS else 1) // (2 if rows < SMALL else 1)
-    return min(most, max(FEWEST_THRESHOLDS, THRESHOLD_BUDGET // max(1, columns)))
+    budget = THRESHOLD_BUDGET * (2 if rows >= MANY else 1)
+    return min(most, max(FEWEST_THRESHOLDS, budget // max(1, columns)))
 
 
 def bins(values: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
