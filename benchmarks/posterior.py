@@ -29,7 +29,11 @@ import numpy as np
 import pandas as pd
 from harness import parser_of, tables, write_json
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -46,7 +50,8 @@ BINS = 15
 HELD = 0.2
 OURS, BEST, STE = "vitrail", "best", "straight-through"
 SMALL = {"committee": 2000, "distilled": 1000}  # bits for each pair of classes
-RIVALS = ("logistic", "forest", "boosting")
+RIVALS = ("logistic", "forest", "extra trees", "boosting", "catboost", "ebm")
+USUAL = ("logistic", "forest", "boosting")  # the others with --who; two need the extra `rivals`
 RATES, WIDTHS = (0.003, 0.01, 0.03), ((), (7,), (31,))
 UNSEEN = ("breast_cancer", "german_credit", "monks3", "new_thyroid", "spect", "sklearn_wine")
 MARKS = ("<!-- benchmarks/posterior.py -->", "<!-- end -->")
@@ -54,12 +59,22 @@ Found = dict[str, dict[str, Any]]
 
 
 def rival(name: str, seed: int) -> Any:
-    """A classifier of scikit-learn on a matrix of numbers."""
+    """A classifier with its defaults, on a matrix of numbers."""
     if name == "logistic":
         return make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=2000))
     if name == "forest":
         return RandomForestClassifier(200, random_state=seed)
-    return HistGradientBoostingClassifier(random_state=seed)
+    if name == "extra trees":
+        return ExtraTreesClassifier(200, random_state=seed)
+    if name == "boosting":
+        return HistGradientBoostingClassifier(random_state=seed)
+    if name == "catboost":
+        from catboost import CatBoostClassifier
+
+        return CatBoostClassifier(random_seed=seed, verbose=0, allow_writing_files=False)
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    return ExplainableBoostingClassifier(random_state=seed)
 
 
 def matrices(seen: pd.DataFrame, unseen: pd.DataFrame) -> tuple[Any, Any]:
@@ -274,7 +289,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="seed of the first split")
     parser.add_argument("--skip", default="")
     parser.add_argument("--only", default="")
-    parser.add_argument("--who", default=",".join((OURS, *RIVALS)))
+    parser.add_argument("--who", default=",".join((OURS, *USUAL)))
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--json", type=Path, default=Path("posterior.json"))
     parser.add_argument("--page", type=Path)
@@ -287,7 +302,7 @@ def main() -> None:
         "Tables that nobody looked at before": [name for name in names if name in UNSEEN],
     }
     text: list[str] = []
-    everyone = [OURS, *RIVALS]
+    everyone = [OURS, *(one for one in RIVALS if one in options.who.split(","))]
     for title, chosen in parts.items():
         if not chosen:
             continue
