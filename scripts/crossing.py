@@ -62,7 +62,7 @@ def write_example(path: Path) -> None:
 
 def count() -> None:
     """Print functions per module of the command and of the classifier."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Count the functions that a default fit calls.")
     parser.add_argument("table", nargs="?", type=Path)
     parser.add_argument("--target", default="y")
     parser.add_argument("--functions", action="store_true", help="also list the functions")
