@@ -69,13 +69,6 @@ def fingerprint(*values: Any) -> str:
     return reader.digest.hexdigest()
 
 
-def module_fingerprint(module: nn.Module, without: Iterable[str] = ()) -> str:
-    """A digest of a module's code and constants, the values of parameters `without` left out."""
-    reader = _Reader()
-    reader.module(module, "", frozenset(without))
-    return reader.digest.hexdigest()
-
-
 class _Reader:
     """Reads values into one digest. Code and objects that were read before count by their turn."""
 
@@ -134,7 +127,7 @@ class _Reader:
 
     def code_or_object(self, value: Any) -> None:
         if isinstance(value, nn.Module):
-            self.module(value, "", frozenset())
+            self.module(value)
         elif isinstance(value, type):
             self.type(value)
         elif isinstance(value, FunctionType):
@@ -212,22 +205,19 @@ class _Reader:
                 self.note(name)
                 self.read(part)
 
-    def module(self, value: nn.Module, prefix: str, without: frozenset[str]) -> None:
+    def module(self, value: nn.Module) -> None:
         self.read(type(value))
         self.note(value.training)
         for name, part in [*value._parameters.items(), *value._buffers.items()]:
             self.note(name)
-            if part is not None and prefix + name in without:
-                self.note(part.dtype, tuple(part.shape))
-            else:
-                self.read(part)
+            self.read(part)
         own = {name: part for name, part in vars(value).items() if name not in MODULE_OWN}
         hooks = [*value._forward_hooks.values(), *value._forward_pre_hooks.values()]
         self.every((own, hooks))
         for name, part in value._modules.items():
             self.note(name)
             if part is not None:
-                self.module(part, f"{prefix}{name}.", without)
+                self.module(part)
 
     def object(self, value: Any) -> None:
         """By what it would be copied from, as copy and pickle do."""

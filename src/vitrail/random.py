@@ -90,15 +90,6 @@ def philox(counter: tuple[Tensor, Tensor, Tensor, Tensor], key: tuple[int, int])
     return [c0, c1, c2, c3]
 
 
-def _calls(
-    key: Key, factors: Tensor, samples: Tensor, slots: Tensor, step: Tensor | None = None
-) -> list[Tensor]:
-    """Philox at every (factor, sample, slot block), at the key's step or one per factor."""
-    if step is None:
-        step = torch.full((), key.step, dtype=torch.int64, device=factors.device)
-    return philox((slots, samples, factors, step), key.words())
-
-
 def lanes16(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tensor:
     """Eight 16-bit lanes per call.
 
@@ -106,7 +97,8 @@ def lanes16(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tenso
     (..., num_slots) in [0, 65536).
     """
     blocks = torch.arange((num_slots + 7) // 8, device=factors.device)
-    words = _calls(key, factors[..., None], samples[..., None], blocks)
+    step = torch.full((), key.step, dtype=torch.int64, device=factors.device)
+    words = philox((blocks, samples[..., None], factors[..., None], step), key.words())
     lanes = [half for word in words for half in (word & 0xFFFF, word >> 16)]
     return torch.stack(lanes, dim=-1).to(torch.int32).flatten(-2)[..., :num_slots]
 
@@ -119,8 +111,10 @@ def lanes32(
     `step`, int64 and broadcastable with factors, replaces the key's: old draws of each factor.
     """
     blocks = torch.arange((num_slots + 3) // 4, device=factors.device)
-    step = None if step is None else step[..., None]
-    words = _calls(key, factors[..., None], samples[..., None], blocks, step)
+    if step is None:
+        step = torch.full((), key.step, dtype=torch.int64, device=factors.device)
+    counter = (blocks, samples[..., None], factors[..., None], step[..., None])
+    words = philox(counter, key.words())
     return torch.stack(words, dim=-1).flatten(-2)[..., :num_slots]
 
 

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from vitrail.errors import DataError
-
-
-def plain_fields(item: Any) -> dict[str, Any]:
-    """The fields of a dataclass, fit for JSON: tuples as lists."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in asdict(item).items()
-    }
 
 
 class StateReader:
@@ -102,7 +93,7 @@ class StateReader:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
+    return isinstance(value, list | tuple)  # a tuple before it was written as JSON
 
 
 def _is_text(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from dataclasses import asdict
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
@@ -57,7 +58,7 @@ def info(
     }
     accounts = getattr(net.encoder, "account", ())
     if as_json:
-        columns = [account.to_dict() for account in accounts]
+        columns = [asdict(account) for account in accounts]
         _print({**facts, "columns": columns, "record": net.record}, as_json)
         return
     known = ("train_accuracy", "test_accuracy", "rows", "seconds", "settings", "mixing", "data")

@@ -22,12 +22,17 @@ from torch import nn
 from vitrail import ranks
 from vitrail.datasets.dataset import Coding
 from vitrail.errors import DataError
-from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, even_rows
-from vitrail.learning.checks import checked_settings
+from vitrail.estimator.checks import (
+    check_cells,
+    checked_labels,
+    checked_settings,
+    checked_weights,
+    even_rows,
+)
 from vitrail.learning.learn import FitResult, learn
 from vitrail.learning.posterior import FitOptions, Predictor
 from vitrail.learning.resolve import prepare
-from vitrail.learning.table import AUTO, OPTIONS, parameter_of
+from vitrail.learning.table import AUTO, OPTIONS, PARAMETERS
 from vitrail.model import Model
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
@@ -333,8 +338,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X as the encoders take it, with what scikit-learn wants checked and remembered."""
-        X = collected(X)
-        X = from_arrow(X) if is_arrow(X) else X
+        if not isinstance(X, Table):
+            X = collected(X)
+            X = from_arrow(X) if is_arrow(X) else X
         shape = () if isinstance(X, Table) else getattr(X, "shape", ())
         images = len(shape) == IMAGE_AXES
         if reset:
@@ -356,13 +362,14 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                     "names; columns are read by place",
                     stacklevel=3,
                 )
-            return self._by_place(X)
-        if hasattr(X, "columns"):
+        elif hasattr(X, "columns"):
             checked_names([str(name) for name in X.columns])
             validate_data(self, X, reset=reset, skip_check_array=True)
             if reset and len(X) < 1:
                 raise DataError("found 0 sample(s); a minimum of 1 is required")
-            return self._by_place(X)
+        if isinstance(X, Table) or hasattr(X, "columns"):
+            # after a fit without names, columns are found by their places
+            return X if hasattr(self, "feature_names_in_") else without_names(as_frame(X))
         anything: Any = {
             "dtype": None,
             "ensure_all_finite": "allow-nan",
@@ -374,10 +381,6 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             check_cells(array)
         validate_data(self, array, reset=reset, skip_check_array=True)
         return array
-
-    def _by_place(self, table: Any) -> Any:
-        """A table with named columns, as it is or, after a fit without names, without them."""
-        return table if hasattr(self, "feature_names_in_") else without_names(as_frame(table))
 
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool, more: bool
@@ -392,7 +395,12 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             previous = None if fresh else self._fitted
             options = self._options(settings, previous)
             if previous is None:
-                coder = _coder(y, weight, classes)
+                if len(y) < 2:
+                    raise DataError(
+                        f"expected at least two rows to learn from, got {len(y)} sample; add rows"
+                    )
+                # all classes that are named, or those of the rows that count
+                coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
                 fixed = prepare(table, weight, coder, options, self.image_shape_)
             else:
                 fixed = previous.preprocessing
@@ -408,7 +416,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             _fitted_params=self.get_params(deep=False),
             classes_=fixed.classes,
             model_=fitted.model,
-            solver_=posterior.solver,
+            solver_=posterior.settings["solver"],
             plan_=dict(fitted.model.record["settings"]),
             history_=posterior.history,
             n_iter_=posterior.steps,
@@ -435,7 +443,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         else:  # any other random state gives one, that of rank 0 for all ranks
             drawn = check_random_state(self.random_state).randint(2**31)
             seed = int(ranks.here().broadcast(str(drawn)))
-        given = {option: settings[parameter_of(option)] for option in OPTIONS}
+        given = {option: settings[PARAMETERS.get(option, option)] for option in OPTIONS}
         return FitOptions(
             **{name: settings[name] for name in PASSED},
             given={
@@ -453,13 +461,6 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(old, SEQUENCES) and isinstance(new, SEQUENCES):
             return list(old) != list(new)
         return old is not new and not (type(old) is type(new) and bool(np.all(old == new)))
-
-
-def _coder(y: np.ndarray, weight: np.ndarray, classes: Any) -> LabelCoder:
-    """The classes: all that are named, or those of the rows that count."""
-    if len(y) < 2:
-        raise DataError(f"expected at least two rows to learn from, got {len(y)} sample; add rows")
-    return LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
 
 
 def _check_classes(classes: Any, coder: LabelCoder) -> None:

@@ -81,10 +81,8 @@ class Examples:
             torch.cat([self.rows, more.rows]),
         )
 
-    def weighted(self, class_weight: Tensor | None) -> Examples:
-        """The examples with weights rows × class_weight (C,); None weighs all classes alike."""
-        if class_weight is None:
-            return replace(self, weight=self.rows)
+    def weighted(self, class_weight: Tensor) -> Examples:
+        """The examples with weights rows × class_weight (C,)."""
         return replace(self, weight=self.rows * class_weight[self.labels])
 
     def with_columns(self, column: Tensor) -> Examples:

@@ -43,11 +43,7 @@ class FitResult:
     model: Model
     rows: int  # so far
     memory: Examples  # they stand for all rows so far
-    interrupted: bool
-
-    @property
-    def status(self) -> tuple[Status, ...]:
-        return (Status.INTERRUPTED,) if self.interrupted else self.posterior.status
+    status: tuple[Status, ...]  # how it ended, of each net
 
 
 def learn(
@@ -71,11 +67,12 @@ def learn(
     examples, rows = batch, len(y)
     if more and previous is not None:
         examples, rows = previous.memory.merged(batch), previous.rows + rows
-    of_class = preprocessing.class_weights(examples, options.class_weight)
-    examples = examples.weighted(of_class).with_columns(preprocessing.columns)
+    if options.class_weight is not None:
+        of_class = preprocessing.class_weights(examples, options.class_weight)
+        examples, batch = examples.weighted(of_class), batch.weighted(of_class)
+    examples = examples.with_columns(preprocessing.columns)
     nets = nets_of(examples, preprocessing.num_classes, preprocessing.scheme)
-    added = batch.weighted(of_class) if more else None
-    data = TrainingData(preprocessing, examples, nets, added)
+    data = TrainingData(preprocessing, examples, nets, batch if more else None)
     before = None if previous is None else previous.posterior
     learner, options = resolved(options, data, before)
     with interrupts.defer_stop():  # a stop is taken between steps, where what was found can be kept
@@ -86,10 +83,14 @@ def learn(
             calibration, thresholds = previous.calibration, previous.model.thresholds
         model = model_of(preprocessing, posterior, calibration, thresholds)
         model.record.update(rows=rows, seconds=round(time.perf_counter() - start, 3))
-        model.record["train_accuracy"] = round(_accuracy(model, examples), 6)
+        some = examples.where(torch.arange(0, len(examples), -(-len(examples) // ACCURACY_ROWS)))
+        hits = model.answers_of(some.inputs).numbers == some.labels
+        accuracy = float((hits * some.weight).sum() / some.weight.sum())
+        model.record["train_accuracy"] = round(accuracy, 6)
         memory = examples.capped(REMEMBERED, (options.seed + posterior.calls - 1) % MAX_SEED)
         stopped = interrupts.consume_stop() or posterior.interrupted
-    return FitResult(preprocessing, posterior, calibration, model, rows, memory, stopped)
+    status = (Status.INTERRUPTED,) if stopped else posterior.status
+    return FitResult(preprocessing, posterior, calibration, model, rows, memory, status)
 
 
 def model_of(
@@ -136,10 +137,3 @@ def model_of(
         thresholds=thresholds,
         record=record,
     )
-
-
-def _accuracy(model: Model, examples: Examples) -> float:
-    """The weighted share of training examples that the model answers rightly."""
-    some = examples.where(torch.arange(0, len(examples), -(-len(examples) // ACCURACY_ROWS)))
-    hits = model.answers_of(some.inputs).numbers == some.labels
-    return float((hits * some.weight).sum() / some.weight.sum())

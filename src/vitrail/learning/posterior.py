@@ -100,11 +100,6 @@ class Posterior:
     asked: Tensor | None = None  # (folds, K, N, A): whose evidence it is, if others than `networks`
     notes: Mapping[str, Any] = field(default_factory=dict)  # for the record
 
-    @property
-    def solver(self) -> str:
-        """The name of the learner that ran."""
-        return self.settings["solver"]
-
 
 CountsOf = Callable[[Tensor, Tensor], Tensor]
 

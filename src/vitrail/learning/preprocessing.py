@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +22,9 @@ from vitrail.errors import counted
 from vitrail.learning.examples import Examples
 from vitrail.model.model import as_inputs
 from vitrail.model.voting import Scheme, num_nets
-from vitrail.nn import Flatten, Program, mlp, program_of
+from vitrail.nn import Program
 from vitrail.nn.nets import image_channels
-from vitrail.nn.nodes import MAX_SIZE
+from vitrail.nn.nodes import MAX_SIZE, Flatten, Linear, Node, Step
 from vitrail.tables.bits import MOST_CUTS, SIGNS, BitColumns
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.labels import LabelCoder
@@ -74,10 +75,8 @@ class Preprocessing:
         """What a net reads of a table's rows, (rows, inputs) int8."""
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
-    def class_weights(self, examples: Examples, class_weight: Any) -> Tensor | None:
-        """The weight of each class, (C,); None where all weigh alike."""
-        if class_weight is None:
-            return None
+    def class_weights(self, examples: Examples, class_weight: Any) -> Tensor:
+        """The weight of each class, (C,)."""
         _check_class_weight(class_weight, self.classes)
         if isinstance(class_weight, Mapping):
             labels = self.classes.tolist()
@@ -176,5 +175,7 @@ def multilayer(shape: tuple[int, ...], hidden: Iterable[int], outputs: int) -> P
                 f"a hidden layer of {units} units on {inputs} inputs has too many "
                 f"weights; take at most {most} units"
             )
-    module = mlp(inputs, hidden, outputs)
-    return program_of(module if len(shape) == 1 else nn.Sequential(Flatten(), *module), shape)
+    nodes: list[Node] = [] if len(shape) == 1 else [Flatten()]
+    for before, after in pairwise([inputs, *hidden, outputs]):
+        nodes += [Linear(-1, before, after), Step(-1, math.sqrt(before))]
+    return Program(shape, tuple(nodes[:-1]))

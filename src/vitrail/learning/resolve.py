@@ -90,9 +90,14 @@ def resolved(
     """The learner of a fit, and its options by name; raises for one that it does not take."""
     solver, by_rules = options.solver, options.solver == AUTO
     if previous is not None and "solver" not in options.changed:
-        solver = previous.solver
+        solver = previous.settings["solver"]
     elif by_rules:
-        solver = _by_rules(options, data)
+        solver = "chains"
+        if not _by_chains(options, data.num_classes):
+            programs = programs_of(data, options)
+            one_net = len(data.nets) == 1 and len(programs) == 1
+            deep = one_net and suits(problem_of(programs[0], data.nets))
+            solver = "select" if deep else "messages"
     if solver != "chains" and isinstance(options.given.get("beta"), tuple):
         raise ValueError("several betas are for chains; give one beta, or take solver='chains'")
     name = solver if isinstance(solver, str) else ""
@@ -112,11 +117,3 @@ def _by_chains(options: FitOptions, num_classes: int) -> bool:
         and options.inputs != "bipolar"
         and options.predictor != "best"
     )
-
-
-def _by_rules(options: FitOptions, data: TrainingData) -> str:
-    if _by_chains(options, data.num_classes):
-        return "chains"
-    programs = programs_of(data, options)
-    one_net = len(data.nets) == 1 and len(programs) == 1
-    return "select" if one_net and suits(problem_of(programs[0], data.nets)) else "messages"

@@ -111,7 +111,7 @@ def train(
     if earlier is not None:
         graph = graph.with_prior(earlier.log_odds[:, present].flatten())
     graph = graph.to(device).shared(ranks.here())
-    stages = plan.stages if earlier is None else tuple(map(_without_random_start, plan.stages))
+    stages = plan.stages if earlier is None else tuple(map(_from_earlier, plan.stages))
     if checkpoint is not None:
         solvers = (stage.solver for stage in stages)
         digest = graph.world.broadcast(run_fingerprint(*solvers, graph.everything, seed))
@@ -170,7 +170,7 @@ def train(
     return Trained(found, starts, unpolished, accuracy, log_odds, found_by)
 
 
-def _without_random_start(stage: Stage) -> Stage:
+def _from_earlier(stage: Stage) -> Stage:
     """The stage from what earlier rows have taught: streaming needs no random start any more."""
     if not isinstance(stage.solver, Streaming):
         return stage

@@ -38,6 +38,9 @@ LEAST_SLOPE = 0.05  # unanimous votes move the log-odds by 0.2 then: answers mor
 STEEPER = 3.0  # at most, where a curve is made for more networks than it was fitted to
 SEARCH = ((2.0, 1.0), (1.25, 0.25), (1.06, 0.06))  # steps of slopes (factors) and of shifts
 LARGEST_SHIFT, BISECTIONS = 50.0, 60
+HALF = LEVELS // 2
+MIDDLES = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - HALF) / HALF
+"""The middle of each level, in scores from −1 to 1."""
 
 SLOPES = tuple(2.0 ** (k / 4) for k in range(-12, 25))  # of curves without a shift
 Source = Literal["held-out rows", "training rows", "base rate"]  # what a curve comes from
@@ -68,7 +71,7 @@ class Evidence:
 
     def probabilities(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
         """The probability of every class on each row, in parts of 65535, (rows, C) int64."""
-        level = ((self.scores(clip) + 1) * (LEVELS // 2)).floor().to(torch.int64)
+        level = ((self.scores(clip) + 1) * HALF).floor().to(torch.int64)
         score = class_scores(net_probabilities(level.clamp(0, LEVELS), table), num_classes, scheme)
         return class_probabilities(score)
 
@@ -127,7 +130,8 @@ def calibrate(
         width = 1 / curve.slope
         width += (width - 2 / sum(flat)) * (1 - known / networks)
         curve = fit.curve(1 / max(width, 1 / (STEEPER * curve.slope)))
-    table = torch.stack([_table(curve.slope, shift) for shift in curve.shifts])
+    z = _logit(MIDDLES.clamp(max=1.0))
+    table = torch.stack([_table(curve.slope * z + shift) for shift in curve.shifts])
     return Calibration(clips[best], table, curve.source)
 
 
@@ -202,29 +206,29 @@ class _Fit:
 
 
 def _parts(z: Tensor, evidence: Evidence, num_classes: int, scheme: Scheme) -> Iterator[Part]:
-    """Of each net: logits, targets and weights of the rows that it separates."""
-    labels, weight = evidence.labels, evidence.weight
+    """Of each net: logits, targets and weights of the rows that it separates.
+
+    Platt's targets: (n₊ + 1)/(n₊ + 2) for positive rows, 1/(n₋ + 2) for the others.
+    """
+    labels, every = evidence.labels, torch.ones_like(evidence.labels, dtype=torch.bool)
     if scheme == "argmax":
-        yield z[:, 0], _targets(labels == 1, weight), weight
+        nets = [(every, 1)]
     elif scheme == "one-vs-rest":
-        for net in range(num_classes):
-            yield z[:, net], _targets(labels == net, weight), weight
+        nets = [(every, number) for number in range(num_classes)]
     else:
-        for net, (low, high) in enumerate(combinations(range(num_classes), 2)):
-            mine = (labels == low) | (labels == high)
-            yield z[mine, net], _targets(labels[mine] == high, weight[mine]), weight[mine]
-
-
-def _targets(positive: Tensor, weight: Tensor) -> Tensor:
-    """Platt's targets: (n₊ + 1)/(n₊ + 2) for positive rows, 1/(n₋ + 2) for the others."""
-    ones = float(weight[positive].sum())
-    zeros = float(weight.sum()) - ones
-    return torch.where(positive, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double()
+        pairs = combinations(range(num_classes), 2)
+        nets = [((labels == low) | (labels == high), high) for low, high in pairs]
+    for net, (mine, high) in enumerate(nets):
+        weight, positive = evidence.weight[mine], labels[mine] == high
+        ones = float(weight[positive].sum())
+        zeros = float(weight.sum()) - ones
+        target = torch.where(positive, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double()
+        yield z[mine, net], target, weight
 
 
 def logistic_table(slope: float) -> Tensor:
     """Probabilities σ(slope·x) by the level of x, from −1 to 1: (LEVELS + 1,) int64."""
-    return _parts_of_one(torch.sigmoid(slope * _middles()))
+    return _table(slope * MIDDLES)
 
 
 def soft_table(score: Tensor, probability: Tensor, weight: Tensor) -> Tensor:
@@ -234,7 +238,7 @@ def soft_table(score: Tensor, probability: Tensor, weight: Tensor) -> Tensor:
     """
     each = weight[:, None].expand(score.shape).reshape(-1) * len(score)
     slope, shift = _platt(_logit(score.reshape(-1)), probability.reshape(-1).double() / ONE, each)
-    return _table(max(0.0, slope), shift)
+    return _table(max(0.0, slope) * _logit(MIDDLES.clamp(max=1.0)) + shift)
 
 
 def rising(table: Tensor) -> Tensor:
@@ -244,20 +248,9 @@ def rising(table: Tensor) -> Tensor:
     return torch.minimum(up, ONE - 1 - LEVELS + place)
 
 
-def _table(slope: float, shift: float) -> Tensor:
-    """σ(slope·z + shift) by the level of a score, (LEVELS + 1,) int64."""
-    return _parts_of_one(torch.sigmoid(slope * _logit(_middles().clamp(max=1.0)) + shift))
-
-
-def _middles() -> Tensor:
-    """The middle of each level, in scores from −1 to 1."""
-    half = LEVELS // 2
-    return (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
-
-
-def _parts_of_one(probability: Tensor) -> Tensor:
-    """Probabilities in parts of ONE, never 0 or ONE: no score is certain."""
-    return torch.round(ONE * probability).to(torch.int64).clamp(1, ONE - 1)
+def _table(logits: Tensor) -> Tensor:
+    """Probabilities in parts of ONE, int64, never 0 or ONE: no score is certain."""
+    return torch.round(ONE * torch.sigmoid(logits)).to(torch.int64).clamp(1, ONE - 1)
 
 
 def _logit(score: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vitrail.draws import Purpose, random_words
+from vitrail.model.model import as_inputs
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.tables.bits import BitColumns
 
@@ -65,6 +66,7 @@ def importances(model: Model) -> np.ndarray:
 
 def _scores(model: Model, bits: np.ndarray) -> Tensor:
     """Scores of bits as shares of the largest, (rows, N·O) float64 in [−1, 1]."""
-    scores = torch.cat([score for score, _ in model.tallies(model.inputs_of(bits))])
+    inputs = as_inputs(bits, model.coding, model.bias)
+    scores = torch.cat([score for score, _ in model.tallies(inputs)])
     most = model.clip * model.votes.sum(0)[:, None]
     return (scores.double() / most).flatten(1)

@@ -111,11 +111,7 @@ class Model:
         if given is not None and known is not None and tuple(given) != known:
             sizes = ["×".join(map(str, shape)) for shape in (given, known)]
             raise ModelError(f"the images are {sizes[0]}, the model knows {sizes[1]}; scale them")
-        return self.inputs_of(self.encoder.transform(table))
-
-    def inputs_of(self, bits: np.ndarray) -> Tensor:
-        """The same for bits as the encoder makes them, (rows, bits)."""
-        return as_inputs(bits, self.coding, self.bias)
+        return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
     def answers(self, table: Any) -> Answers:
         """Answers, probabilities and disagreement on a table's rows, as integers."""
@@ -123,10 +119,15 @@ class Model:
 
     def answers_of(self, inputs: Tensor) -> Answers:
         """The same for rows as `inputs` makes them."""
-        parts = [self._answers(*sums) for sums in self.tallies(inputs)]
-        if not parts:
-            none = torch.zeros(0, dtype=torch.int64)
-            return Answers(none, none.reshape(0, self.num_classes), none)
+        classes, none = self.num_classes, torch.zeros(0, dtype=torch.int64)
+        parts = [Answers(none, none.reshape(0, classes), none)]
+        for score, agreeing in self.tallies(inputs):
+            level = voting.levels(score, self.votes, self.clip)
+            probability = voting.net_probabilities(level, self.calibration)
+            score = voting.class_scores(probability, classes, self.scheme)
+            number = score.argmax(1)
+            against = voting.opposition(agreeing, self.votes, number, classes, self.scheme)
+            parts.append(Answers(number, voting.class_probabilities(score), against))
         return Answers(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def tallies(self, inputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -144,14 +145,6 @@ class Model:
         for rows in chunks(len(inputs), each, DEFAULT_MEMORY):
             score, agreeing = tally(inputs[rows].numpy(), nets, votes, self.clip)
             yield torch.from_numpy(score)[..., None], torch.from_numpy(agreeing)[..., None]
-
-    def _answers(self, score: Tensor, agreeing: Tensor) -> Answers:
-        level = voting.levels(score, self.votes, self.clip)
-        probability = voting.net_probabilities(level, self.calibration)
-        score = voting.class_scores(probability, self.num_classes, self.scheme)
-        number = score.argmax(1)
-        against = voting.opposition(agreeing, self.votes, number, self.num_classes, self.scheme)
-        return Answers(number, voting.class_probabilities(score), against)
 
     def probabilities(self, table: Any) -> np.ndarray:
         """P(class) of each row, (rows, C) float64; rows add up to 1."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from vitrail.checks import checked_count
 from vitrail.errors import DataError, listed
-from vitrail.state import StateReader, plain_fields
+from vitrail.state import StateReader
 from vitrail.tables.cells import read_cells
 from vitrail.tables.columns import ColumnAccount
 from vitrail.tables.frames import Frame, as_frame, places
@@ -170,7 +170,7 @@ class BitColumns:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, fit for JSON."""
-        return plain_fields(self) | {"narrowest": list(self.narrowest or ())}
+        return asdict(self) | {"narrowest": self.narrowest or ()}
 
     @staticmethod
     def from_dict(state: object) -> BitColumns:

@@ -119,7 +119,7 @@ def read_cells(values: Any, name: str) -> Cells:
         used = np.bincount(codes, minlength=len(levels)) > 0  # part of a table has only some
         levels, codes = levels[used], (np.cumsum(used) - 1)[codes]
     else:
-        values = as_column(values, f"column {name!r} must hold a value a row")
+        values = as_column(values, f"column {name!r} must hold a value per row")
         if values.dtype.kind in "biuf":
             levels, codes = np.unique(values, return_inverse=True)
             numbers = levels.astype(np.float64)

@@ -9,14 +9,14 @@ threshold separates is a column held as float64.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from vitrail.errors import counted
-from vitrail.state import StateReader, plain_fields
+from vitrail.state import StateReader
 from vitrail.tables.cells import Cells, as_word
 from vitrail.tables.spelling import PLAIN, Numeral, Spelling, numeral
 
@@ -218,8 +218,8 @@ class ColumnCode:
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and text."""
-        fields = plain_fields(self)
+        """Plain sequences, numbers and text."""
+        fields = asdict(self)
         spelling, strays = fields.pop("spelling"), fields.pop("strays")
         return {**fields, **spelling, "strays": strays}
 
@@ -289,13 +289,9 @@ class ColumnAccount:
         parts += [f"{self.missing:,} missing"] * bool(self.missing)
         return ", ".join(parts) + f"; {self.note}" * bool(self.note)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain text and numbers."""
-        return plain_fields(self)
-
     @staticmethod
     def from_dict(state: object) -> ColumnAccount:
-        """The reverse of `to_dict`; anything else is refused."""
+        """The reverse of `asdict`; anything else is refused."""
         read = StateReader(state, "account of a column")
         kept_as = read.text("kept_as")
         read.require(kept_as in get_args(Kind), f"has the unknown kind {kept_as!r}")

@@ -88,8 +88,7 @@ class DelimitedFile(Source):
             reader = self._open(reads) if self._skip_blank_lines() else ()
             for block in reader:
                 last_row = block.slice(block.num_rows - 1) if block else last_row
-                if len(select(start, block.num_rows)):
-                    yield start, block
+                yield start, block
                 start += block.num_rows
         except pa.ArrowInvalid as error:
             raise self._fault(str(error), reads.ragged) from None

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -151,12 +151,6 @@ class TableEncoder:
             account.append(note)
         return replace(self, columns=tuple(chosen.values()), account=tuple(account)), left
 
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """The training columns that became no bits."""
-        kept = {code.name for code in self.columns}
-        return tuple(name for name in self.names if name not in kept)
-
     def transform(self, table: Any) -> np.ndarray:
         """The bits of a table's rows, (rows, bits) int8 of 0 and 1.
 
@@ -202,11 +196,11 @@ class TableEncoder:
         return bits
 
     def to_dict(self) -> dict[str, Any]:
-        """The encoder as plain lists, numbers and text, fit for JSON."""
+        """The encoder as plain sequences, numbers and text, fit for JSON."""
         return {
             "columns": [code.to_dict() for code in self.columns],
             "names": list(self.names),
-            "account": [account.to_dict() for account in self.account],
+            "account": [asdict(account) for account in self.account],
         }
 
     @staticmethod

@@ -57,11 +57,11 @@ class ColumnFrame:
         return replace(read_cells(self._chosen_rows(name, column), name), are_words=are_words)
 
     def _chosen_rows(self, name: str, values: Any) -> np.ndarray:
-        column = as_column(values, f"column {name!r} must hold a value a row")
+        column = as_column(values, f"column {name!r} must hold a value per row")
         if len(column) != self.height:
             raise DataError(
                 f"column {name!r} has {len(column)} rows, those before it {self.height}; "
-                "give one value a row"
+                "give one value per row"
             )
         return column if self.rows is None else column[self.rows]
 
@@ -79,9 +79,9 @@ Frame = Table | ColumnFrame
 
 def as_frame(table: Any) -> Frame:
     """Any table as a frame."""
-    table = collected(table)
     if isinstance(table, Table | ColumnFrame):
         return table
+    table = collected(table)
     if type(table).__module__.split(".")[0] == "scipy" and hasattr(table, "tocsc"):
         return _sparse_frame(table.tocsc(copy=False))
     if is_arrow(table):
@@ -141,7 +141,7 @@ def _mapping_frame(table: Any) -> ColumnFrame:
     names = checked_names([str(key) for key in keys])
     first = table[keys[0]] if keys else ()
     if not hasattr(first, "__len__"):
-        first = as_column(first, f"column {names[0]!r} must hold a value a row")
+        first = as_column(first, f"column {names[0]!r} must hold a value per row")
     return ColumnFrame(names, lambda place: table[keys[place]], len(first))
 
 

@@ -139,8 +139,11 @@ def check_target(labels: Any, place: Place = place_in_table, untyped: bool = Fal
     """
     if not len(labels):
         raise DataError("the table has columns but no rows; add rows to learn from")
-    require_labels(labels, place, untyped)
-    check_recurring(len(LabelCoder.fit(labels, place).classes), len(labels))
+    values, _ = require_labels(labels, place, untyped)
+    classes = {stripped(label) if isinstance(label, str) else label for label in values}
+    if not 1 < len(classes) <= MANY_CLASSES:
+        LabelCoder.fit(labels, place)  # says what else is wrong with them
+        check_recurring(len(classes), len(labels))
 
 
 def check_recurring(classes: int, rows: int) -> None:
@@ -170,7 +173,7 @@ def require_labels(
     A DataError where one is missing, or is neither text, number nor boolean.
     untyped: whether labels are cells of a text file, where `NA` and the like stand for no value.
     """
-    array = as_column(labels, "expected one label a row", as_labels)
+    array = as_column(labels, "expected one label per row", as_labels)
     if array.dtype.kind not in LABEL_KINDS:
         raise _not_a_label(str(array.dtype))
     values = [x.item() if isinstance(x, np.generic) else x for x in array.tolist()]

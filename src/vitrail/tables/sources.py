@@ -64,7 +64,7 @@ class Source:
     untyped = False
 
     def blocks(self, select: RowSelector = all_rows) -> Iterator[Block]:
-        """Blocks in order, those without a selected row left out; can be read once."""
+        """Blocks in order; can be read once. Those without a selected row may be left out."""
         raise NotImplementedError
 
     def expected_blocks(self) -> float:
@@ -194,8 +194,7 @@ class ArraySource(Source):
     def blocks(self, select: RowSelector = all_rows) -> Iterator[Block]:
         start = 0
         for block in self._table.to_batches():
-            if len(select(start, block.num_rows)):
-                yield start, block
+            yield start, block
             start += block.num_rows
 
 

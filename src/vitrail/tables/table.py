@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from vitrail.datasets.idx import read_idx
-from vitrail.errors import DataError, counted, listed
+from vitrail.errors import DataError, listed
 from vitrail.files import is_stream, open_file
 from vitrail.memory import check_size
 from vitrail.tables.cells import Cells, decode_dictionary, place_in_table, read_cells
@@ -143,8 +143,7 @@ def read_table(path: str | Path, kind: Format | None = None) -> Table:
                 rows, held = rows + block.num_rows, held + block.nbytes
                 # refused as soon as the blocks so far tell that memory cannot hold the rest
                 more = max(1.0, source.expected_blocks() / len(blocks))
-                width = counted(len(source.schema), "column")
-                what = f"about {counted(int(rows * more), 'row')} × {width}"
+                what = f"about {int(rows * more):,} rows × {len(source.schema):,} columns"
                 needed = int(held * more * LOADING_COPIES)
                 check_size(str(path), what, needed, source.file_bytes, held)
         arrow = pa.Table.from_batches(blocks, source.schema).unify_dictionaries()

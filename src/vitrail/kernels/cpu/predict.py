@@ -43,11 +43,11 @@ class Rows:
         half = np.zeros((blocks, digits, LANES), np.uint64)
         laid, planes = columns.view(np.uint8), half.view(np.uint8)
         given = np.ascontiguousarray(inputs)
-
-        def some(begin: int, end: int) -> None:
-            _lay(given, laid, planes, begin, end)
-
-        over_rows(some, blocks, BLOCK * num_inputs // 8)
+        over_rows(
+            lambda begin, end: _lay(given, laid, planes, begin, end),
+            blocks,
+            BLOCK * num_inputs // 8,
+        )
         return Rows(columns, half, number)
 
 
@@ -256,11 +256,12 @@ def outputs(inputs: NDArray[np.int8], nets: Nets) -> NDArray[np.float32]:
     """Rows (F, I) of 0/1 and S networks → (F, S)."""
     rows = Rows.of(inputs)
     out = np.empty((rows.number, len(nets.votes)), np.float32)
-
-    def some(begin: int, end: int) -> None:
-        _outputs(rows.columns, rows.half, nets.index, nets.first, nets.votes, out, begin, end)
-
-    over_rows(some, len(rows.columns), WORD * len(nets.index))
+    given = (rows.columns, rows.half, nets.index, nets.first, nets.votes)
+    over_rows(
+        lambda begin, end: _outputs(*given, out, begin, end),
+        len(rows.columns),
+        WORD * len(nets.index),
+    )
     return out
 
 
@@ -273,12 +274,10 @@ def tally(
     """
     rows, counts = Rows.of(inputs), np.ascontiguousarray(votes, np.int32)
     score, high = np.empty((2, rows.number, votes.shape[1]), np.int64)
-
-    def some(begin: int, end: int) -> None:
-        _tally(
-            rows.columns, rows.half, nets.index, nets.first, nets.votes, counts, clip, score, high,
-            begin, end,
-        )  # fmt: skip
-
-    over_rows(some, len(rows.columns), WORD * len(nets.index))
+    given = (rows.columns, rows.half, nets.index, nets.first, nets.votes, counts, clip)
+    over_rows(
+        lambda begin, end: _tally(*given, score, high, begin, end),
+        len(rows.columns),
+        WORD * len(nets.index),
+    )
     return score, high

@@ -16,11 +16,11 @@ from typing import Any
 
 from vitrail.baselines.annealing import annealing
 from vitrail.datasets import glass
+from vitrail.estimator.checks import checked_device
 from vitrail.graph import FactorGraph, join
 from vitrail.lab.experiments.experiment import column, distinct, pick
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.lab.experiments.units import Row, Rows, Unit
-from vitrail.learning.checks import checked_device
 from vitrail.learning.table import ALIASES, SAMPLED_DRAWS, baseline
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.solvers import Solution, portfolio, run, run_stages

@@ -1,26 +1,39 @@
-"""What each setting of a training may be: one table, read before anything is trained.
+"""Checks on what the classifier is given, before anything is trained: settings, labels, weights.
 
-The classifier checks all of its parameters by it, whichever learner they lead to.
+One table says what each setting may be, whichever learner it leads to.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+)
 from torch import nn
 
 from vitrail.checks import checked_count, checked_path
+from vitrail.errors import DataError
 from vitrail.learning.table import AUTO, EFFORTS, SOLVERS, canonical
 from vitrail.nn import Program
 from vitrail.solvers import Solver, Stage
+from vitrail.tables.cells import is_missing
+from vitrail.tables.labels import as_labels, require_labels
+from vitrail.tables.spelling import CELL_TYPES
 from vitrail.updates import UPDATES
 from vitrail.updates.base import checked_draws
 
+LARGEST_SUM = 2.0**53  # of weights; floats count whole numbers up to there
 MAX_BIAS, MAX_NETWORKS = 2**12, 2**16  # beyond is a typing error, and takes all memory
 CHOICES: dict[str, tuple[str, ...]] = {
     "predictor": (AUTO, "best", "posterior"),
@@ -41,7 +54,7 @@ def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         if choices is not None and (not isinstance(value, str) or value not in choices):
             raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(choices)}")
         auto = name in OR_AUTO and isinstance(value, str) and value == AUTO
-        check = None if auto else CHECKS.get(name)
+        check = None if auto or (name in OR_NONE and value is None) else CHECKS.get(name)
         checked[name] = value if check is None else check(name, value)
     if checked["module"] is not None and checked["hidden"] not in (AUTO, ()):
         raise ValueError("give hidden layers or a module, not both")
@@ -50,10 +63,6 @@ def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _count(least: int, most: int | None = None) -> Check:
     return lambda name, value: checked_count(name, value, least, most)
-
-
-def _batch(name: str, value: Any) -> int | None:
-    return None if value is None else checked_count(name, value, 1)
 
 
 def _switch(name: str, value: Any) -> Any:
@@ -71,7 +80,7 @@ def _hidden(name: str, value: Any) -> Any:
 
 
 def _module(name: str, value: Any) -> Any:
-    if value is not None and not isinstance(value, nn.Module | Program):
+    if not isinstance(value, nn.Module | Program):
         raise TypeError(f"{name} is a torch module, made already, got {value!r}")
     return value
 
@@ -147,20 +156,87 @@ OR_AUTO: dict[str, Check] = {
     "beta": _beta,
     "samples": checked_draws,
     "damping": _damping,
-    "batch_size": _batch,
+    "batch_size": _count(1),
     "epochs": _count(1),
     "restarts": _count(1),
     "polish": _count(0),
     "networks": _count(1, MAX_NETWORKS),
+    "solver": _solver,
+    "device": checked_device,
 }
 """Settings that may also be "auto"."""
+OR_NONE = {"batch_size", "module", "checkpoint"}
+"""Settings that may also be None."""
 
 CHECKS: dict[str, Check] = {
     **OR_AUTO,
     "module": _module,
-    "solver": _solver,
     "warm_start": _switch,
     "verbose": _switch,
-    "device": checked_device,
     "checkpoint": checked_path,
 }
+
+
+def checked_weights(y: np.ndarray, sample_weight: Any) -> np.ndarray:
+    """One weight per row, (rows,) float64, at least 0 and not all 0: how many rows it counts as.
+
+    Whole numbers are counts. Others, such as weights that add up to one, say only how rows compare:
+    the scale is chosen so that rows of positive weight count as one row each on average. Without
+    that, weights of 1/n would leave the evidence of a single row, and the prior would answer.
+    """
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("every sample weight is zero; give at least one row a positive weight")
+    if (weight != np.floor(weight)).any():
+        weight = weight / weight.max()  # equal weights become exactly 1
+        weight /= weight[weight > 0].mean()
+    if weight.sum() > LARGEST_SUM:
+        raise ValueError(
+            f"sample weights must add up to {LARGEST_SUM:.0e} at most, got {weight.sum():.1e}; "
+            "scale them down"
+        )
+    return weight
+
+
+def checked_labels(y: Any, table: Any) -> np.ndarray:
+    """One label per row, (rows,), of kinds that can be classes."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None; give labels")
+    with even_rows("labels are one value per row"):
+        y = as_labels(y)
+    y = column_or_1d(y, warn=True)  # frames of others know no scikit-learn
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        gone = np.flatnonzero(np.isnan(y))
+        raise DataError(  # "Input y contains NaN" is what scikit-learn's own tests look for
+            f"Input y contains NaN: the label is missing in {len(gone)} of {len(y)} rows, first in "
+            f"row {gone[0] + 1}; fill it in or leave these rows out"
+        )
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    check_consistent_length(table, y)
+    require_labels(y)
+    check_classification_targets(y)
+    return y
+
+
+@contextmanager
+def even_rows(rule: str) -> Iterator[None]:
+    """numpy's error about lists in cells, as a sentence."""
+    try:
+        yield
+    except ValueError as error:
+        if "inhomogeneous" not in str(error) and "array element with a sequence" not in str(error):
+            raise
+        raise DataError(
+            f"{rule}, but some cells hold lists; give text, numbers or booleans"
+        ) from None
+
+
+def check_cells(array: np.ndarray) -> None:
+    """Raise scikit-learn's kind of error where a cell is neither text, number nor missing."""
+    for value in array.flat:
+        if not isinstance(value, CELL_TYPES) and not is_missing(value):
+            raise TypeError(
+                f"argument must be a string or a number, got {type(value).__name__}; "
+                "give text, numbers or booleans"
+            )
