@@ -28,7 +28,7 @@ from vitrail.learning.learn import FitResult, learn
 from vitrail.learning.posterior import FitOptions, Predictor
 from vitrail.learning.resolve import prepare
 from vitrail.learning.table import AUTO, OPTIONS, parameter_of
-from vitrail.model import Model
+from vitrail.model import Explanation, Model, explain
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 from vitrail.tables.cells import checked_names
@@ -291,6 +291,28 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         table = None if rows is None else self._table(rows, reset=False)
         return export_model(self.model_, to, path, name=name, layout=layout, rows=table)
+
+    def explain(self, X: Any, background: Any = None) -> Explanation:
+        """What each column added to the log-odds of each row, as `vitrail explain` prints it.
+
+        Args:
+            X: Rows (rows, columns) to explain.
+            background: Rows to compare with, such as those of training. None draws every column
+                uniformly from the values that the encoder tells apart.
+
+        Returns:
+            Reasons whose sum and base are `decision_function`, with curves and interactions of the
+            columns that matter most; for several classes those of the answer.
+
+        Examples:
+            >>> rows, labels = [[0, 1], [0, 0], [1, 0], [1, 1]] * 5, [0, 0, 1, 1] * 5
+            >>> net = BinaryNetClassifier(hidden=(), random_state=0).fit(rows, labels)
+            >>> net.explain(rows[:1], background=rows).top(0, 1)[0][0]
+            'x0'
+        """
+        check_is_fitted(self)
+        others = None if background is None else self._table(background, reset=False)
+        return explain(self.model_, self._table(X, reset=False), background=others)
 
     def report(self, path: str | Path, X: Any, y: Any) -> Path:
         """Write one page about the model, as `vitrail report` does.
