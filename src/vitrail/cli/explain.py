@@ -57,9 +57,9 @@ def explain(
     others = None if background is None else read_table(background)
     found = explain_rows(net, table, background=others, seed=seed)
     if output is not None:
-        from vitrail.report import write_explanation
+        from vitrail.report.page import write_explanation
 
-        write_explanation(found, table, output, shown(rows.name))
+        write_explanation(found, net, table, output, shown(rows.name))
     with when_stopped("stopped"):
         if as_json:
             places = [table.place(row) for row in range(len(table))]

@@ -35,8 +35,9 @@ def report(
 ) -> None:
     """Write one page about a model: accuracy, calibration, important columns, size.
 
-    It shows accuracy with its standard error, calibration, the confusion matrix, important columns,
-    the hardest rows, and sizes on devices. The page is one file without scripts.
+    It shows accuracy with its standard error, AUC and log-loss beside the base rate, calibration,
+    the confusion matrix, important columns, shape curves and interactions, the hardest rows with
+    reasons, and sizes on devices. The page is one file that loads nothing.
 
     Example: `vitrail report mushroom.safetensors mushroom.csv -o report.html`
     """
