@@ -14,6 +14,7 @@ from vitrail.cli.options import (
     DataFile,
     Json,
     ModelFile,
+    Quiet,
     Seed,
     check_output,
     output_option,
@@ -21,6 +22,7 @@ from vitrail.cli.options import (
     print_table,
     read_model_and_table,
     shown,
+    working,
 )
 
 PRINTED = 20  # rows, at most; a page and JSON have all
@@ -38,6 +40,7 @@ def explain(
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show for each row what its columns added to the log-odds, largest first.
 
@@ -55,7 +58,8 @@ def explain(
         check_output(output, rows, model)
     net, table = read_model_and_table(model, rows)
     others = None if background is None else read_table(background)
-    found = explain_rows(net, table, background=others, seed=seed)
+    with working("explaining", quiet=quiet):
+        found = explain_rows(net, table, background=others, seed=seed)
     if output is not None:
         from vitrail.report.page import write_explanation
 

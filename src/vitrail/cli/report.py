@@ -12,6 +12,7 @@ from vitrail.cli.options import (
     LOOK,
     DataFile,
     ModelFile,
+    Quiet,
     Target,
     check_output,
     output_option,
@@ -19,6 +20,7 @@ from vitrail.cli.options import (
     read_model_and_table,
     shown,
     target_column,
+    working,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ def report(
     data: DataFile,
     target: Target = None,
     output: Annotated[Path, output_option("File of the page.")] = Path("report.html"),
+    quiet: Quiet = False,
 ) -> None:
     """Write one page about a model: accuracy, calibration, important columns, size.
 
@@ -44,13 +47,16 @@ def report(
     check_output(output, data, model)
     net, table = read_model_and_table(model, data)
     column = target_column(table, target if target is not None else net.record.get("target"))
-    page_of(net, table, table[column], output, f"of {shown(data.name)}")
+    page_of(net, table, table[column], output, f"of {shown(data.name)}", quiet=quiet)
 
 
-def page_of(model: Model, table: Table, labels: np.ndarray, output: Path, rows_are: str) -> None:
+def page_of(
+    model: Model, table: Table, labels: np.ndarray, output: Path, rows_are: str, *, quiet: bool
+) -> None:
     """Measure, write, and say where the page is."""
     from vitrail.report import write_report
 
-    write_report(model, table, labels, output, rows_are)
+    with working("measuring the model", quiet=quiet):
+        write_report(model, table, labels, output, rows_are)
     with when_stopped(f"stopped; the page is in {shown(output)}"):
         plain_console().print(f"report: {shown(output)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral
@@ -32,6 +33,7 @@ from vitrail.model import Explanation, Model, explain
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 from vitrail.tables.cells import checked_names
+from vitrail.tables.columns import column_lines
 from vitrail.tables.frames import as_frame, collected, from_arrow, is_arrow, without_names
 from vitrail.tables.labels import LabelCoder, listed
 from vitrail.tables.table import Table
@@ -94,7 +96,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             Options of the training may change between the two.
         random_state: Same number, same networks.
         device: "auto", "cpu" or "cuda"; `chains` run on the CPU.
-        verbose: 1 shows a progress bar on a terminal.
+        verbose: 1 prints before training what became of each column, and shows a progress bar on a
+            terminal.
         checkpoint: A file that training is saved to; a fit that was cut goes on from it. Names of
             files end with a digest of rows and settings, so folds of a cross-validation may share
             the path. A fit that has ended removes its files.
@@ -412,6 +415,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             if previous is None:
                 coder = _coder(y, weight, classes)
                 fixed = prepare(table, weight, coder, options, self.image_shape_)
+                for line in column_lines(fixed.encoder.account) if self.verbose else ():
+                    sys.stdout.write(f"{line}\n")
             else:
                 fixed = previous.preprocessing
                 _check_classes(classes, fixed.coder)
