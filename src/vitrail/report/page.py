@@ -111,7 +111,11 @@ def write_explanation(found: Explanation, model: Model, table: Any, path: Path, 
         }
         for row in range(min(len(found.reasons), MOST_EXPLAINED))
     ]
-    how = "exact, as the score is linear" if found.exact else "sampled Shapley values ± one error"
+    how = (
+        "exact, as the score is linear"
+        if found.exact
+        else "sampled Shapley values ± one standard error"
+    )
     return pages.write_page(
         path,
         "explain.html",

@@ -42,7 +42,7 @@ def rounded(numbers: Any, kind: NumberType) -> np.ndarray:
 
 def bin_names(thresholds: Sequence[float]) -> list[str]:
     """Names of the bins between ascending thresholds."""
-    ends = [f"{threshold:.4g}" for threshold in thresholds]
+    ends = [f"{threshold:.4g}".replace("-", "−") for threshold in thresholds]
     if not ends:
         return ["any"]
     return [f"≤ {ends[0]}", *(f"{low} – {high}" for low, high in pairwise(ends)), f"> {ends[-1]}"]
