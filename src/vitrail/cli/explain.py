@@ -73,8 +73,8 @@ def explain(
             (
                 table.place(row),
                 str(found.classes[row]),
-                f"{found.log_odds[row]:+.2f}",
-                f"{found.base[row]:+.2f}",
+                f"{found.log_odds[row]:+.2f}".replace("-", "−"),
+                f"{found.base[row]:+.2f}".replace("-", "−"),
                 found.words(row),
             )
             for row in range(min(len(table), PRINTED))
