@@ -11,6 +11,7 @@ import torch
 
 from vitrail.draws import random_order
 from vitrail.model import Explanation, Model, explain
+from vitrail.model.explanation import LEAST_PAIRS
 from vitrail.model.importance import column_bits
 from vitrail.model.model import outputs_of
 from vitrail.model.voting import ONE, leads
@@ -24,6 +25,7 @@ SHOWN_BITS = 3  # per column
 WORK = 3e7  # evaluations of a net on a row per part of the report: a second or two
 LEAST_ROWS = 50
 EXPLAINED_ROWS = 32  # besides those shown, to find the columns whose curves are drawn
+EXPLAINED_WORK = 5e10  # weights read for reasons: a few seconds in packed words
 SHUFFLES = 3  # of a column
 MOST_NETWORKS = 32  # networks whose response to a bit is measured
 
@@ -118,8 +120,12 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
     hardest = np.argsort(own, kind="stable")[:SHOWN_ROWS]
     disputed = np.argsort(-against, kind="stable")[:SHOWN_ROWS]
     disputed = disputed[against[disputed] > 0]
-    explained = np.unique([*hardest, *disputed, *random_order(seed, len(truth))[:EXPLAINED_ROWS]])
-    explanation = None if shape else explain(model, table.take(explained), background=table)
+    some = random_order(seed, len(truth))[:EXPLAINED_ROWS]
+    explained = np.array([*dict.fromkeys([*hardest, *disputed, *some])])[: _explainable(model)]
+    explanation = None
+    if not shape and len(explained):
+        explanation = explain(model, table.take(explained), background=table)
+    place_of = {place: row for row, place in enumerate(explained.tolist())}
 
     def shown(places: np.ndarray) -> tuple[ShownRow, ...]:
         cells = table.take(places) if len(places) else table
@@ -130,7 +136,7 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
                 str(labels[place]),
                 str(model.labels.classes[numbers[place]]),
                 float(own[place]),
-                explanation.words(int(np.searchsorted(explained, place))) if explanation else "",
+                explanation.words(place_of[place]) if explanation and place in place_of else "",
                 float(against[place]),
                 tuple(column[i] for column in written),
             )
@@ -185,6 +191,13 @@ def _image_shape(model: Model) -> tuple[int, int] | None:
     """Height and width, where the inputs are an image's pixels."""
     shape = model.image_shape if isinstance(model.encoder, BitColumns) else None
     return shape if shape and math.prod(shape) == len(model.encoder.names) else None
+
+
+def _explainable(model: Model) -> int:
+    """How many rows can be explained in a few seconds."""
+    return int(
+        EXPLAINED_WORK // (2 * LEAST_PAIRS * len(column_bits(model)) * model.networks.numel())
+    )
 
 
 def _some(inputs: torch.Tensor, cost: float, seed: int) -> np.ndarray:
