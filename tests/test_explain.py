@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import product
 from math import factorial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ FRAME = pd.DataFrame(
 )
 PLANTED = (FRAME["size"] > 0) | (FRAME["colour"] == "red")
 BITS = RNG.integers(0, 2, (300, 7))
-SETTINGS = {"networks": 64, "random_state": 0}
+SETTINGS: dict[str, Any] = {"networks": 64, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
