@@ -86,6 +86,15 @@ def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def test_quiet_leaves_the_account_of_columns_out(data, tmp_path):
+    path = tmp_path / "m.safetensors"
+    how = ("--target", "class", "--hidden", 0, "--predictor", "best", "--quiet")
+    code, out, _ = call("fit", data, *how, "-o", path)
+    assert code == 0
+    assert "bits, train" in out
+    assert "colour: words" not in out
+
+
 def test_fit_says_how_well_it_did_and_where_the_model_is(data, tmp_path):
     path = tmp_path / "m.safetensors"
     code, out, err = call(
@@ -96,6 +105,7 @@ def test_fit_says_how_well_it_did_and_where_the_model_is(data, tmp_path):
     assert "bits, train" in out
     assert "rows held out" in out
     assert str(path) in out
+    assert out.index("colour: words") < out.index("bits, train")
     record = load_model(path).record
     assert record["target"] == "class"
     assert record["settings"]["seed"] == 4

@@ -13,9 +13,10 @@ from vitrail.learning import compression
 from vitrail.learning.committee import GreedySelection
 from vitrail.learning.examples import crossed
 from vitrail.learning.input_selection import RIDGE, TeacherOutputs, elimination_order, fit_logistic
-from vitrail.learning.quantised_linear import LinearSize, QuantisedLinear, digits_of, max_margin
+from vitrail.learning.quantised_linear import LinearSize, QuantisedLinear, digits_of
 from vitrail.learning.teacher import Teacher
 from vitrail.model import Model, model_from_bytes
+from vitrail.model.explanation import max_margin
 from vitrail.model.model import outputs_of
 from vitrail.model.voting import clipped_margins, leads, scores
 from vitrail.nn import conv

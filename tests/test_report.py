@@ -4,9 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss, roc_auc_score
 
 from vitrail.cli import main
 from vitrail.model import load_model
+from vitrail.report.charts import round_ticks
 from vitrail.report.measures import measure
 from vitrail.tables.table import read_table
 
@@ -50,9 +52,27 @@ def test_the_numbers_are_those_of_the_model(folder):
     assert found.sizes[-1].networks == len(model.networks)
     assert found.sizes[-1].accuracy == pytest.approx(found.accuracy)
     probabilities = model.probabilities(table)
+    truth = model.labels.encode(table["kind"])
+    areas = [roc_auc_score(truth == one, model.decisions(table)[:, one]) for one in range(3)]
+    assert found.auc == pytest.approx(np.mean(areas))
+    assert found.log_loss == pytest.approx(log_loss(truth, probabilities))
+    assert found.base_accuracy == np.bincount(truth).max() / len(truth)
     own = probabilities[np.arange(len(table)), model.labels.encode(table["kind"])]
     assert found.hardest[0].probability == pytest.approx(own.min())
     assert found.disputed[0].against == pytest.approx(model.uncertainty(table).max())
+
+
+@pytest.mark.parametrize(
+    ("ends", "names"),
+    [
+        ((0.6, 1.0), ["0.6", "0.7", "0.8", "0.9", "1.0"]),
+        ((0.0, 1.0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        ((0.95, 1.0), ["0.95", "0.96", "0.97", "0.98", "0.99", "1.00"]),
+        ((-2.3, 2.4), ["−2", "−1", "0", "1", "2"]),
+    ],
+)
+def test_ticks_are_round_numbers(ends, names):
+    assert [name for _, name in round_ticks(*ends)] == names
 
 
 def test_columns_that_matter_come_before_noise(folder):
@@ -84,7 +104,7 @@ def test_the_page_reads_anywhere_without_help(made_by, folder, browser):
     if made_by == "report":
         assert call("report", folder / "m.safetensors", folder / "data.csv", "-o", page) == 0
     text = page.read_text("utf-8")
-    assert "<script" not in text
+    assert text.count("<script") == text.count("<script>") == 1
     assert "calibration error" in text
     assert "Confusion matrix" in text
     asked, faults, shades = [], [], {}
@@ -100,8 +120,11 @@ def test_the_page_reads_anywhere_without_help(made_by, folder, browser):
             assert tab.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
         colour = tab.evaluate("getComputedStyle(document.body).backgroundColor")
         shades[scheme] = sum(int(part) for part in colour.strip("rgb()").split(","))
-        assert tab.locator("section").count() == 8
+        assert tab.locator("section").count() == 10
         assert "plain & simple" in tab.inner_text("main")
+        head = tab.locator("table.sort th").first
+        head.click()
+        assert head.get_attribute("aria-sort") == "ascending"
         context.close()
     assert set(asked) == {page.as_uri()}
     assert faults == []

@@ -1,9 +1,10 @@
 """Every command; importing its module is what registers it, in the order of the help."""
 
 from vitrail.cli import fit, compare, demo  # isort: skip
-from vitrail.cli import predict, inspect, report  # isort: skip
+from vitrail.cli import predict, explain, inspect, report  # isort: skip
 from vitrail.cli import compress, export, research  # isort: skip
 
 __all__ = [
-    "compare", "compress", "demo", "export", "fit", "inspect", "predict", "report", "research",
+    "compare", "compress", "demo", "explain", "export", "fit", "inspect", "predict", "report",
+    "research",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from vitrail.cli.options import (
     SHIP,
     DataFile,
     ModelFile,
+    Quiet,
     Target,
     check_output,
     output_option,
@@ -21,6 +22,7 @@ from vitrail.cli.options import (
     read_model_and_table,
     shown,
     target_column,
+    working,
 )
 
 COLUMNS = ("", "members per net", "inputs", "bits", "agreement", "accuracy", "")
@@ -40,6 +42,7 @@ def compress(
         int | None, typer.Option(min=1, help="Maximum number of weights; chosen if left out.")
     ] = None,
     target: Target = None,
+    quiet: Quiet = False,
 ) -> None:
     """Make a small model that answers as the many networks of a model do.
 
@@ -58,7 +61,8 @@ def compress(
     if target is not None or column in table.columns:
         labels = table[target_column(table, target or column)]
         net.labels.encode(labels, table.place)
-    small = compress_model(net, table, labels, bits=bits)
+    with working("trying small models", quiet=quiet):
+        small = compress_model(net, table, labels, bits=bits)
     small.save(output)
     with when_stopped(f"stopped; the small model is in {shown(output)}"):
         notes = small.record["compressed"]

@@ -18,6 +18,7 @@ from vitrail.cli.options import (
     Epochs,
     Hidden,
     Jobs,
+    Quiet,
     Seed,
     Target,
     TestSize,
@@ -77,6 +78,7 @@ def fit(
     seed: Seed = 0,
     jobs: Jobs = 1,
     backend: Workers = "processes",
+    quiet: Quiet = False,
 ) -> None:
     """Train binary networks on a table and save them as a model.
 
@@ -94,7 +96,6 @@ def fit(
     from vitrail.learning.folds import split_rows
     from vitrail.learning.table import canonical
     from vitrail.solvers import Status
-    from vitrail.tables.columns import column_lines
     from vitrail.tables.table import read_table
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
@@ -136,7 +137,7 @@ def fit(
             named = ", ".join(name for name, given in settings.items() if given)
             raise ValueError(f"--memory streams the rows, which takes no {named}; leave that out")
         with when_stopped("stopped; nothing is saved"):
-            _stream(data, target, output, units, epochs or 1, byte_count(memory), seed)
+            _stream(data, target, output, units, epochs or 1, byte_count(memory), seed, quiet)
         return
     with when_stopped("stopped; nothing is saved"), interrupts.allow_partial():
         table = read_table(data)
@@ -153,7 +154,7 @@ def fit(
             epochs="auto" if epochs is None else epochs,
             effort=effort,  # pyright: ignore[reportArgumentType] (the classifier checks it)
             random_state=seed,
-            verbose=1,
+            verbose=0 if quiet else 1,
             checkpoint=checkpoint,
         )
         try:
@@ -182,8 +183,6 @@ def fit(
     place = f"the best network so far is in {shown(output)}"
     with when_stopped(f"stopped; {place}"):
         console = plain_console()
-        for line in column_lines(getattr(model.encoder, "account", ())):
-            console.print(line)
         console.print(f"{', '.join(summary)}, {model.record['seconds']:.1f} s")
         mixed = model.record.get("mixing", {})
         if "effective_networks" in mixed:
@@ -198,7 +197,7 @@ def fit(
 
             seen = rows if not len(held_out) else held_out
             rows_are = "held out from training" if len(held_out) else "it was trained on"
-            page_of(model, features.take(seen), labels[seen], report, rows_are)
+            page_of(model, features.take(seen), labels[seen], report, rows_are, quiet=quiet)
 
 
 def _stream(
@@ -209,6 +208,7 @@ def _stream(
     epochs: int,
     memory: int,
     seed: int,
+    quiet: bool,
 ) -> None:
     """Train on rows that are read as they come, and save the model."""
     from vitrail import ranks
@@ -217,7 +217,7 @@ def _stream(
 
     units = () if isinstance(hidden, str) else hidden
     console = plain_console()
-    with rows_per_second("training") as progress:
+    with rows_per_second("training", quiet=quiet) as progress:
         model = fit_stream(
             data, target, hidden=units, epochs=epochs, memory=memory, seed=seed, progress=progress
         )
@@ -226,7 +226,7 @@ def _stream(
     model.record.update(data=shown(data.name))
     model.save(output)
     note = model.record
-    for line in column_lines(getattr(model.encoder, "account", ())):
+    for line in () if quiet else column_lines(getattr(model.encoder, "account", ())):
         console.print(line)
     console.print(
         f"{note['rows']:,} rows, {model.bits:,} bits, encoder fitted to {note['encoder_rows']:,} "

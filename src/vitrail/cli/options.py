@@ -52,6 +52,7 @@ Workers = Annotated[
     str, typer.Option("--backend", help="What runs the workers: processes, dask, or ray.")
 ]
 FigureFile = Annotated[Path | None, typer.Option("--figure", help="Draw a figure to this file.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, no account of columns.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 # Those of `vitrail.learning.SOLVERS`, whose import would load torch for a page of help.
@@ -190,7 +191,7 @@ def read_model_and_table(model: Path, data: Path) -> tuple[Model, Table]:
 
 @contextmanager
 def _row_bar(
-    what: str, text: str, total: int | None = None, **fields: Any
+    what: str, text: str, total: int | None = None, *, quiet: bool = False, **fields: Any
 ) -> Iterator[Callable[..., None]]:
     """A bar on standard error, if it is a terminal; yields what updates it."""
     console = Console(stderr=True)
@@ -200,17 +201,26 @@ def _row_bar(
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        disable=quiet or not console.is_terminal,
     ) as bar:
         task = bar.add_task(what, total=total, **fields)
         yield lambda **values: bar.update(task, **values)
 
 
 @contextmanager
-def rows_per_second(what: str) -> Iterator[Callable[[int, int, float], None]]:
+def working(what: str, *, quiet: bool = False) -> Iterator[None]:
+    """What a command does and since when, while a terminal is watching."""
+    with _row_bar(what, "", quiet=quiet):
+        yield
+
+
+@contextmanager
+def rows_per_second(
+    what: str, *, quiet: bool = False
+) -> Iterator[Callable[[int, int, float], None]]:
     """A bar to call with the rows so far, in all, and per second."""
     text = "{task.completed:,} of {task.total:,} rows {task.fields[speed]:,.0f} per second"
-    with _row_bar(what, text, total=0, speed=0.0) as update:
+    with _row_bar(what, text, total=0, quiet=quiet, speed=0.0) as update:
         yield lambda done, total, speed: update(completed=done, total=total, speed=speed)
 
 

@@ -102,7 +102,7 @@ def evaluate(
     Example: `vitrail evaluate mushroom.safetensors mushroom.csv`
     """
     from vitrail.model import load_model
-    from vitrail.scores import calibration_error, coverage
+    from vitrail.scores import calibration_error, coverage, log_loss
     from vitrail.tables.table import iter_table
 
     net = load_model(model)
@@ -123,7 +123,7 @@ def evaluate(
     scores = {
         "rows": int(counts.sum()),
         "accuracy": round(float(counts.trace() / counts.sum()), 6),
-        "log_loss": round(float(-np.log(np.clip(own, 1e-9, 1)).mean()), 6),
+        "log_loss": round(log_loss(own), 6),
         "calibration_error": round(calibration_error(confidence, right), 6),
     }
     covered = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral
@@ -32,11 +33,17 @@ from vitrail.estimator.checks import (
 from vitrail.learning.learn import FitResult, learn
 from vitrail.learning.posterior import FitOptions, Predictor
 from vitrail.learning.resolve import prepare
+<<<<<<< HEAD
 from vitrail.learning.table import AUTO, OPTIONS, PARAMETERS
-from vitrail.model import Model
+from vitrail.model import Explanation, Model, explain
+=======
+from vitrail.learning.table import AUTO, OPTIONS, parameter_of
+from vitrail.model import Explanation, Model, explain
+>>>>>>> f-explain
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 from vitrail.tables.cells import checked_names
+from vitrail.tables.columns import column_lines
 from vitrail.tables.frames import as_frame, collected, from_arrow, is_arrow, without_names
 from vitrail.tables.labels import LabelCoder, listed
 from vitrail.tables.table import Table
@@ -101,7 +108,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             Options of the training may change between the two.
         random_state: Same number, same networks.
         device: "auto", "cpu" or "cuda"; `chains` run on the CPU.
-        verbose: 1 shows a progress bar on a terminal.
+        verbose: 1 prints before training what became of each column, and shows a progress bar on a
+            terminal.
         checkpoint: A file that training is saved to; a fit that was cut goes on from it. Names of
             files end with a digest of rows and settings, so folds of a cross-validation may share
             the path. A fit that has ended removes its files.
@@ -301,6 +309,28 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         table = None if rows is None else self._table(rows, reset=False)
         return export_model(self.model_, to, path, name=name, layout=layout, rows=table)
 
+    def explain(self, X: Any, background: Any = None) -> Explanation:
+        """What each column added to the log-odds of each row, as `vitrail explain` prints it.
+
+        Args:
+            X: Rows (rows, columns) to explain.
+            background: Rows to compare with, such as those of training. None draws every column
+                uniformly from the values that the encoder tells apart.
+
+        Returns:
+            Reasons whose sum and base are `decision_function`, with curves and interactions of the
+            columns that matter most; for several classes those of the answer.
+
+        Examples:
+            >>> rows, labels = [[0, 1], [0, 0], [1, 0], [1, 1]] * 5, [0, 0, 1, 1] * 5
+            >>> net = BinaryNetClassifier(hidden=(), random_state=0).fit(rows, labels)
+            >>> net.explain(rows[:1], background=rows).top(0, 1)[0][0]
+            'x0'
+        """
+        check_is_fitted(self)
+        others = None if background is None else self._table(background, reset=False)
+        return explain(self.model_, self._table(X, reset=False), background=others)
+
     def report(self, path: str | Path, X: Any, y: Any) -> Path:
         """Write one page about the model, as `vitrail report` does.
 
@@ -402,6 +432,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 # all classes that are named, or those of the rows that count
                 coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
                 fixed = prepare(table, weight, coder, options, self.image_shape_)
+                for line in column_lines(fixed.encoder.account) if self.verbose else ():
+                    sys.stdout.write(f"{line}\n")
             else:
                 fixed = previous.preprocessing
                 _check_classes(classes, fixed.coder)

@@ -19,10 +19,9 @@ from torch import Tensor
 
 from vitrail.learning.input_selection import Fit, TeacherOutputs, elimination_order
 from vitrail.learning.teacher import Inputs, Student, Teacher
+from vitrail.model.explanation import max_margin
 from vitrail.model.voting import LEVELS
 from vitrail.nn import mlp, program_of
-from vitrail.tables.bits import BitColumns
-from vitrail.tables.encoders import TableEncoder
 
 DIGITS = range(1, 6)
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # candidate input counts
@@ -114,17 +113,6 @@ class QuantisedLinear:
             # as tight as the rows allow: scores within one level are equal
             clip = int(teacher.margins(program, networks, 2 * count, inputs.places).abs().max())
         return teacher.student(program, networks, every, clip, inputs, one_curve=True)
-
-
-def max_margin(networks: Tensor, encoder: TableEncoder | BitColumns, bipolar: bool) -> int:
-    """The largest |2h − 1| of any of the networks (K, N, I) on any row."""
-    weights, bits = 2 * networks.long() - 1, len(encoder.bit_names)
-    low = high = weights[..., bits:].sum(-1)
-    for place, states in encoder.states():
-        values = torch.from_numpy(2 * states - 1 if bipolar else states)
-        sums = weights[..., place] @ values.T  # (K, N, states)
-        low, high = low + sums.amin(-1), high + sums.amax(-1)
-    return int(torch.maximum((2 * low - 1).abs(), (2 * high - 1).abs()).max())
 
 
 def digits_of(fits: Sequence[Fit], digits: int) -> Tensor:

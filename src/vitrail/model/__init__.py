@@ -1,13 +1,18 @@
 """Trained models: one network or many that answer together, their files, their predictions."""
 
+from vitrail.model.explanation import Curve, Explanation, Interaction, explain
 from vitrail.model.files import load_model, model_from_bytes
 from vitrail.model.model import Abstention, Answers, Model, ModelError
 
 __all__ = [
     "Abstention",
     "Answers",
+    "Curve",
+    "Explanation",
+    "Interaction",
     "Model",
     "ModelError",
+    "explain",
     "load_model",
     "model_from_bytes",
 ]

@@ -157,11 +157,15 @@ class Model:
         levels. Column 1 of two classes is positive where class 1 is the answer; of several classes
         the answer has the largest value.
         """
+        return self.decisions_of(self.inputs(table))
+
+    def decisions_of(self, inputs: Tensor) -> np.ndarray:
+        """The same for rows as `inputs` makes them."""
         finer = [
             voting.decisions(
                 score, self.votes, self.clip, self.calibration, self.num_classes, self.scheme
             )
-            for score, _ in self.tallies(self.inputs(table))
+            for score, _ in self.tallies(inputs)
         ]
         return torch.cat([torch.zeros(0, self.num_classes, dtype=torch.float64), *finer]).numpy()
 

@@ -1,4 +1,4 @@
-"""HTML pages that need nothing but themselves: no script, no file, no network.
+"""HTML pages that need nothing but themselves: no other file, no network.
 
 `base.html` has the style, which reads on a phone and on a desk, in the light and in the dark.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -9,6 +10,9 @@ import numpy as np
 
 WIDTH, HEIGHT = 320, 220
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 40
+MOST_STEPS = 5.5  # between the first tick and the last
+ROUNDING = 1e-9
+LONG_NAME = 5  # characters that would leave the picture at its edge
 Point = tuple[float, float]
 
 
@@ -22,9 +26,13 @@ def line_chart(
     diagonal: bool = False,
     x_ticks: Sequence[tuple[float, str]] | None = None,
     marked: Point | None = None,
+    band: Sequence[float] = (),
     title: str = "",
 ) -> str:
-    """A line with dots; `diagonal` draws where both axes are equal, `marked` rings one point."""
+    """A line with dots, and beside it a band of half-width `band`, a number per point.
+
+    `diagonal` draws where both axes are equal, `marked` rings one point.
+    """
 
     def x(value: float) -> float:
         low, high = x_range
@@ -34,18 +42,17 @@ def line_chart(
         low, high = y_range
         return HEIGHT - BOTTOM - (value - low) / ((high - low) or 1) * (HEIGHT - TOP - BOTTOM)
 
-    ticks = x_ticks or [(v, f"{v:g}") for v in np.linspace(*x_range, 5)]
     parts = []
-    for value in np.linspace(*y_range, 5):
+    for value, name in round_ticks(*y_range):
         parts.append(
             f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" '
             f'y2="{y(value):.1f}"/><text x="{LEFT - 6}" y="{y(value) + 4:.1f}" '
-            f'text-anchor="end">{value:.2g}</text>'
+            f'text-anchor="end">{name}</text>'
         )
     parts += [
-        f'<text x="{x(value):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">'
-        f"{escape(name)}</text>"
-        for value, name in ticks
+        f'<text x="{x(value):.1f}" y="{HEIGHT - BOTTOM + 16}" '
+        f'text-anchor="{_anchor(value, x_range, name)}">{escape(name)}</text>'
+        for value, name in x_ticks or round_ticks(*x_range)
     ]
     if diagonal:
         ends = (max(x_range[0], y_range[0]), min(x_range[1], y_range[1]))
@@ -53,6 +60,11 @@ def line_chart(
             f'<line class="even" x1="{x(ends[0]):.1f}" y1="{y(ends[0]):.1f}" '
             f'x2="{x(ends[1]):.1f}" y2="{y(ends[1]):.1f}"/>'
         )
+    if any(band):
+        edge = [(a, b + half) for (a, b), half in zip(points, band, strict=True)]
+        edge += [(a, b - half) for (a, b), half in zip(points, band, strict=True)][::-1]
+        corners = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in edge)
+        parts.append(f'<polygon class="band" points="{corners}"/>')
     path = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in points)
     parts.append(f'<polyline class="line" points="{path}"/>')
     parts += [f'<circle class="dot" cx="{x(a):.1f}" cy="{y(b):.1f}" r="3.5"/>' for a, b in points]
@@ -66,6 +78,25 @@ def line_chart(
         f'text-anchor="middle">{escape(y_label)}</text>'
     )
     return _svg("".join(parts), WIDTH, HEIGHT, title or f"{y_label} by {x_label}")
+
+
+def round_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Four to eight round numbers from low to high, and how they are written: 0.6, 0.7, …"""
+    if not high > low:
+        return [(low, f"{low:g}")]
+    power = math.floor(math.log10(high - low))
+    steps = (digit * 10.0**place for place in (power - 1, power) for digit in (1, 2, 5))
+    step = next((one for one in steps if (high - low) / one <= MOST_STEPS), 10.0**power)
+    digits = max(0, -math.floor(math.log10(step) + ROUNDING))
+    first, last = math.ceil(low / step - ROUNDING), math.floor(high / step + ROUNDING)
+    return [(n * step, f"{n * step:.{digits}f}".replace("-", "−")) for n in range(first, last + 1)]
+
+
+def _anchor(value: float, ends: Point, name: str) -> str:
+    """Long names at the ends of an axis stay inside the picture."""
+    if len(name) < LONG_NAME or value not in ends:
+        return "middle"
+    return "start" if value == ends[0] else "end"
 
 
 def panes(picture: np.ndarray, title: str) -> str:

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from vitrail.draws import random_order
-from vitrail.model import Model
+from vitrail.model import Explanation, Model, explain
+from vitrail.model.explanation import LEAST_PAIRS
 from vitrail.model.importance import column_bits
 from vitrail.model.model import outputs_of
 from vitrail.model.voting import ONE, leads
-from vitrail.scores import calibration_error, coverage, reliability
+from vitrail.scores import area_under_curve, calibration_error, coverage, log_loss, reliability
 from vitrail.tables.bits import BitColumns
 
 SHOWN_ROWS = 8  # hardest rows, and rows that networks disagree on
@@ -23,6 +24,9 @@ SHOWN_COLUMNS = 12
 SHOWN_BITS = 3  # per column
 WORK = 3e7  # evaluations of a net on a row per part of the report: a second or two
 LEAST_ROWS = 50
+EXPLAINED_ROWS = 32  # besides those shown, to find the columns whose curves are drawn
+EXPLAINED_WORK = 5e10  # weights read for reasons: a few seconds in packed words
+SHUFFLES = 3  # of a column
 MOST_NETWORKS = 32  # networks whose response to a bit is measured
 
 
@@ -34,6 +38,7 @@ class ShownRow:
     label: str
     answer: str
     probability: float  # of the label
+    reasons: str  # the columns that moved the log-odds most
     against: float  # share of votes against the answer
     cells: tuple[str, ...]
 
@@ -53,6 +58,7 @@ class Column:
 
     name: str
     loss: float
+    error: float  # standard error of the loss
     bits: tuple[Bit, ...]
 
 
@@ -72,6 +78,10 @@ class Measures:
     rows: int
     accuracy: float
     error: float  # standard error of the accuracy
+    auc: float  # of two classes, or the mean of each class against the rest; NaN for one class
+    log_loss: float
+    base_accuracy: float  # of answering the most frequent class
+    base_log_loss: float  # of giving every class its share of these rows
     classes: tuple[str, ...]
     confusion: np.ndarray  # (C, C): label, answer
     reliability: tuple[tuple[float, float, int], ...]  # confidence, share right, rows
@@ -82,6 +92,7 @@ class Measures:
     cell_names: tuple[str, ...]
     hardest: tuple[ShownRow, ...]
     disputed: tuple[ShownRow, ...]
+    explanation: Explanation | None  # None for images
     sizes: tuple[NetworkCount, ...]
 
 
@@ -101,6 +112,21 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
     against = answers.against.numpy() / ONE
     names = tuple(_cell_names(model))
 
+    share = np.bincount(truth, minlength=model.num_classes) / len(truth)
+    decisions = model.decisions_of(inputs)
+    positive = range(1, 2) if model.num_classes == 2 else np.flatnonzero(share)
+    areas = [area_under_curve(decisions[:, one], truth == one) for one in positive]
+    shape = _image_shape(model)
+    hardest = np.argsort(own, kind="stable")[:SHOWN_ROWS]
+    disputed = np.argsort(-against, kind="stable")[:SHOWN_ROWS]
+    disputed = disputed[against[disputed] > 0]
+    some = random_order(seed, len(truth))[:EXPLAINED_ROWS]
+    explained = np.array([*dict.fromkeys([*hardest, *disputed, *some])])[: _explainable(model)]
+    explanation = None
+    if not shape and len(explained):
+        explanation = explain(model, table.take(explained), background=table)
+    place_of = {place: row for row, place in enumerate(explained.tolist())}
+
     def shown(places: np.ndarray) -> tuple[ShownRow, ...]:
         cells = table.take(places) if len(places) else table
         written = [[_text(value) for value in cells[name]] for name in names]
@@ -110,6 +136,7 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
                 str(labels[place]),
                 str(model.labels.classes[numbers[place]]),
                 float(own[place]),
+                explanation.words(place_of[place]) if explanation and place in place_of else "",
                 float(against[place]),
                 tuple(column[i] for column in written),
             )
@@ -117,13 +144,15 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
         )
 
     accuracy = float(right.mean())
-    disputed = np.argsort(-against, kind="stable")[:SHOWN_ROWS]
-    shape = _image_shape(model)
     agreement = _agreement(model, inputs, seed)
     return Measures(
         rows=len(truth),
         accuracy=accuracy,
         error=_error(int(right.sum()), len(truth)),
+        auc=float(np.mean(areas)),
+        log_loss=log_loss(own),
+        base_accuracy=float(share.max()),
+        base_log_loss=log_loss(share[truth]),
         classes=tuple(str(label) for label in model.labels.classes),
         confusion=confusion,
         reliability=tuple(reliability(confidence, right)),
@@ -132,8 +161,9 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
         columns=() if shape else _columns(model, inputs, truth, agreement, seed),
         picture=agreement.T.reshape(model.num_classes, -1, *shape).mean(1) if shape else None,
         cell_names=names,
-        hardest=shown(np.argsort(own, kind="stable")[:SHOWN_ROWS]),
-        disputed=shown(disputed[against[disputed] > 0]),
+        hardest=shown(hardest),
+        disputed=shown(disputed),
+        explanation=explanation,
         sizes=_sizes(model, inputs, truth, seed),
     )
 
@@ -161,6 +191,13 @@ def _image_shape(model: Model) -> tuple[int, int] | None:
     """Height and width, where the inputs are an image's pixels."""
     shape = model.image_shape if isinstance(model.encoder, BitColumns) else None
     return shape if shape and math.prod(shape) == len(model.encoder.names) else None
+
+
+def _explainable(model: Model) -> int:
+    """How many rows can be explained in a few seconds."""
+    return int(
+        EXPLAINED_WORK // (2 * LEAST_PAIRS * len(column_bits(model)) * model.networks.numel())
+    )
 
 
 def _some(inputs: torch.Tensor, cost: float, seed: int) -> np.ndarray:
@@ -229,19 +266,24 @@ def _columns(
 ) -> tuple[Column, ...]:
     """The columns of highest importance, with the bits that networks agree on most."""
     spans = column_bits(model)
-    rows = _some(inputs, 1.0 * len(spans) * model.networks.shape[0] * model.networks.shape[1], seed)
-    kept, right = inputs[rows], truth[rows]
+    cost = float(SHUFFLES * len(spans) * model.networks.shape[0] * model.networks.shape[1])
+    rows = _some(inputs, cost, seed)
+    kept, labels = inputs[rows], truth[rows]
 
-    def accuracy(changed: torch.Tensor) -> float:
-        return float((model.answers_of(changed).numbers.numpy() == right).mean())
+    def right(changed: torch.Tensor) -> np.ndarray:
+        return (model.answers_of(changed).numbers.numpy() == labels).astype(float)
 
-    baseline, order = accuracy(kept), torch.from_numpy(random_order(seed + 1, len(rows)))
+    baseline = right(kept)
+    orders = [random_order(seed + 1 + turn, len(rows)) for turn in range(SHUFFLES)]
     found = []
     for name, span in spans:
-        changed = kept.clone()
-        changed[:, span] = kept[order][:, span]
-        loss = baseline - accuracy(changed)
-        found.append(Column(name, loss, _bits(model, agreement, span)))
+        lost = np.zeros(len(rows))
+        for order in orders:
+            changed = kept.clone()
+            changed[:, span] = kept[torch.from_numpy(order)][:, span]
+            lost += (baseline - right(changed)) / SHUFFLES
+        error = float(lost.std() / math.sqrt(max(1, len(rows) - 1)))
+        found.append(Column(name, float(lost.mean()), error, _bits(model, agreement, span)))
     return tuple(sorted(found, key=lambda one: -one.loss)[:SHOWN_COLUMNS])
 
 

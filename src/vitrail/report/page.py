@@ -15,7 +15,7 @@ from vitrail.export.devices import TARGETS, Cost, cost
 from vitrail.export.formats import golden_rows
 from vitrail.export.plan import ExportError
 from vitrail.export.report import work_of
-from vitrail.model import Model
+from vitrail.model import Explanation, Model
 from vitrail.report.charts import line_chart, panes
 from vitrail.report.measures import Measures, ShownRow, measure
 
@@ -23,6 +23,10 @@ MOST_BITS = 2**21  # of networks that are compiled for devices; more would take 
 ENTRY = "predict"  # the function whose bytes are shown: rows in, an answer out
 MOST_CLASSES = 30  # of a confusion matrix that fits a page
 MOST_CONFUSED = 20  # pairs of classes that are listed instead
+MOST_EXPLAINED = 200  # rows on a page of reasons
+SHOWN_REASONS = 6  # per row
+FEW_VALUES = 4  # of a column that are all named on its curve
+LONGEST_NAME = 14  # characters of a value under a curve
 
 
 def write_report(
@@ -61,6 +65,9 @@ def write_report(
         found=found,
         facts={
             "accuracy": f"{found.accuracy:.1%} ± {found.error:.1%}",
+            "accuracy of the most frequent class": _percent(found.base_accuracy),
+            "AUC": "–" if math.isnan(found.auc) else f"{found.auc:.3f}",
+            f"log-loss; base rate {found.base_log_loss:.3f}": f"{found.log_loss:.3f}",
             "calibration error": f"{found.calibration_error:.1%}",
             "networks that vote": f"{len(model.networks):,}",
             "bytes of weights": size,
@@ -77,13 +84,81 @@ def write_report(
         }
         if found.picture is not None
         else None,
+        curves=None if found.explanation is None else curve_charts(found.explanation, model),
         hardest=_rows(found.hardest),
         disputed=_rows(found.disputed),
+        outvoted=sum(row.against > 0.5 for row in found.disputed),
         device=f"{size} bytes of weights in {len(model.networks):,} networks. {device}",
         costs=costs,
         foot=f"Made by vitrail {__version__}. "
         + ", ".join(f"{name} {value}" for name, value in settings.items()),
     )
+
+
+def write_explanation(found: Explanation, model: Model, table: Any, path: Path, data: str) -> Path:
+    """Write the page of `vitrail explain`: reasons for each row, shape curves, interactions."""
+    most = float(np.abs(found.reasons).max()) or 1.0
+    rows = [
+        {
+            "place": table.place(row),
+            "label": str(found.classes[row]),
+            "log_odds": _signed(found.log_odds[row]),
+            "base": _signed(found.base[row]),
+            "bars": [
+                (name, _signed(value), error, value > 0, 100 * abs(value) / most)
+                for name, value, error in found.top(row, SHOWN_REASONS)
+            ],
+        }
+        for row in range(min(len(found.reasons), MOST_EXPLAINED))
+    ]
+    how = (
+        "exact, as the score is linear"
+        if found.exact
+        else "sampled Shapley values ± one standard error"
+    )
+    return pages.write_page(
+        path,
+        "explain.html",
+        title=f"Reasons for the rows of {data}",
+        lead=f"{len(found.reasons):,} rows; {len(rows):,} are shown. Reasons are {how}.",
+        rows=rows,
+        found=found,
+        exact=found.exact,
+        curves=curve_charts(found, model),
+    )
+
+
+def curve_charts(found: Explanation, model: Model) -> list[tuple[str, str]]:
+    """A chart and its caption for each shape curve, of the class that varies most along it."""
+    charts = []
+    for curve in found.curves:
+        number = int(np.ptp(curve.log_odds, axis=0).argmax())
+        values, spread = curve.log_odds[:, number].tolist(), curve.spread[:, number].tolist()
+        last = len(values) - 1
+        low = min(a - b for a, b in zip(values, spread, strict=True))
+        high = max(a + b for a, b in zip(values, spread, strict=True))
+        margin = 0.05 * (high - low) or 1.0
+        few = range(last + 1) if last < FEW_VALUES else (0, last // 2, last)
+        chart = line_chart(
+            list(enumerate(values)),
+            curve.column,
+            "log-odds",
+            x_range=(0, last),
+            y_range=(low - margin, high + margin),
+            x_ticks=[(place, _shortened(curve.values[place])) for place in few],
+            band=spread,
+        )
+        label = model.labels.classes[1 if model.num_classes == 2 else number]
+        charts.append((chart, f"{curve.column}: log-odds of {label}"))
+    return charts
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
 def _percent(share: float) -> str:
@@ -136,7 +211,15 @@ def _most_confused(found: Measures) -> list[tuple[int, str, str]]:
 
 def _rows(rows: Sequence[ShownRow]) -> list[tuple[str, ...]]:
     return [
-        (row.place, row.label, row.answer, _percent(row.probability), votes, *row.cells)
+        (
+            row.place,
+            row.label,
+            row.answer,
+            _percent(row.probability),
+            votes,
+            row.reasons,
+            *row.cells,
+        )
         for row in rows
         for votes in (f"{row.against:.0%}",)
     ]

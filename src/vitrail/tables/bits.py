@@ -12,7 +12,7 @@ from vitrail.checks import checked_count
 from vitrail.errors import DataError, listed
 from vitrail.state import StateReader
 from vitrail.tables.cells import read_cells
-from vitrail.tables.columns import ColumnAccount
+from vitrail.tables.columns import ColumnAccount, bin_names
 from vitrail.tables.frames import Frame, as_frame, places
 
 Ends = tuple[float, float]
@@ -119,6 +119,11 @@ class BitColumns:
         """Of each column the place of its bits, and those of every kind of value it can have."""
         for bits in self.spans:
             yield bits, np.tri(self.cuts + 1, self.cuts, -1, dtype=np.int64)
+
+    def value_names(self) -> Iterator[list[str]]:
+        """Of each column the names of its states."""
+        for _ in self.names:
+            yield ["0", "1"] if self.cuts == 1 else bin_names(self.levels.tolist())
 
     @property
     def account(self) -> tuple[ColumnAccount, ...]:

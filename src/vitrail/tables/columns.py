@@ -40,6 +40,14 @@ def rounded(numbers: Any, kind: NumberType) -> np.ndarray:
     return np.clip(numbers, -most, most).astype(np.float32).astype(np.float64)
 
 
+def bin_names(thresholds: Sequence[float]) -> list[str]:
+    """Names of the bins between ascending thresholds."""
+    ends = [f"{threshold:.4g}".replace("-", "−") for threshold in thresholds]
+    if not ends:
+        return ["any"]
+    return [f"≤ {ends[0]}", *(f"{low} – {high}" for low, high in pairwise(ends)), f"> {ends[-1]}"]
+
+
 @dataclass(frozen=True)
 class ColumnCode:
     """What one column becomes. Bits come in the order of the fields, the missing bit last.
@@ -183,6 +191,13 @@ class ColumnCode:
             cuts, typical = (rounded(x, self.held_as) for x in (self.thresholds, self.typical))
             missing = numbers[[int(np.searchsorted(cuts, typical))]]
         return np.vstack([numbers, missing, lone[:words]])
+
+    @property
+    def value_names(self) -> list[str]:
+        """Names of the first states: of numbers each bin, of words each category."""
+        if not self.numeric:
+            return list(self.categories)
+        return [f"{value:.6g}" for value in self.values] or bin_names(self.thresholds)
 
     def unknown_words(self, cells: Cells) -> list[int]:
         """Levels that are no numbers in a column of them, and were not there in training.

@@ -116,6 +116,11 @@ class TableEncoder:
         for code, bits in zip(self.columns, self.spans, strict=True):
             yield bits, code.states()
 
+    def value_names(self) -> Iterator[list[str]]:
+        """Of each column the names of its first states: its bins of numbers, or its categories."""
+        for code in self.columns:
+            yield code.value_names
+
     @property
     def selectable(self) -> list[int]:
         """The bits that `only` can choose among."""
