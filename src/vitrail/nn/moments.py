@@ -96,6 +96,13 @@ def log_probability(outputs: Moments, labels: Tensor) -> Tensor:
     return _logits(outputs).log_softmax(1).gather(1, labels[:, None])[:, 0]
 
 
+def answers(outputs: Moments) -> Tensor:
+    """The likeliest class of each example, (F,) int64; of a tie the first."""
+    if outputs.mean[0].numel() == 1:
+        return (outputs.score.flatten() > 0).long()
+    return outputs.mean.flatten(1).argmax(1)
+
+
 def class_probabilities(
     program: Program,
     probability: Tensor,
