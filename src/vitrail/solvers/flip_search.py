@@ -124,8 +124,8 @@ def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSear
     if linear is not None:
         return _of_linear(linear, number)
     block = graph.blocks[0]
-    dense = isinstance(block, Network) and isinstance(block.scope, Dense)
-    if len(graph.blocks) == 1 and dense and block.arity == graph.num_variables:
+    alone = len(graph.blocks) == 1 and block.arity == graph.num_variables
+    if alone and isinstance(block, Network) and isinstance(block.scope, Dense):
         wiring = block.program.wiring
         if wiring is not None:
             return _of_network(block, wiring, variables, number)
