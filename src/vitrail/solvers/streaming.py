@@ -36,6 +36,7 @@ Part = tuple[Factors, Tensor | None]
 MEMORY = 0.01  # weight of a batch in the running mean square of messages
 LEAST_SQUARE = 1e-24  # of messages: those of a layer that is certain are not blown up
 LARGEST_RATE, RATE_PER_ROOT = 0.3, 6.0  # log-odds per batch; of few batches, and times √batches
+AGAIN = 1 / 3  # of the rate, where beliefs of earlier rows go on
 LOST = 0.5  # share of what accuracy had gained over guessing, whose loss is divergence
 KEPT = 0.25  # share of it that the last good beliefs may be below the best
 SPREADS = 4.0  # standard errors of a step's accuracy, below which nothing is said to be lost
@@ -213,6 +214,18 @@ class Streaming(MessagePassing[StreamState]):
 
     def with_held_damping(self) -> Streaming:
         raise ValueError("streaming sets its own rate, which cannot be held; leave steady out")
+
+    def from_earlier(self) -> Streaming:
+        """The solver where the prior is what earlier rows have taught, at its last beta.
+
+        There is no random start, beta does not rise again, and the rate begins lower.
+        """
+        rate = self.rate
+        if isinstance(rate, Falling):
+            rate = replace(rate, first=AGAIN * rate.first)
+        elif not callable(rate):
+            rate = AGAIN * rate
+        return replace(self, first=0.0, beta=None, rate=rate)
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return (self._schedule.epoch_steps(graph) + self.batches - 1) // self.batches
