@@ -98,7 +98,7 @@ class Batch:
 
     messages: Tensor  # (V,) float32, the sum over its examples
     hits: Tensor  # (P,) float64, weight of the examples that beliefs get right
-    mass: Tensor  # (P,) float64, weight of its examples
+    mass: Tensor  # (P,) float64, weight of its examples, or their number
 
 
 @dataclass(frozen=True)
@@ -327,8 +327,8 @@ class Streaming(MessagePassing[StreamState]):
         mass = torch.zeros_like(now.best)
         for block, rows in parts:
             total += self.update.total(key, block, log_odds, rows)
-            part = block if rows is None else block.select(rows)
-            mass.index_add_(0, graph.factor_problem(part), part.weight.to(mass.dtype))
+            first = block.scope.first() if rows is None else block.scope.first()[rows]
+            mass += torch.bincount(graph.problem[first], minlength=graph.num_problems)
         total, mass = graph.world.sum(total, mass)
         return Batch(total.to(torch.float32), torch.zeros_like(mass), mass)
 
