@@ -3,7 +3,9 @@ WORKERS ?= 2
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+# Neighbours stay in one worker, which then sets up what they share once. Tests start many
+# processes: bytecode is kept even where the environment says otherwise.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # The stamps make pip run again only when what it would install has changed.
 RUNTIME := .venv/.runtime-installed

@@ -8,10 +8,10 @@ of classes, linear ones 45 of 196 weights and a constant. Accuracy is on all 10,
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
+from harness import parser_of
 
 from vitrail import BinaryNetClassifier
 from vitrail.datasets import mnist
@@ -26,14 +26,14 @@ METHODS = {
 
 
 def main() -> None:
-    """Measure and print one row a method and number of shots."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Measure and print one row per method and number of shots."""
+    parser = parser_of(__doc__)
     parser.add_argument("--shots", default="10,40")
     parser.add_argument("--draws", type=int, default=5)
     options = parser.parse_args()
     data = mnist()
     inputs, labels = data.inputs.numpy(), data.labels.numpy()
-    print("| images a class | method | test accuracy | lowest draw | bits | seconds |")
+    print("| images per class | method | test accuracy | lowest draw | bits | seconds |")
     print("|---|---|---|---|---|---|")
     for shots in map(int, options.shots.split(",")):
         for name, settings in METHODS.items():

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import parser_of, write_json
 
 from vitrail import BinaryNetClassifier, load_model
 from vitrail.export.c import c_header
@@ -116,8 +117,7 @@ def measure(args: argparse.Namespace) -> None:
         row = {"model": path.stem, **measured(load_model(path), images, labels)}
         rows.append(row)
         print(json.dumps(row), flush=True)
-        if args.json:
-            args.json.write_text(json.dumps(rows, indent=1) + "\n")
+        write_json(args.json, rows)
     if args.page:
         write_between(args.page, BEGIN, END, text(rows))
 
@@ -139,9 +139,7 @@ def text(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Train or measure, as the command line asks."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = parser_of(__doc__)
     stages = parser.add_subparsers(required=True)
     training = stages.add_parser("train")
     training.add_argument("folder", type=Path, help="where the four idx files of MNIST are")

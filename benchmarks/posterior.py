@@ -22,13 +22,12 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn import datasets
+from harness import parser_of, tables, write_json
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -38,7 +37,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.baselines import straight_through
-from vitrail.lab.datasets import labelled_table
 from vitrail.lab.pages import write_between
 from vitrail.learning.folds import split_rows
 from vitrail.scores import calibration_gaps
@@ -52,34 +50,7 @@ RIVALS = ("logistic", "forest", "boosting")
 RATES, WIDTHS = (0.003, 0.01, 0.03), ((), (7,), (31,))
 UNSEEN = ("breast_cancer", "german_credit", "monks3", "new_thyroid", "spect", "sklearn_wine")
 MARKS = ("<!-- benchmarks/posterior.py -->", "<!-- end -->")
-KNOWN = {
-    "iris": datasets.load_iris,
-    "sklearn_wine": datasets.load_wine,
-    "breast_cancer_diagnostic": datasets.load_breast_cancer,
-    "digits": datasets.load_digits,
-}
-
 Found = dict[str, dict[str, Any]]
-
-
-def tables(folder: Path | None) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
-    """Name, columns and labels of every table: numbers as float64, words as they are."""
-    for path in sorted(folder.glob("*.csv")) if folder else ():
-        table, labels = labelled_table(path)
-        numbers = {str(name): _numbers(np.asarray(table[name])) for name in table.columns}
-        yield path.stem, pd.DataFrame(numbers), labels.astype(str)
-    for name, load in KNOWN.items():
-        found: Any = load()
-        columns = {f"x{i}": found.data[:, i] for i in range(found.data.shape[1])}
-        yield name, pd.DataFrame(columns), found.target.astype(str)
-
-
-def _numbers(values: np.ndarray) -> np.ndarray:
-    """Float64 where every cell is a number or missing, words otherwise."""
-    try:
-        return np.array([np.nan if cell in ("", "?", None) else float(cell) for cell in values])
-    except ValueError:
-        return values.astype(str)
 
 
 def rival(name: str, seed: int) -> Any:
@@ -168,12 +139,7 @@ def run(options: argparse.Namespace, found: Found) -> None:
     """Measure what is not in `found` yet, until the time is up; split by split."""
     begun = time.monotonic()
     wanted = sorted(options.who.split(","), key=lambda who: who != BEST)  # its size is a measure
-    loaded = [
-        one
-        for one in tables(options.folder)
-        if one[0] not in options.skip.split(",")
-        and (not options.only or one[0] in options.only.split(","))
-    ]
+    loaded = list(tables(options.folder, options.only, options.skip))
     for seed in range(options.first, options.first + options.splits):
         for name, columns, labels in loaded:
             rows, held = split_rows(labels, HELD, seed)
@@ -198,7 +164,7 @@ def run(options: argparse.Namespace, found: Found) -> None:
                     found[f"{at}/{one}"] = {
                         **own, "bits": less.networks.numel(), "seconds": seconds
                     }  # fmt: skip
-                options.json.write_text(json.dumps(found))
+                write_json(options.json, found)
                 if time.monotonic() - begun > 60 * options.minutes:
                     return
         print(f"split {seed} done, {time.monotonic() - begun:.0f} s", flush=True)
@@ -302,7 +268,7 @@ class Report:
 
 def main() -> None:
     """Measure, then print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="seed of the first split")

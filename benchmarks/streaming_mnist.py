@@ -13,7 +13,6 @@ step. ECE is the posterior's calibration error in 15 bins; nothing is fitted on 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from statistics import mean
 
 import numpy as np
 import torch
+from harness import parser_of, write_json
 from torch import Tensor, nn
 
 from vitrail.baselines import straight_through
@@ -145,9 +145,7 @@ def solvers(args: argparse.Namespace, rows: int, epochs: int) -> dict[str, tuple
 
 def main() -> None:
     """Measure what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path, help="where the four idx files of MNIST are")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--nets", nargs="+", choices=("mlp", "conv"), default=["mlp"])
@@ -210,8 +208,7 @@ def main() -> None:
                 row = measured(solver, graph, steps, seed, test_images, test_labels, args.answer)
                 mine.append(row)
                 rows.append({"net": net, "solver": name, "epochs": epochs, "seed": seed, **row})
-                if args.out:
-                    args.out.write_text(json.dumps(rows, indent=1))
+                write_json(args.out, rows)
             show = {key: mean(row[key] for row in mine) for key in mine[0]}
             cells = [f"{show['one net']:9.2f}"]
             for key, width, digits in (("posterior", 11, 2), ("committee", 11, 2), ("ECE", 8, 4)):

@@ -10,7 +10,6 @@ process, with torch.
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import time
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from harness import parser_of, write_json
 from sklearn.linear_model import SGDClassifier
 
 from vitrail.learning import fit_stream
@@ -41,9 +41,7 @@ def block(number: int, count: int, net: tuple[np.ndarray, np.ndarray]) -> tuple[
 
 def main() -> None:
     """Measure what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--memory", type=float, default=4.0, help="GiB")
     parser.add_argument("--hidden", type=int, nargs="*", default=[0, 7], help="0 is a linear net")
@@ -81,8 +79,7 @@ def main() -> None:
         }
         found.append(row)
         print(json.dumps(row), flush=True)
-        if args.out:
-            args.out.write_text(json.dumps(found, indent=1))
+        write_json(args.out, found)
 
 
 if __name__ == "__main__":

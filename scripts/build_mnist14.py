@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail.datasets.dataset import brighter
+from vitrail.datasets.dataset import binarise
 from vitrail.datasets.idx import FULL_INTENSITY, max_pool, read_idx
 from vitrail.datasets.mnist import EMBEDDED, pack
 
@@ -50,7 +50,7 @@ def main() -> None:
     images, labels = [], []
     for part in ("train", "t10k"):
         pixels = read_idx(original(arguments.folder, f"{part}-images-idx3-ubyte"), axes=3)
-        images.append(pack(brighter(max_pool(pixels, 2), FULL_INTENSITY, threshold=0.5)))
+        images.append(pack(binarise(max_pool(pixels, 2), FULL_INTENSITY, threshold=0.5)))
         labels.append(read_idx(original(arguments.folder, f"{part}-labels-idx1-ubyte"), axes=1))
     write_npz(arguments.out, {"images": np.concatenate(images), "labels": np.concatenate(labels)})
     digest = hashlib.sha256(arguments.out.read_bytes()).hexdigest()

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from forks import Forks
 from hypothesis import settings
 
 # Workers share the cores; more threads than cores makes small tensors many times slower.
 torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 
 # A shell starts jobs in the background with Ctrl-C ignored; tests interrupt themselves.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -40,3 +42,11 @@ def browser() -> Iterator[Any]:
         started = playwright.chromium.launch(executable_path=chromium, args=sandbox)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """A process that runs scripts in forks of itself."""
+    made = Forks()
+    yield made
+    made.end()

@@ -234,14 +234,14 @@ def committee(codes: tuple[ColumnCode, ...] = MIXED) -> Model:
 
 
 @st.composite
-def lines(draw: Any) -> Model:
+def linear_models(draw: Any) -> Model:
     """Nets without a hidden layer, as `compress` makes them of a few binary digits, and others."""
     encoder = draw(encoders().filter(_without_strays))
     bias, digits = draw(st.integers(0, 2)), draw(st.integers(1, 4))
     inputs, classes = len(encoder.bit_names) + bias, draw(st.sampled_from([2, 3, 4, 7]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     program = Program((inputs,), (Linear(draw(LOWS), inputs, 1),))
-    model = line(encoder, classes, digits, program, bias, rng)
+    model = linear_model(encoder, classes, digits, program, bias, rng)
     nets = model.networks.shape[1]
     if draw(st.booleans()):  # tables of their own, with equal probabilities
         tables = np.sort(rng.choice([0, 7, 32767, 32768, 65535], (nets, 257)), axis=1)
@@ -260,7 +260,7 @@ def _without_strays(encoder: TableEncoder | BitColumns) -> bool:
     return not any(code.numeric and code.categories for code in encoder.columns)
 
 
-def line(
+def linear_model(
     encoder: TableEncoder | BitColumns,
     classes: int,
     digits: int,

@@ -19,7 +19,7 @@ from vitrail.surveys import weighted
 from vitrail.surveys.histogram import Grid, masses
 from vitrail.surveys.variable import log_means
 from vitrail.updates import Estimate
-from vitrail.updates.draws import configurations
+from vitrail.updates.base import configurations
 from vitrail.updates.flip import Flip
 
 ROOT = Path(__file__).parents[1]

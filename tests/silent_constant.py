@@ -7,7 +7,6 @@ import numpy as np
 import torch
 
 from vitrail.model import Model
-from vitrail.model.calibration import linear_table
 
 SILENT_CONSTANT = "silent constant"  # the name of this fault in tests and counts
 STANDARD_ERRORS = 5.0  # one such alarm in 3 million models whose networks know nothing
@@ -41,5 +40,5 @@ def best_network(model: Model) -> Model:
         model,
         networks=model.best[None],
         votes=torch.ones(1, len(model.best), dtype=torch.int64),
-        calibration=linear_table().expand(len(model.best), -1).clone(),
+        calibration=(255 * torch.arange(257) + 128).expand(len(model.best), -1).clone(),
     )

@@ -295,6 +295,7 @@ def _be_command(main: Callable[..., None], arguments: list[str], place: str) -> 
     except BaseException:
         traceback.print_exc()
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a stop after the end changes nothing
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -24,7 +24,7 @@ from vitrail.estimator import BinaryNetClassifier
 from vitrail.factors import table
 from vitrail.graph import indexed
 from vitrail.solvers.s4p import s4p
-from vitrail.tables.account import ColumnAccount, column_lines
+from vitrail.tables.columns import ColumnAccount, column_lines
 from vitrail.updates import counting, flip, pinned
 
 NAN, INF = float("nan"), float("inf")

@@ -15,6 +15,7 @@ from vitrail import BinaryNetClassifier
 from vitrail.learning import effort, held_out, mixing
 from vitrail.learning.examples import Examples
 from vitrail.model import model_from_bytes
+from vitrail.model.model import outputs_of
 from vitrail.solvers import Status
 from vitrail.solvers.chains import ROUND, Chains
 
@@ -58,8 +59,8 @@ def test_three_classes_are_one_net_each_and_files_keep_them():
     assert net.score(table[1::2], labels[1::2]) > 0.85
     again = model_from_bytes(model.to_bytes(), "kept")
     found, kept = model.answers(table), again.answers(table)
-    assert torch.equal(found.chances, kept.chances)
-    assert bool((found.chances.sum(1) == 65535).all())
+    assert torch.equal(found.probabilities, kept.probabilities)
+    assert bool((found.probabilities.sum(1) == 65535).all())
     lead = torch.cat(list(_leads(model, table)))  # (rows, K, N)
     share = (lead > 0).double().mean(1)
     against = 1 - share.gather(1, found.numbers[:, None])[:, 0]
@@ -67,9 +68,7 @@ def test_three_classes_are_one_net_each_and_files_keep_them():
 
 
 def _leads(model, table):
-    from vitrail.model.model import iter_outputs
-
-    for outputs in iter_outputs(model, model.inputs(table)):
+    for outputs in outputs_of(model.program, model.networks, model.inputs(table)):
         yield outputs[..., 0]
 
 

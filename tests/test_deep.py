@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from vitrail import BinaryNetClassifier
 from vitrail.datasets import mnist
 from vitrail.learning import table
-from vitrail.learning.problem import Problem
 from vitrail.learning.select import suits
+from vitrail.learning.table import Problem
 from vitrail.model import load_model
 from vitrail.nn import conv, mlp, program_of
 

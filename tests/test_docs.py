@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import os
 import re
 import subprocess
 import sys
@@ -39,7 +38,7 @@ def runs() -> list[Any]:
 
 
 @pytest.mark.parametrize("page", runs())
-def test_the_code_of_a_page_runs(page, tmp_path):
+def test_the_code_of_a_page_runs(page, tmp_path, forks):
     """Python blocks of a page share one namespace and folder; shell blocks run in that folder."""
     lines = ["import subprocess"]
     for kind, text in blocks(page):
@@ -54,15 +53,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
             lines += [f"subprocess.run({line!r}, shell=True, check=True)" for line in ours]
     script = tmp_path / "page.py"
     script.write_text("\n".join(lines))
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", script.name],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    done = forks.run(script, tmp_path)
     assert done.returncode == 0, f"{page.name}: {done.stderr[-2000:]}"
 
 

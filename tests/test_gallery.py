@@ -1,9 +1,6 @@
 """The examples of the gallery run as they stand, and the site shows every one."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,14 +15,8 @@ RUNS = [
 
 
 @pytest.mark.parametrize("example", RUNS)
-def test_an_example_runs_and_ends_with_a_number(example, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", example],
-        cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
+def test_an_example_runs_and_ends_with_a_number(example, tmp_path, forks):
+    done = forks.run(example, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert re.search(r"\d", done.stdout), "an example shows a number"
 

@@ -124,7 +124,7 @@ def test_curves_of_few_networks_are_made_steeper_for_many():
     off = []
     for count in (None, 400):
         table = calibrate(few, 2, "argmax", clip=9, networks=count).table
-        probability = many.chances(9, table, 2, "argmax") / 65535
+        probability = many.probabilities(9, table, 2, "argmax") / 65535
         right = (probability.argmax(1) == labels).double()
         off.append(float((probability.amax(1) - right).mean()))
     assert abs(off[1]) < 0.03 < -off[0]
@@ -139,7 +139,7 @@ def test_several_classes_are_as_sure_as_they_are_right():
     lead = (3 * truth).round().long()[:, None, :, None]
     evidence = Evidence(lead, labels, torch.ones(rows, dtype=torch.float64))
     table = calibrate(evidence, classes, "one-vs-rest", clip=15).table
-    probability = evidence.chances(15, table, classes, "one-vs-rest") / 65535
+    probability = evidence.probabilities(15, table, classes, "one-vs-rest") / 65535
     right = (probability.argmax(1) == labels).double().mean()
     assert abs(float(probability.amax(1).mean() - right)) < 0.05
 
@@ -173,7 +173,7 @@ def test_curves_for_more_networks_keep_the_mean_probability(slope):
     labels = (torch.rand(1000, generator=made) < torch.sigmoid(slope * scores - 1.4)).long()
     few = evidence_of(scores, labels, 16)
     table = calibrate(few, 2, "argmax", clip=9, networks=400).table
-    probability = few.chances(9, table, 2, "argmax")[:, 1] / 65535
+    probability = few.probabilities(9, table, 2, "argmax")[:, 1] / 65535
     assert abs(float(probability.mean() - labels.double().mean())) < 0.02
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from vitrail.cli import main
 from vitrail.estimator import BinaryNetClassifier
@@ -139,10 +140,13 @@ def test_thousands_of_columns_are_fitted_by_a_linear_net():
 
 
 def test_words_beyond_what_a_linear_net_is_searched_for_name_a_remedy():
-    from vitrail.kernels.cpu.anneal import columns
+    from vitrail.factors import perceptron
+    from vitrail.graph import factor_graph
+    from vitrail.solvers.flip_search import flip_searches
 
+    graph = factor_graph(perceptron(torch.ones(1, 2**14 + 1), torch.ones(1)))
     with pytest.raises(ValueError, match=r"at most 16,384 weights, got 16,385; add hidden units"):
-        columns(np.zeros((1, 2**14 + 1), np.int8), np.ones(1, np.bool_), -1)
+        flip_searches(graph)
 
 
 def test_threads_that_wait_leave_the_cores_to_others():

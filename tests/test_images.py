@@ -8,7 +8,7 @@ from parts import need
 from torch import nn
 
 from vitrail import BinaryNetClassifier
-from vitrail.learning.images import Reading, reading
+from vitrail.learning.preprocessing import ImageInputs, image_inputs
 from vitrail.model import Model, load_model
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, conv, program_of
 from vitrail.report.measures import measure
@@ -109,8 +109,8 @@ def test_channels_say_how_many_bits_a_pixel_has(given, wanted, bias, cuts, const
     net = nn.Sequential(BinaryConv2d(wanted, 2, 3), Flatten(), BinaryLinear(40, 1))
     shape = (wanted, *SHAPE[1:])
     for module in (net, nn.Sequential(net), program_of(net, shape)):
-        found = reading(None, (given, *SHAPE[1:]), module, bias)
-        assert found == Reading(shape, cuts, 42 * constant)
+        found = image_inputs((given, *SHAPE[1:]), module, bias)
+        assert found == ImageInputs(shape, cuts, 42 * constant)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,12 @@ def test_channels_say_how_many_bits_a_pixel_has(given, wanted, bias, cuts, const
         (3, 2, "auto", "reads 2; give it 4, or another bias"),
         (3, 4, 0, "are read as k·3 \\+ 0, k bits per pixel and 0 channels of ones, .* give it 3"),
         (1, 300, "auto", "reads 300; give it 256, or"),
-        (1, 2, 5, "bias counts ones after the pixels of images, 42 a channel, got 5; give 0 or 42"),
+        (
+            1,
+            2,
+            5,
+            "bias counts ones after the pixels of images, 42 per channel, got 5; give 0 or 42",
+        ),
     ],
 )
 def test_channels_that_images_do_not_become_are_refused(given, wanted, bias, complaint):
@@ -139,4 +144,4 @@ def test_modules_that_make_their_own_channels_are_given_pixels_as_they_are():
         def forward(self, x):
             return self.layers(nn.functional.pad(x, (0, 0, 0, 0, 0, 1)))
 
-    assert reading(None, SHAPE, Both(), None) == Reading(SHAPE)
+    assert image_inputs(SHAPE, Both(), None) == ImageInputs(SHAPE)

@@ -85,7 +85,8 @@ def test_no_option_switches_from_one_learner_to_another(option):
         fit(**{name: SOME[name]})
     for solver in ("sbp", "streaming"):
         if option in SOLVERS[solver].options:
-            assert fit(solver=solver, hidden=(3,), **{name: SOME[name]}).solver_ == solver
+            settings = {"hidden": (3,), "epochs": 2, name: SOME[name]}
+            assert fit(solver=solver, **settings).solver_ == solver
 
 
 @pytest.mark.parametrize(
@@ -108,9 +109,16 @@ def test_what_a_learner_cannot_do_is_said_with_a_remedy(settings, words):
         fit(**settings)
 
 
-@pytest.mark.parametrize("solver", RUNNING)
-def test_the_plan_is_what_ran_and_at_these_values_nothing_changes(solver, tmp_path):
-    net = fit(solver=solver, hidden=hidden_of(solver))
+@pytest.mark.parametrize(
+    ("solver", "settings"),
+    [
+        *((solver, {}) for solver in RUNNING if solver != "select"),
+        ("select", {"epochs": 2}),
+        pytest.param("select", {}, marks=pytest.mark.long),
+    ],
+)
+def test_the_plan_is_what_ran_and_at_these_values_nothing_changes(solver, settings, tmp_path):
+    net = fit(solver=solver, hidden=hidden_of(solver), **settings)
     assert net.solver_ == net.plan_["solver"] == solver
     own = {parameter_of(option) for option in SOLVERS[solver].options}
     foreign = {parameter_of(option) for option in OPTIONS} - own
@@ -199,7 +207,7 @@ def test_linear_chains_sample_the_posterior_of_linear_nets():
 
 
 def test_chains_that_would_take_minutes_are_not_begun(monkeypatch):
-    monkeypatch.setattr("vitrail.learning.messages.MOST_LOOKS", 0)
+    monkeypatch.setattr("vitrail.learning.messages.MAX_CHAIN_EVALUATIONS", 0)
     monkeypatch.setattr("vitrail.learning.messages.posterior_samples", _never)
     net = fit(solver="messages", hidden=(3,), networks=8, polish=0)
     assert net.model_.networks.shape[0] == 8

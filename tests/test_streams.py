@@ -79,7 +79,7 @@ def test_ranks_read_every_row_once(tmp_path, ranks, size):
         read = []
         for rank in range(ranks):
             windows = Windows(150, size, INPUTS, 0, World(rank, ranks))
-            for block in blocks(rows, windows.wanted):
+            for block in blocks(rows, windows.select):
                 places = block.columns[0]
                 assert [block.place(i) for i in range(len(block))] == [
                     block.place_of(place) for place in block[places]

@@ -19,11 +19,11 @@ from sklearn.tree import DecisionTreeClassifier
 from footprints.images import WIDTHS, convolutions
 from footprints.rows import Features, Rows, split_of
 from vitrail import BinaryNetClassifier
-from vitrail.export.line import with_line
+from vitrail.export.linear import linear_form
 from vitrail.export.plan import planned
 from vitrail.export.rule import folded, rule_of
 from vitrail.lab.rivals import Logistic, voted
-from vitrail.learning.compression import Compression, best_of
+from vitrail.learning.compression import Candidate, Compression, best_of
 from vitrail.learning.quantised_linear import QuantisedLinear
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
@@ -138,14 +138,12 @@ def compressed(
     for members in most:
         _, chosen[f"{members} members"] = best_of(compression.curve(members * each), 0.0)
     if counts:
-        candidate, linear = next(
-            both for both in compression.some if both[1].name == QuantisedLinear.name
-        )
+        linear = compression.compressors[QuantisedLinear.name]
         assert isinstance(linear, QuantisedLinear)
-        fewer = [count for count in counts if (count or 0) < len(encoder.apart)]
+        fewer = [count for count in counts if (count or 0) < len(encoder.selectable)]
         for count, digits in product(fewer, DIGITS):
             size = f"linear model of {count or 'all'} bits, {digits} digits"
-            chosen[size] = replace(candidate, size=linear.size(count, digits))
+            chosen[size] = Candidate(linear.name, linear.size(count, digits))
     for name, one in chosen.items():
         small = compression.build(one)
         right = small.labels.decode(small.answers(held.table).numbers) == held.labels
@@ -168,7 +166,7 @@ def model_bytes(model: Model) -> int:
     """Bytes of weights, votes and tables that an answer needs: no encoder, no code."""
     plan = planned(model)
     plan, rule = folded(model, plan, rule_of(model, plan))
-    _, rule = with_line(model, plan, rule)
+    _, rule = linear_form(model, plan, rule)
     weights = sum(layer.units * layer.fan_in for layer in plan.layers) * rule.votes.size
     votes = 0 if (rule.votes == 1).all() else np.unique(rule.votes, axis=0).size
     if model.num_classes == 2:

@@ -93,16 +93,14 @@ class Unpacked(io.RawIOBase):
             check_size(self.title, "over that many bytes", self.count, self.file_bytes)
         return size
 
-    def bytes_after(self, start: int) -> int | None:
-        """How many bytes there are from `start` on; None of what is packed or a stream."""
-        known = self.file_bytes is not None and self._source is self._raw
-        return self.file_bytes - start if known and self.file_bytes is not None else None
+    @property
+    def plain_bytes(self) -> int | None:
+        """How many bytes there are; None of what is packed or a stream."""
+        return self.file_bytes if self._source is self._raw else None
 
     def total(self) -> float | None:
         """About how many bytes there are unpacked, judged by those so far; None if unknown."""
-        if self.file_bytes is None:
-            return None
-        if self._source is self._raw:
+        if self.file_bytes is None or self._source is self._raw:
             return self.file_bytes
         unpacked, packed = self._seen
         return unpacked * self.file_bytes / packed

@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn
@@ -72,9 +72,6 @@ class _Stops:
         self.raised, self.last = self.raised + 1, stop
         raise stop
 
-    def forget(self) -> None:
-        self.pending, self.number, self.first = False, 0, 0.0
-
 
 _stops = _Stops()
 
@@ -96,7 +93,7 @@ def _handling(*numbers: signal.Signals) -> Iterator[None]:
     installed = [number for number in numbers if signal.getsignal(number) is _DEFAULT[number]]
     outermost = not _installed()
     if outermost:
-        _stops.forget()
+        _stops.pending, _stops.number, _stops.first = False, 0, 0.0
     try:
         for number in installed:
             signal.signal(number, _stops)
@@ -112,11 +109,9 @@ def _handling(*numbers: signal.Signals) -> Iterator[None]:
             _stops.pending = False
 
 
-@contextmanager
-def stop_on_sigterm() -> Iterator[None]:
+def stop_on_sigterm() -> AbstractContextManager[None]:
     """Treat SIGTERM as a stop, like Ctrl-C."""
-    with _handling(signal.SIGINT, signal.SIGTERM):
-        yield
+    return _handling(signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
@@ -215,7 +210,7 @@ def _silent_callbacks() -> Iterator[None]:
 @contextmanager
 def all_or_nothing() -> Iterator[None]:
     """Partial results are worthless: a stop ends the block with KeyboardInterrupt."""
-    with _handling(signal.SIGINT), _set_all_or_nothing(True):
+    with _handling(signal.SIGINT), allow_partial(False):
         before = _stops.number
         try:
             yield
@@ -226,15 +221,9 @@ def all_or_nothing() -> Iterator[None]:
 
 
 @contextmanager
-def allow_partial() -> Iterator[None]:
+def allow_partial(allowed: bool = True) -> Iterator[None]:
     """Within `all_or_nothing`: loops may return their best result so far again."""
-    with _set_all_or_nothing(False):
-        yield
-
-
-@contextmanager
-def _set_all_or_nothing(value: bool) -> Iterator[None]:
-    before, _stops.all_or_nothing = _stops.all_or_nothing, value
+    before, _stops.all_or_nothing = _stops.all_or_nothing, not allowed
     try:
         yield
     finally:

@@ -6,6 +6,11 @@ from pathlib import Path
 
 import psutil
 
+try:
+    import resource
+except ImportError:  # not a Unix
+    resource = None
+
 from vitrail.errors import TableTooLargeError
 
 # A packed file may hold anything: a megabyte of zeros is a kilobyte. What a file unpacks to is
@@ -22,9 +27,20 @@ CGROUPS = (
 
 def available_memory() -> int:
     """Bytes that can still be taken without swapping."""
-    limits = [_free_in_limit(), *(_free_in_group(*group) for group in CGROUPS)]
-    known = [amount for amount in limits if amount is not None]
-    return min([psutil.virtual_memory().available, *known])
+    free = [psutil.virtual_memory().available]
+    if resource is not None:
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]  # what `ulimit -v` sets
+        if limit != resource.RLIM_INFINITY:
+            free.append(max(0, limit - psutil.Process().memory_info().vms))
+    for folder, limit, used in CGROUPS:
+        try:
+            stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+            # cached pages of files that were read can be given up
+            taken = int((folder / used).read_text()) - int(stat["inactive_file"])
+            free.append(max(0, int((folder / limit).read_text()) - taken))
+        except (OSError, ValueError, KeyError):  # no such group, or its limit is "max"
+            pass
+    return min(free)
 
 
 def in_gigabytes(amount: int) -> str:
@@ -54,25 +70,3 @@ def check_size(title: str, what: str, needed: int, file_bytes: int | None, held:
             f"{title}: {what} need {in_gigabytes(needed)} of memory to load, "
             f"{in_gigabytes(free)} is available; use a sample of the rows or fewer columns"
         )
-
-
-def _free_in_limit() -> int | None:
-    """What `ulimit -v` leaves to this process."""
-    try:
-        import resource
-    except ImportError:  # not a Unix
-        return None
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
-        return None
-    return max(0, limit - psutil.Process().memory_info().vms)
-
-
-def _free_in_group(folder: Path, limit: str, used: str) -> int | None:
-    """What a group may still take; cached pages of files it has read can be given up."""
-    try:
-        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        taken = int((folder / used).read_text()) - int(stat["inactive_file"])
-        return max(0, int((folder / limit).read_text()) - taken)
-    except (OSError, ValueError, KeyError):  # no such group, or its limit is "max"
-        return None

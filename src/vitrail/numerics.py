@@ -24,7 +24,7 @@ def on_lattice(log_odds: Tensor) -> Tensor:
 
 
 def room_for_marks(largest: float, ranks: int) -> bool:
-    """Whether sums of at most `largest` in size leave bits of an int64 for two marks a rank."""
+    """Whether sums of at most `largest` in size leave bits of an int64 for two marks per rank."""
     return largest * LATTICE * (ranks + 1) ** 2 < 2.0**62
 
 

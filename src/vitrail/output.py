@@ -41,10 +41,12 @@ def atomic_output(path: str | Path) -> Iterator[BinaryIO]:
 def check_writable(path: str | Path) -> None:
     """Raise a DataError if `atomic_output` could not write there; leaves no trace."""
     target = Path(os.path.realpath(path))
+    if _is_device(target):
+        return
     with _explained(path):
-        draft, stream = (None, None) if _is_device(target) else _open(target, path)
-    if draft is not None and stream is not None:
-        stream.close()
+        draft, stream = _open(target, path)
+    stream.close()
+    if draft is not None:
         draft.unlink()
 
 
@@ -55,25 +57,25 @@ def _is_device(target: Path) -> bool:
 class _Output(io.FileIO):
     """A file that says in a sentence, with the path its user gave, why it cannot be written."""
 
-    def __init__(self, file: Path, mode: str, path: str | Path) -> None:
-        super().__init__(file, mode)
-        self._path = path
+    path: str | Path
 
     def write(self, data: Any, /) -> int:
-        with _explained(self._path):
+        with _explained(self.path):
             return super().write(data)
 
 
 def _open(target: Path, path: str | Path) -> tuple[Path | None, BinaryIO]:
     """A draft beside the target, or no draft and the target itself if it is a device or a pipe."""
-    if _is_device(target):
-        return None, io.BufferedWriter(_Output(target, "wb", path))
-    if target.is_dir():
-        raise IsADirectoryError
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError
-    draft = target.with_name(f".vitrail-{secrets.token_hex(8)}.tmp")
-    return draft, io.BufferedWriter(_Output(draft, "xb", path))
+    draft = None
+    if not _is_device(target):
+        if target.is_dir():
+            raise IsADirectoryError
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError
+        draft = target.with_name(f".vitrail-{secrets.token_hex(8)}.tmp")
+    output = _Output(draft or target, "xb" if draft else "wb")
+    output.path = path
+    return draft, io.BufferedWriter(output)
 
 
 @contextmanager

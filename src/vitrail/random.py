@@ -8,7 +8,7 @@ resuming needs only (seed, step).
     counter = (slot div lanes, sample, factor, step)
 
 One call yields eight 16-bit lanes (weights: `bit = lane < threshold`) or four 32-bit lanes.
-This module is the reference; `kernels.cpu.philox` is its compiled twin with the same bits.
+This module is the reference; `kernels.cpu.philox` gives the same bits, compiled.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _calls(
 
 
 def lanes16(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tensor:
-    """Eight 16-bit lanes a call.
+    """Eight 16-bit lanes per call.
 
     factors and samples are int64 of broadcastable shapes (...); the answer is int32
     (..., num_slots) in [0, 65536).
@@ -114,7 +114,7 @@ def lanes16(key: Key, factors: Tensor, samples: Tensor, num_slots: int) -> Tenso
 def lanes32(
     key: Key, factors: Tensor, samples: Tensor, num_slots: int, step: Tensor | None = None
 ) -> Tensor:
-    """Four 32-bit lanes a call: int64 (..., num_slots) in [0, 2³²).
+    """Four 32-bit lanes per call: int64 (..., num_slots) in [0, 2³²).
 
     `step`, int64 and broadcastable with factors, replaces the key's: old draws of each factor.
     """
@@ -161,14 +161,9 @@ def bernoulli(key: Key, factors: Tensor, samples: Tensor, threshold: Tensor) -> 
 def normal(key: Key, num: int, device: torch.device | str = "cpu") -> Tensor:
     """Standard normal draws, (num,) float64, by Box-Muller from pairs of 32-bit lanes."""
     zero = torch.zeros((), dtype=torch.int64, device=device)
-    return box_muller(lanes32(key, zero, zero, 2 * num))
-
-
-def box_muller(lanes: Tensor) -> Tensor:
-    """Standard normal draws from pairs of 32-bit lanes, (..., 2·num) → (..., num) float64."""
-    uniform = (lanes.to(torch.float64) + 0.5) / 2**32
-    radius = torch.sqrt(-2.0 * torch.log(uniform[..., 0::2]))
-    return radius * torch.cos(2.0 * math.pi * uniform[..., 1::2])
+    uniform = (lanes32(key, zero, zero, 2 * num).to(torch.float64) + 0.5) / 2**32
+    radius = torch.sqrt(-2.0 * torch.log(uniform[0::2]))
+    return radius * torch.cos(2.0 * math.pi * uniform[1::2])
 
 
 @cache

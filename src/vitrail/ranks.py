@@ -36,7 +36,7 @@ from torch.distributed import (  # documented there, but not in its list of name
     rendezvous,  # pyright: ignore[reportPrivateImportUsage]
 )
 
-from vitrail.wires import MOST, Wires, wired
+from vitrail.wires import MAX_BYTES, Wires, wired
 
 TIMEOUT = "VITRAIL_RANK_TIMEOUT"  # seconds that ranks wait for one another
 USUAL_TIMEOUT = 300.0
@@ -61,11 +61,11 @@ class LostRankError(RuntimeError):
 class World:
     """The ranks at work on one problem, seen from one of them.
 
-    What a rank hands to collectives is counted in `handed`, bytes.
+    What a rank hands to collectives is counted in `bytes_sent`, bytes.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank, self.size, self.handed = rank, size, 0
+        self.rank, self.size, self.bytes_sent = rank, size, 0
 
     @property
     def machines(self) -> int:
@@ -81,7 +81,7 @@ class World:
         """Which of `count` things are this rank's: every size-th, so that shares are alike."""
         return slice(self.rank, count, self.size)
 
-    def stretch(self, count: int) -> range:
+    def contiguous_share(self, count: int) -> range:
         """Which of `count` things in a row are this rank's: a run of them."""
         return range(self.rank * count // self.size, (self.rank + 1) * count // self.size)
 
@@ -114,7 +114,7 @@ class World:
         bits = (packed[:, None] >> place & 1).flatten()[: values.numel()]
         return bits.bool().view(values.shape).to(values.device)
 
-    def gathered(self, part: Tensor) -> Tensor | None:
+    def gather(self, part: Tensor) -> Tensor | None:
         """The shares (f, …) of all ranks as one tensor, at rank 0; None elsewhere."""
         if self.size == 1:
             return part
@@ -122,19 +122,19 @@ class World:
         (total,) = self.sum(torch.tensor(float(len(part))))
         count = int(total)
         if not self.first:
-            self._told(lambda: dist.send(part, 0))
-            self.handed += part.nbytes
+            self._run_collective(lambda: dist.send(part, 0))
+            self.bytes_sent += part.nbytes
             return None
         whole = part.new_empty((count, *part.shape[1:]))
         whole[self.share(count)] = part
         for rank in range(1, self.size):
             theirs = slice(rank, count, self.size)
-            room = torch.empty_like(whole[theirs], memory_format=torch.contiguous_format)
-            self._told(lambda room=room, rank=rank: dist.recv(room, rank))
-            whole[theirs] = room
+            buffer = torch.empty_like(whole[theirs], memory_format=torch.contiguous_format)
+            self._run_collective(lambda buffer=buffer, rank=rank: dist.recv(buffer, rank))
+            whole[theirs] = buffer
         return whole
 
-    def together(self, part: Tensor) -> list[Tensor]:
+    def all_gather(self, part: Tensor) -> list[Tensor]:
         """The parts (f, …) of all ranks, rank by rank, at every rank; lengths may differ."""
         if self.size == 1:
             return [part]
@@ -143,19 +143,19 @@ class World:
         lengths = self.sum(mine)[0].tolist()
         padded = part.new_zeros((max(lengths), *part.shape[1:]))
         padded[: len(part)] = part
-        room = [torch.empty_like(padded) for _ in lengths]
-        self.handed += padded.nbytes
-        self._told(lambda: dist.all_gather(room, padded))
-        return [theirs[:length] for theirs, length in zip(room, lengths, strict=True)]
+        buffer = [torch.empty_like(padded) for _ in lengths]
+        self.bytes_sent += padded.nbytes
+        self._run_collective(lambda: dist.all_gather(buffer, padded))
+        return [theirs[:length] for theirs, length in zip(buffer, lengths, strict=True)]
 
-    def exchanged(self, thing: Any) -> list[Any]:
+    def all_gather_objects(self, thing: Any) -> list[Any]:
         """What every rank has to tell, rank by rank, at every rank; small, and made by us."""
         if self.size == 1:
             return [thing]
-        letter = torch.frombuffer(bytearray(pickle.dumps(thing)), dtype=torch.uint8)
-        return [pickle.loads(theirs.numpy().tobytes()) for theirs in self.together(letter)]
+        pickled = torch.frombuffer(bytearray(pickle.dumps(thing)), dtype=torch.uint8)
+        return [pickle.loads(theirs.numpy().tobytes()) for theirs in self.all_gather(pickled)]
 
-    def spread(self, part: Tensor, count: int) -> Tensor:
+    def all_gather_shares(self, part: Tensor, count: int) -> Tensor:
         """The shares (f, …) of all ranks as one tensor (count, …), at every rank."""
         if self.size == 1:
             return part
@@ -165,12 +165,12 @@ class World:
             return self.any(whole)
         return self.sum(whole)[0].to(part.dtype)
 
-    def agreed(self, text: str) -> str:
+    def broadcast(self, text: str) -> str:
         """What rank 0 says, at every rank; at most 64 ASCII characters."""
         if self.size == 1:
             return text
-        said = list(text.encode().ljust(64)) if self.first else [0] * 64
-        (received,) = self.sum(torch.tensor(said, dtype=torch.float64))
+        sent = list(text.encode().ljust(64)) if self.first else [0] * 64
+        (received,) = self.sum(torch.tensor(sent, dtype=torch.float64))
         return bytes(received.to(torch.uint8).tolist()).decode().rstrip()
 
     def _reduced(self, values: tuple[Tensor, ...], how: Any) -> tuple[Tensor, ...]:
@@ -187,14 +187,14 @@ class World:
         )
 
     def _all_reduce(self, values: Tensor, how: Any) -> None:
-        self.handed += values.nbytes
+        self.bytes_sent += values.nbytes
         wires = None if _membership is None else _membership.wires
-        if wires is None or values.nbytes > MOST or values.device.type != "cpu":
-            self._told(lambda: dist.all_reduce(values, op=how))
+        if wires is None or values.nbytes > MAX_BYTES or values.device.type != "cpu":
+            self._run_collective(lambda: dist.all_reduce(values, op=how))
         else:
-            self._told(lambda: wires.combine(values.numpy(), BY_WIRE[how]))
+            self._run_collective(lambda: wires.combine(values.numpy(), BY_WIRE[how]))
 
-    def _told(self, collective: Callable[[], Any]) -> None:
+    def _run_collective(self, collective: Callable[[], Any]) -> None:
         """Do it with the others; where one of them is missing, say which."""
         if _membership is None:
             raise RuntimeError("the ranks have parted; keep to the block of `joined()`")
@@ -202,7 +202,7 @@ class World:
         try:
             collective()
         except (RuntimeError, OSError) as error:
-            _membership.missed(error)
+            _membership.fail(error)
 
 
 ALONE = World()
@@ -233,7 +233,7 @@ class _Membership:
             return
         if self.stopped == signal.SIGTERM and not self.leaving:
             self.leaving = True
-            self._tell_absent()
+            self._report_absent()
         sys.exit(128 + self.stopped)
 
     def stop(self, number: int, frame: FrameType | None) -> None:
@@ -242,29 +242,26 @@ class _Membership:
         if not self.leaving:
             self.check()
 
-    def missed(self, error: Exception) -> NoReturn:
+    def fail(self, error: Exception) -> NoReturn:
         """A collective failed: check which ranks respond, and name those that do not."""
         self.leaving = True
         self.part()
-        world, absent = self.world, self._absent()
+        absent, reports = self._absent()
         waited = "did not answer within the time that ranks wait for one another"
         how = waited if "imed out" in str(error) else "ended or cannot be reached"
-        names = ", ".join(map(str, absent)) or "unknown"
-        present = [rank for rank in range(world.size) if rank not in absent]
         raise LostRankError(
-            f"rank {names} of {world.size} {how}, so the job ends; with a checkpoint, the same "
-            "command goes on from it",
-            told_here=world.rank == present[0],
+            f"rank {absent or 'unknown'} of {self.world.size} {how}, so the job ends; with a "
+            "checkpoint, the same command goes on from it",
+            told_here=reports,
         ) from error
 
-    def _tell_absent(self) -> None:
+    def _report_absent(self) -> None:
         """Name the ranks that do not answer: a launcher ends all others when one is lost."""
-        world, absent = self.world, self._absent()
-        present = [rank for rank in range(world.size) if rank not in absent]
-        if absent and world.rank == present[0] and sys.__stderr__ is not None:
-            names = ", ".join(map(str, absent))
+        absent, reports = self._absent()
+        if absent and reports and sys.__stderr__ is not None:
             sys.__stderr__.write(
-                f"error: stopped by SIGTERM, while rank {names} of {world.size} does not answer\n"
+                f"error: stopped by SIGTERM, while rank {absent} of {self.world.size} does not "
+                "answer\n"
             )
 
     def part(self) -> None:
@@ -272,8 +269,11 @@ class _Membership:
         if self.wires is not None:
             self.wires.close()
 
-    def _absent(self) -> list[int]:
-        """The ranks that do not answer, by notes left at the store that torchrun keeps."""
+    def _absent(self) -> tuple[str, bool]:
+        """The ranks that do not answer, by notes left at the store that torchrun keeps.
+
+        And whether this rank, the first of those that do, tells the user.
+        """
         world, end = self.world, time.monotonic() + RESPONSE_TIME
         absent = [rank for rank in range(world.size) if rank != world.rank]
         try:
@@ -283,7 +283,8 @@ class _Membership:
                 time.sleep(0.02)
         except RuntimeError:  # with the store's own machine gone, nobody can be asked
             pass
-        return absent
+        reports = set(range(world.rank)) <= set(absent)
+        return ", ".join(map(str, absent)), reports
 
 
 _membership: _Membership | None = None

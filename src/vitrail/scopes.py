@@ -135,6 +135,14 @@ def dense(num_factors: int, arity: int, start: int | Tensor = 0) -> Dense:
     return Dense(torch.full((num_factors,), start, dtype=torch.int64), arity, shared=True)
 
 
+def joined(scopes: Sequence[Scope]) -> Scope:
+    """The scopes of blocks of one arity, one after another."""
+    starts = [scope.start for scope in scopes if isinstance(scope, Dense)]
+    if len(starts) == len(scopes):
+        return dense(sum(map(len, starts)), scopes[0].arity, torch.cat(starts))
+    return Indexed(torch.cat([s.index().expand(s.num_factors, s.arity) for s in scopes]))
+
+
 def indexed(variables: Tensor | Sequence[Sequence[int]]) -> Indexed:
     """Factors that see any variables; a variable may not appear twice in one factor.
 

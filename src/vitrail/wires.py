@@ -20,8 +20,8 @@ from torch.distributed import Store  # pyright: ignore[reportPrivateImportUsage]
 LOOPBACK = "127.0.0.1"
 TOKEN = 16  # bytes of the authentication token between ranks
 RANK = 4  # bytes of a rank's number
-MOST = 2**16  # bytes of a vector; larger ones are quicker around a ring
-ROOM = 4 * MOST  # bytes that wait in a socket: all may write before anybody reads
+MAX_BYTES = 2**16  # bytes of a vector; larger ones are quicker around a ring
+BUFFER_BYTES = 4 * MAX_BYTES  # bytes that wait in a socket: all may write before anybody reads
 
 
 class Wires:
@@ -59,34 +59,34 @@ def wired(rank: int, size: int, store: Store, wait: timedelta) -> Wires:
     """Connect the ranks of one machine, who find each other by the store."""
     token, seconds = secrets.token_bytes(TOKEN), wait.total_seconds()
     others: dict[int, socket.socket] = {}
-    with socket.create_server((LOOPBACK, 0), backlog=size) as door:
-        door.settimeout(seconds)
-        store.set(f"vitrail/door/{rank}", f"{door.getsockname()[1]} {token.hex()}")
+    with socket.create_server((LOOPBACK, 0), backlog=size) as server:
+        server.settimeout(seconds)
+        store.set(f"vitrail/server/{rank}", f"{server.getsockname()[1]} {token.hex()}")
         for number in range(rank):
-            port, theirs = store.get(f"vitrail/door/{number}").decode().split()
+            port, theirs = store.get(f"vitrail/server/{number}").decode().split()
             other = socket.create_connection((LOOPBACK, int(port)), seconds)
             other.sendall(bytes.fromhex(theirs) + rank.to_bytes(RANK, "big"))
             others[number] = other
         while len(others) < size - 1:
-            other, _ = door.accept()
+            other, _ = server.accept()
             other.settimeout(seconds)
-            said = np.zeros(TOKEN + RANK, np.uint8)
+            greeting = np.zeros(TOKEN + RANK, np.uint8)
             with suppress(ConnectionError):
-                _receive(other, said)
-            if hmac.compare_digest(said[:TOKEN].tobytes(), token):
-                others[int.from_bytes(said[TOKEN:].tobytes(), "big")] = other
+                _receive(other, greeting)
+            if hmac.compare_digest(greeting[:TOKEN].tobytes(), token):
+                others[int.from_bytes(greeting[TOKEN:].tobytes(), "big")] = other
             else:
                 other.close()
     for other in others.values():
         other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small things leave at once
         for end in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            other.setsockopt(socket.SOL_SOCKET, end, ROOM)
+            other.setsockopt(socket.SOL_SOCKET, end, BUFFER_BYTES)
     return Wires(rank, others)
 
 
-def _receive(wire: socket.socket, room: np.ndarray) -> None:
+def _receive(wire: socket.socket, buffer: np.ndarray) -> None:
     """Fill an array."""
-    left = room.data.cast("B")
+    left = buffer.data.cast("B")
     while left:
         count = wire.recv_into(left)
         if not count:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from vitrail.datasets import digits, glass, mnist, stained_glass
-from vitrail.datasets.dataset import numbered
+from vitrail.datasets.dataset import class_indices
 
 MAKERS = {
     "glass": lambda **options: glass(20, 10, num_test=5, **options),
@@ -78,7 +78,7 @@ def test_take_refuses_a_count_there_is_not(count):
 
 
 def test_labels_are_their_place_in_the_classes_whatever_the_order():
-    assert numbered(np.array([7, 2, 5, 7]), (5, 7, 2)).tolist() == [1, 2, 0, 1]
+    assert class_indices(np.array([7, 2, 5, 7]), (5, 7, 2)).tolist() == [1, 2, 0, 1]
 
 
 def test_a_dataset_whose_parts_disagree_is_refused():

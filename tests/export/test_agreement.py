@@ -161,7 +161,7 @@ for (let i = 0; i < COUNT; i++) {
   const model = await import(`./m${i}.mjs`);
   const lines = rows.filter((_, place) => place % SHARES === i % SHARES).map((row) => {
     const { number, chances } = model.predict(row);
-    return [number, ...chances].join(",");
+    return [number, ...probabilities].join(",");
   });
   writeFileSync(`m${i}.txt`, lines.join("\\n"));
   console.log(model.check());
@@ -190,4 +190,4 @@ def test_onnx_agrees(table):
         found = run_onnx(model, rows)
         expected = model.answers(rows)
         assert np.array_equal(found["number"], expected.numbers)
-        assert np.array_equal(found["chances"], expected.chances)
+        assert np.array_equal(found["chances"], expected.probabilities)

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from parts import need
 
 from vitrail.export.c.header import MANY_WORDS
-from vitrail.export.errors import ExportError
 from vitrail.export.golden import sample_rows
+from vitrail.export.plan import ExportError
 from vitrail.nn import mlp, paper_conv, paper_linear
 from vitrail.tables.encoders import ColumnCode
 

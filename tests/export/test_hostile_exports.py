@@ -31,11 +31,10 @@ from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
 from vitrail.export.onnx import input_names, onnx_graph
 from vitrail.nn import mlp
-from vitrail.tables.blanks import BLANKS
 from vitrail.tables.columns import ColumnCode
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.labels import LabelCoder
-from vitrail.tables.spelling import Spelling
+from vitrail.tables.spelling import BLANKS, Spelling
 from vitrail.tables.table import read_table
 
 ROWS = 12

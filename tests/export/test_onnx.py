@@ -39,7 +39,7 @@ def test_words_are_stripped_and_spellings_of_no_value_known():
     table = {"colour": [" red ", "NA", "n/A ", "Red", "blue", "?"], "size": [1.0] * 6}
     table["rooms"] = [1] * 6
     found = run_onnx(model, table)
-    assert found["chances"].tolist() == model.answers(table).chances.tolist()
+    assert found["chances"].tolist() == model.answers(table).probabilities.tolist()
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -48,5 +48,5 @@ def test_a_word_that_means_nothing_in_a_column_of_numbers_is_missing(missing):
     model = committee((code,))
     table = {"x": [1.0, "unknown", "never seen", None, 3.0]}
     with pytest.warns(DataWarning, match="found 'never seen'"):
-        expected = model.answers(table).chances.tolist()
+        expected = model.answers(table).probabilities.tolist()
     assert run_onnx(model, table)["chances"].tolist() == expected

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from vitrail.export.errors import ExportError
-from vitrail.export.plan import Layer, Pool, planned
+from vitrail.export.plan import ExportError, Layer, Pool, planned
 from vitrail.export.rule import ordered, rule_of
 from vitrail.model.voting import HALF
 from vitrail.nn import BinaryConv2d, BinaryLinear, Sign, Threshold
@@ -59,9 +58,9 @@ def test_what_is_worked_out_beforehand_is_what_the_rule_says(model):
         score, most = (drawn * votes).sum(1), model.clip * votes.sum()
         truth = model.calibration.numpy()[net][(score + most) * 256 // (2 * most)]
         small = (drawn * rule.votes[net]).sum(1)
-        assert rule.chances(small.tolist(), net) == truth.tolist()
+        assert rule.probabilities(small.tolist(), net) == truth.tolist()
         if rule.scores:
-            place, rest = np.divmod(small - rule.scores.first, rule.scores.step)
+            place, rest = np.divmod(small - rule.scores.start, rule.scores.step)
             assert not rest.any()
             assert np.array_equal(np.array(rule.score_tables[net])[place], truth)
         if net == 0:

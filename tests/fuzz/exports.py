@@ -26,13 +26,11 @@ from vitrail.export.js import js_module
 from vitrail.model import Model
 from vitrail.model.voting import Scheme, num_nets
 from vitrail.nn import mlp, program_of
-from vitrail.tables.blanks import stripped
 from vitrail.tables.cells import is_missing
-from vitrail.tables.columns import ColumnCode
-from vitrail.tables.cuts import MOST_WHOLE
+from vitrail.tables.columns import MOST_WHOLE, ColumnCode
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.labels import LabelCoder
-from vitrail.tables.spelling import numeral, plain_number
+from vitrail.tables.spelling import as_number, numeral, stripped
 from vitrail.tables.table import read_table
 
 Column = Sequence[str | None]
@@ -104,7 +102,7 @@ def training_column(rng: random.Random, rows: int) -> list[str]:
         centre, scale = rng.choice([(0, 1), (0, 1), (0, 1e-30), (0, 1e38), (1.7e9, 0.1)])
         cells = [repr(rng.gauss(centre, scale)) for _ in range(rows)]
     if kind == "mixed" or (kind in ("codes", "whole") and rng.random() < 0.2):
-        word = rng.choice([word for word in WORDS if math.isnan(plain_number(word))])
+        word = rng.choice([word for word in WORDS if math.isnan(as_number(word))])
         cells = [word if rng.random() < 0.08 else cell for cell in cells]
     if rng.random() < 0.3:
         cells = [rng.choice(NOTHINGS) if rng.random() < 0.15 else cell for cell in cells]
@@ -209,7 +207,7 @@ def refused(code: ColumnCode, text: str | None, whole: bool = False) -> bool:
     """Whether exported code refuses a cell; whole: as C does, whose field holds whole numbers."""
     if text is None or not code.numeric or is_missing(text):
         return False
-    number = plain_number(text) if code.spelling.accepts("") else math.nan
+    number = as_number(text) if code.spelling.accepts("") else math.nan
     plain = code.spelling.decimal == "." and not math.isnan(number)
     if math.isnan(number) and stripped(text) in code.categories:
         return False

@@ -36,7 +36,7 @@ def found_over(
             solution = run(solver, graph.shared(world), seed=3, max_steps=4)
     finally:
         dist.destroy_process_group()
-    return solution.marginals.tolist(), world.handed
+    return solution.marginals.tolist(), world.bytes_sent
 
 
 @pytest.mark.gpu

@@ -46,8 +46,7 @@ from vitrail.solvers.base import Feedback
 from vitrail.solvers.s4p import S4P
 from vitrail.surveys import gaussian
 from vitrail.updates import closed_form, counting, flip
-from vitrail.updates.base import Update
-from vitrail.updates.draws import configurations
+from vitrail.updates.base import Update, configurations
 
 ARITIES = [1, 7, 196, 300, 1000, 4097] if DEVICE == "cuda" else [1, 7, 196, 300]
 KEY = Key(seed=(3 << 33) | 7, step=2**32 - 1)
@@ -136,14 +135,22 @@ def test_counts_of_perceptrons_equal_the_definition(arity):
     check_counts(renumbered(perceptrons(3, arity, "binary")).to(DEVICE), 2, 33)
 
 
-def test_counts_of_any_other_module_equal_the_definition():
+def test_other_modules_are_drawn_by_a_kernel_and_counted_by_torch():
     draw = generator(1)
     inputs = torch.randint(0, 2, (3, 1, 6, 6), generator=draw)
     module = Sequential(BinaryConv2d(1, 2, 3), Threshold(), MaxPool2d(2), Flatten())
     factors = network(
         Sequential(module, BinaryLinear(8, 1)), inputs, torch.tensor([0, 1, 1]), beta=2.0
     )
-    check_counts(renumbered(factors).to(DEVICE), 2, 9)
+    factors = renumbered(factors).to(DEVICE)
+    assert not cuda_counting.serves(factors, 9)
+    threshold = extreme_thresholds((3, 2, factors.arity)).to(DEVICE)
+    found, defined = (
+        counting(9, backend=backend)._counts(KEY, factors, threshold, 9)
+        for backend in ("auto", "torch")
+    )
+    for mine, theirs in zip(found, defined, strict=True):
+        assert torch.equal(mine, theirs)
 
 
 def test_counts_of_an_empty_batch():
@@ -246,7 +253,7 @@ def surveys_after(graph, steps=2, survey_samples=5):
 def test_survey_steps_equal_the_definition(arity, beta, monkeypatch):
     graph = factor_graph(perceptrons(3, arity, beta=beta)).to(DEVICE)
     one, told = surveys_after(graph)
-    monkeypatch.setattr(S4P, "_twin", lambda *_: cuda_survey)
+    monkeypatch.setattr(S4P, "_kernel", lambda *_: cuda_survey)
     two, told_too = surveys_after(graph)
     assert torch.equal(one.surveys[0], two.surveys[0])
     assert torch.equal(one.draws, two.draws)
@@ -259,7 +266,7 @@ def test_survey_steps_equal_the_definition(arity, beta, monkeypatch):
 def test_survey_steps_of_many_tracks_equal_the_definition(monkeypatch):
     graph = factor_graph(perceptrons(2, 3)).to(DEVICE)
     one, _ = surveys_after(graph, 1, survey_samples=150)
-    monkeypatch.setattr(S4P, "_twin", lambda *_: cuda_survey)
+    monkeypatch.setattr(S4P, "_kernel", lambda *_: cuda_survey)
     two, _ = surveys_after(graph, 1, survey_samples=150)
     assert torch.equal(one.surveys[0], two.surveys[0])
 

@@ -9,11 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from thread_count import num_threads
 
-from vitrail.kernels.cpu.anneal import Schedule, anneal, columns
+from vitrail.kernels.cpu.anneal import Examples, Schedule, anneal
 from vitrail.kernels.cpu.enumerate import enumerate_weights
+from vitrail.nn.program import linear_program
 from vitrail.random import Key, Stream, lanes32
 
 KEY = Key(11).of(Stream.SEARCH)
+
+
+def problem_of(inputs, labels, low, weights=None):
+    """The wiring and the examples of a one-layer net."""
+    counts = np.empty(0, np.int32) if weights is None else weights
+    examples = Examples(np.ascontiguousarray(inputs.T), labels.astype(np.int16), counts)
+    wiring = linear_program(inputs.shape[1], low).wiring
+    assert wiring is not None
+    return wiring, examples
 
 
 def signed_margins(inputs, labels, bits, low):
@@ -68,7 +78,7 @@ SCHEDULES = [Schedule(1, 1, 2.0, 0.2), Schedule(3, 5, 5.0, 0.5)]
 @given(problems(), st.sampled_from([-1, 0]))
 def test_search_takes_the_steps_of_a_plain_chain(schedule, problem, low):
     inputs, labels, weights, starts = problem
-    found = anneal(columns(inputs, labels, low, weights), starts, 60, schedule, KEY.words())
+    found = anneal(*problem_of(inputs, labels, low, weights), starts, 60, schedule, KEY.words())
     counts = np.ones(len(labels), np.int64) if weights is None else weights.astype(np.int64)
     for chain, start in enumerate(starts):
         best, last = plain_chain(inputs, labels, low, counts, start, 60, schedule, chain)
@@ -87,7 +97,7 @@ def test_scores_stay_exact_where_sixteen_bits_would_overflow(schedule):
     inputs = rng.choice([-1, 1], (70_000, 9)).astype(np.int8)
     labels = rng.random(70_000) < 0.5
     start = rng.random((1, 9)) < 0.5
-    found = anneal(columns(inputs, labels, -1), start, 40, schedule, KEY.words())
+    found = anneal(*problem_of(inputs, labels, -1), start, 40, schedule, KEY.words())
     ones = np.ones(70_000, np.int64)
     best, last = plain_chain(inputs, labels, -1, ones, start[0], 40, schedule)
     assert found.best_score[0] == best
@@ -96,12 +106,14 @@ def test_scores_stay_exact_where_sixteen_bits_would_overflow(schedule):
 
 def test_search_does_not_depend_on_threads_and_differs_by_chain():
     rng = np.random.default_rng(4)
-    problem = columns(rng.choice([-1, 1], (200, 41)).astype(np.int8), rng.random(200) < 0.5, low=-1)
+    problem = problem_of(
+        rng.choice([-1, 1], (200, 41)).astype(np.int8), rng.random(200) < 0.5, low=-1
+    )
     starts = np.zeros((4, 41), np.bool_)
     with num_threads(1):
-        one = anneal(problem, starts, 3000, SCHEDULES[1], KEY.words())
+        one = anneal(*problem, starts, 3000, SCHEDULES[1], KEY.words())
     with num_threads(4):
-        four = anneal(problem, starts, 3000, SCHEDULES[1], KEY.words())
+        four = anneal(*problem, starts, 3000, SCHEDULES[1], KEY.words())
     np.testing.assert_array_equal(one.best, four.best)
     np.testing.assert_array_equal(one.last, four.last)
     assert len(np.unique(one.last, axis=0)) == 4
@@ -114,7 +126,7 @@ def test_search_finds_the_optimum_of_small_problems():
         labels = rng.random(num_examples) < 0.5
         starts = rng.random((8, num_weights)) < 0.5
         found = anneal(
-            columns(inputs, labels, -1), starts, 20_000, Schedule(3, 9, 7.0, 0.7), KEY.words()
+            *problem_of(inputs, labels, -1), starts, 20_000, Schedule(3, 9, 7.0, 0.7), KEY.words()
         )
         assert found.best_score.max() == enumerate_weights(inputs, labels, -1).satisfied
 
@@ -124,6 +136,6 @@ def test_search_stops_where_everything_is_satisfied():
     inputs = rng.choice([-1, 1], (20, 51)).astype(np.int8)
     labels = rng.random(20) < 0.5
     starts = rng.random((1, 51)) < 0.5
-    found = anneal(columns(inputs, labels, -1), starts, 100_000, SCHEDULES[1], KEY.words())
+    found = anneal(*problem_of(inputs, labels, -1), starts, 100_000, SCHEDULES[1], KEY.words())
     assert found.best_score[0] == 20
     assert found.proposals[0] < 100_000

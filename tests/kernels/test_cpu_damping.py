@@ -40,8 +40,8 @@ def test_compiled_damping_equals_torch(seed, share, on_probability, some, starts
     gamma = torch.full((len(fresh),), share, dtype=torch.float64)
     update, width = flip(5), 3 * factors.arity
     given = fresh, old, gamma, on_probability, rows, width
-    defined, moved, change = update._mixed(factors, *given)
-    found, found_moved, found_change = update._mixed_by_kernel(factors, *given)
+    defined, moved, change = update._mixed(factors, *given, backend="torch")
+    found, found_moved, found_change = update._mixed(factors, *given)
     assert torch.equal(found, defined)
     assert torch.equal(found_moved, moved)
     torch.testing.assert_close(found_change, change, rtol=0, atol=1e-12)
@@ -54,7 +54,9 @@ def test_what_lies_on_a_boundary_is_left_to_torch():
     given = half, old, gamma, False, None, factors.arity
     assert damping.mixed(factors, *given)[3].tolist() == [0, 1, 2, 3]
     for mine, torchs in zip(
-        flip(5)._mixed_by_kernel(factors, *given), flip(5)._mixed(factors, *given), strict=True
+        flip(5)._mixed(factors, *given),
+        flip(5)._mixed(factors, *given, backend="torch"),
+        strict=True,
     ):
         torch.testing.assert_close(mine, torchs, rtol=0, atol=1e-12)
 

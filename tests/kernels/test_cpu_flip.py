@@ -18,7 +18,7 @@ from cases_of_kernels import (
 
 from vitrail.factors import network
 from vitrail.kernels.cpu import flip as kernels
-from vitrail.kernels.cpu.rows import settle
+from vitrail.kernels.cpu.rows import find_thresholds
 from vitrail.nn import BinaryLinear, Sequential, Sign, Threshold, mlp
 from vitrail.random import Key, Stream, threshold_edges, thresholds
 from vitrail.updates import flip
@@ -178,5 +178,5 @@ def test_compiled_thresholds_step_at_the_same_edges():
     ends = torch.tensor([-math.inf, -0.0, 0.0, math.inf], dtype=torch.float64)
     for x in (around, wide, ends):
         out = torch.empty(len(x), dtype=torch.int32)
-        settle(x.numpy(), edges.numpy(), out.numpy())
+        find_thresholds(x.numpy(), edges.numpy(), out.numpy())
         assert torch.equal(out, thresholds(x))

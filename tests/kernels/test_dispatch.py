@@ -47,7 +47,7 @@ def test_an_unknown_backend_is_refused_with_the_list():
 
 
 def test_a_missing_package_stops_only_the_named_backend(monkeypatch):
-    monkeypatch.setitem(dispatch.TWINS, "flip", {"numba": "vitrail.kernels.no_such_kernel"})
+    monkeypatch.setitem(dispatch.KERNELS, "flip", {"numba": "vitrail.kernels.no_such_kernel"})
     monkeypatch.setattr(dispatch, "PATIENCE", 0)
     assert dispatch.find("flip", "auto", perceptrons(2, 3), 10, 5) is None
     with pytest.raises(dispatch.BackendError, match=r"not here .*install numba"):
@@ -66,7 +66,7 @@ def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
 @pytest.fixture(autouse=True)
 def nobody_was_told(monkeypatch):
     """Compiling is said once in a process."""
-    monkeypatch.setattr(compiled._STORE, "_told", False)
+    monkeypatch.setattr(compiled._STORE, "_announced", False)
 
 
 def test_kernels_are_compiled_when_they_are_called_and_long_work_is_told(monkeypatch, capsys):

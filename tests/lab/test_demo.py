@@ -5,7 +5,6 @@ import io
 import numpy as np
 import pytest
 from rich.console import Console
-from sklearn.linear_model import LogisticRegression
 
 from vitrail.cli.demo import table_of
 from vitrail.lab import demo
@@ -54,16 +53,6 @@ def test_the_picture_is_written_and_the_table_fits_a_terminal(shown, tmp_path):
     text = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
     assert "…" not in text
     assert all(one.name in text for one in (*shown.digits, *shown.searches))
-
-
-def test_logistic_regression_is_that_of_scikit_learn():
-    rng = np.random.default_rng(0)
-    rows, labels = rng.integers(0, 2, (60, 12)), np.arange(60) % 10
-    unseen = rng.integers(0, 2, (7, 12))
-    probabilities, size = demo.logistic_regression(rows, labels, unseen)
-    known = LogisticRegression(tol=1e-8, max_iter=5000).fit(rows, labels)
-    np.testing.assert_allclose(probabilities, known.predict_proba(unseen), atol=1e-4)
-    assert size == 130
 
 
 @pytest.mark.long

@@ -3,6 +3,8 @@
     python -m torch.distributed.run --nproc-per-node=2 cases.py FOLDER
 
 Every rank writes what it found to FOLDER/<rank>.json; checkpoints go to FOLDER, too.
+Classifiers and tables are imported where they are used: ranks of faulty.py need neither, and
+start sooner.
 """
 
 import hashlib
@@ -17,14 +19,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from torch import Tensor
 
-from vitrail import BinaryNetClassifier, factor_graph, join, network, perceptron, run
+from vitrail import factor_graph, join, network, perceptron, run
 from vitrail.datasets import glass
 from vitrail.graph import FactorGraph
-from vitrail.learning.streams import BASE, fit_stream
 from vitrail.nn import mlp
 from vitrail.ranks import World, joined
 from vitrail.solvers import (
@@ -39,9 +39,6 @@ from vitrail.solvers import (
     streaming,
 )
 from vitrail.surveys import gaussian
-from vitrail.tables.encoders import TableEncoder
-from vitrail.tables.table import Table
-from vitrail.tables.writing import write_table
 from vitrail.updates import closed_form, counting, exact, flip, pooled
 
 FIRST_SITTING = 10  # steps until the checkpoint
@@ -117,6 +114,8 @@ def surveys(world: World) -> dict[str, Any]:
 
 def classifier(world: World, **settings: Any) -> dict[str, Any]:
     """A model, by the classifier: it looks for ranks itself."""
+    from vitrail import BinaryNetClassifier
+
     rows = glass(80, 12, seed=9).inputs.numpy() > 0
     labels = np.where(rows[:, :5].sum(1) > 2, "many", "few")
     net = BinaryNetClassifier(**{"hidden": (3,), "networks": 16, **settings}).fit(rows, labels)
@@ -128,6 +127,13 @@ def classifier(world: World, **settings: Any) -> dict[str, Any]:
 
 def stream(_: World, suffix: str, hidden: tuple[int, ...] = ()) -> dict[str, Any]:
     """A model of rows that are read as they come."""
+    import pyarrow as pa
+
+    from vitrail.learning.streams import BASE, fit_stream
+    from vitrail.tables.encoders import TableEncoder
+    from vitrail.tables.table import Table
+    from vitrail.tables.writing import write_table
+
     values = np.random.default_rng(9).integers(0, 10, (ROWS, 6))
     table = pa.table({f"c{i}": values[:, i] for i in range(6)})
     table = table.append_column("kind", pa.array(np.where(values.sum(1) > 27, "many", "few")))
@@ -211,9 +217,9 @@ def handed(world: World) -> dict[str, list[float]]:
         ("convolution", closed_form(), two(), None),
         ("gaussian", closed_form("gaussian"), wide, 20),
     ):
-        mine, seen = graph.shared(world), [world.handed]
+        mine, seen = graph.shared(world), [world.bytes_sent]
         solver = belief_propagation(update, damping=0.5, batch=batch)
-        run(solver, mine, max_steps=4, on_step=lambda *_, seen=seen: seen.append(world.handed))
+        run(solver, mine, max_steps=4, on_step=lambda *_, seen=seen: seen.append(world.bytes_sent))
         most = max(now - before for before, now in pairwise(seen[1:]))
         told[name] = [most, 8 * mine.num_variables + 32 * mine.num_problems + 1024]
     return told

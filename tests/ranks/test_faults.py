@@ -53,13 +53,18 @@ def whole() -> dict[str, Any]:
     return CASES["batches"](ALONE)
 
 
-def test_a_killed_rank_is_named_and_the_job_restarts_to_the_same_end(tmp_path: Path, whole):
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_a_killed_rank_is_named_and_the_job_restarts_to_the_same_end(tmp_path: Path, whole, size):
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts=1"]
-    job = [*launch, "--nproc-per-node=3", str(JOB), str(tmp_path), "kill", "11"]
+    job = [*launch, f"--nproc-per-node={size}", str(JOB), str(tmp_path), "kill", "11"]
     done = subprocess.run(job, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
     # the others say it, unless the launcher ends them first, which then says it itself
-    said = ("rank 2 of 3 ended or cannot be reached", "(exitcode: -9) local_rank: 2")
+    last = size - 1
+    said = (
+        f"rank {last} of {size} ended or cannot be reached",
+        f"(exitcode: -9) local_rank: {last}",
+    )
     assert any(sentence in done.stderr for sentence in said)
     assert json.loads((tmp_path / "found.json").read_text()) == whole
 

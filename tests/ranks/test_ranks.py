@@ -1,6 +1,6 @@
 """Any number of ranks finds the same bits, and can take over a run from any other number.
 
-One test, because jobs take seconds to start: two ranks begin, three go on where two were.
+One test, because jobs take seconds to start: fewer begin, three ranks go on where they were.
 """
 
 import json
@@ -40,14 +40,18 @@ def check(told: list[dict[str, Any]], alone: dict[str, Any]) -> None:
         assert rank["moments"] == pytest.approx(moments(ALONE), abs=1e-5)
 
 
-def test_two_and_three_ranks_find_what_one_process_finds(tmp_path: Path):
+@pytest.mark.parametrize("before", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_three_ranks_find_what_fewer_find(tmp_path: Path, before: int):
     alone = {name: case(ALONE) for name, case in CASES.items()}
-    two, three = tmp_path / "two", tmp_path / "three"
-    two.mkdir()
+    fewer, three = tmp_path / "fewer", tmp_path / "three"
+    fewer.mkdir()
     three.mkdir()
 
-    check(told_by(2, two), alone)
-    shutil.copy(two / "of-2.ckpt", three / "given.ckpt")
+    if before == 1:
+        batches(ALONE, checkpoint=fewer / "of-1.ckpt", max_steps=FIRST_SITTING)
+    else:
+        check(told_by(before, fewer), alone)
+    shutil.copy(fewer / f"of-{before}.ckpt", three / "given.ckpt")
     told = told_by(3, three)
     check(told, alone)
     assert [rank["resumed"] for rank in told] == [alone["batches"]] * 3

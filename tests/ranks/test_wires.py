@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from torch.distributed import HashStore  # pyright: ignore[reportPrivateImportUsage]
 
-from vitrail.wires import LOOPBACK, MOST, Wires, wired
+from vitrail.wires import LOOPBACK, MAX_BYTES, Wires, wired
 
 WAIT = timedelta(seconds=20)
 
@@ -35,7 +35,7 @@ def vectors(size: int, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-@pytest.mark.parametrize("count", [0, 1, 196, MOST // 8])
+@pytest.mark.parametrize("count", [0, 1, 196, MAX_BYTES // 8])
 @pytest.mark.parametrize("how", [np.add, np.maximum], ids=["sum", "max"])
 def test_every_rank_has_the_vectors_of_all_put_together_in_order(size, count, how):
     given = vectors(size, count)
@@ -69,7 +69,7 @@ def test_a_stranger_at_the_door_is_sent_away():
     store = HashStore()
 
     def unauthenticated() -> bytes:
-        port, _ = store.get("vitrail/door/0").decode().split()
+        port, _ = store.get("vitrail/server/0").decode().split()
         with socket.create_connection((LOOPBACK, int(port)), 20) as wire:
             wire.sendall(bytes(20))
             return wire.recv(1)

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from enumerated_surveys import factor_surveys, variable_surveys
 from survey_graphs import HARD, SOFT, random_surveys, triangle
 
 from vitrail.random import Key
-from vitrail.surveys.enumerate import factor_surveys, variable_surveys
 from vitrail.surveys.fft import exact_surveys
 from vitrail.surveys.histogram import Grid
 from vitrail.updates import exact

@@ -113,8 +113,8 @@ def test_a_histogram_does_not_depend_on_the_order_of_draws():
 
 def test_masses_far_below_the_range_of_floats_keep_their_ratio():
     log_mass = torch.tensor([-5000.0, -5000.0 + math.log(2), -torch.inf], dtype=torch.float64)
-    assert relative_masses(log_mass, 0).tolist() == [MASS_ONE // 2, MASS_ONE, 0]
-    assert relative_masses(torch.full((3,), -torch.inf), 0).tolist() == [0, 0, 0]
+    assert relative_masses(log_mass).tolist() == [MASS_ONE // 2, MASS_ONE, 0]
+    assert relative_masses(torch.full((3,), -torch.inf)).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("fixed", [False, True])

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from enumerated_surveys import factor_surveys, variable_surveys
 from survey_graphs import HARD, SOFT, random_surveys, triangle
 
 from vitrail.factors import table
@@ -13,10 +14,8 @@ from vitrail.solvers import Feedback
 from vitrail.solvers.s4p import S4P, s4p
 from vitrail.solvers.sp import SPState
 from vitrail.surveys import gaussian, tilted, weighted
-from vitrail.surveys.cavity import effective_draws
-from vitrail.surveys.enumerate import factor_surveys, variable_surveys
 from vitrail.surveys.histogram import Grid, point_mass
-from vitrail.surveys.variable import belief_address, log_means, mean_log_odds
+from vitrail.surveys.variable import belief_address, effective_draws, log_means, mean_log_odds
 from vitrail.updates import exact
 
 FORMS = {"weighted": weighted(), "tilted": tilted(), "gaussian": gaussian()}

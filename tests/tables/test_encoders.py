@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitrail.errors import DataError, DataWarning
-from vitrail.tables.cells import as_number, as_word, is_missing
+from vitrail.tables.cells import as_word, is_missing
 from vitrail.tables.columns import ColumnCode
-from vitrail.tables.cuts import affordable_thresholds
 from vitrail.tables.encoders import TableEncoder
-from vitrail.tables.spelling import numeral
+from vitrail.tables.fitting import affordable_thresholds
+from vitrail.tables.spelling import as_number, numeral
 
 
 def named_bits(encoder: TableEncoder, table: object) -> list[set[str]]:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitrail.errors import DataError
-from vitrail.tables.blanks import BLANKS, stripped
 from vitrail.tables.cells import is_missing
 from vitrail.tables.labels import NAMES_OF_NOTHING, LabelCoder, check_target, require_labels
+from vitrail.tables.spelling import BLANKS, stripped
 
 
 def is_no_label(label: object) -> bool:

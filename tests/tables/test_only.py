@@ -36,7 +36,7 @@ LATER = pd.DataFrame({
 ENCODER = TableEncoder.fit(TABLE, thresholds=5, max_categories=3)
 
 
-@given(st.sets(st.sampled_from(ENCODER.apart), min_size=1))
+@given(st.sets(st.sampled_from(ENCODER.selectable), min_size=1))
 def test_bits_that_are_left_keep_what_they_say(bits):
     fewer, left = ENCODER.only(bits)
     assert bits <= {*left}
@@ -51,7 +51,7 @@ def test_bits_that_are_left_keep_what_they_say(bits):
 
 def test_what_is_not_asked_for_is_left_out():
     names = ENCODER.bit_names
-    wanted = [i for i in ENCODER.apart if names[i].startswith(("number>", "word=b", "two="))]
+    wanted = [i for i in ENCODER.selectable if names[i].startswith(("number>", "word=b", "two="))]
     fewer, left = ENCODER.only(wanted)
     assert left == wanted
     assert [code.name for code in fewer.columns] == ["number", "two", "word"]

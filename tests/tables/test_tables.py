@@ -437,10 +437,12 @@ def test_npz_comes_in_blocks_that_make_the_whole(
     rows = [row for batch in batches for row in rows_of(batch)]
     assert rows == [(*images[row].ravel().tolist(), names[row]) for row in range(20)]
     assert rows_of(read_table(tmp_path / "data.npz")) == rows
-    wanted = np.array([8, 19])
+    rows_to_read = np.array([8, 19])
     some = iter_table(
         tmp_path / "data.npz",
-        wanted=lambda first, count: wanted[(first <= wanted) & (wanted < first + count)] - first,
+        select=lambda first, count: (
+            rows_to_read[(first <= rows_to_read) & (rows_to_read < first + count)] - first
+        ),
     )
     assert [row for batch in some for row in rows_of(batch)] == [rows[8], rows[19]]
 

@@ -27,7 +27,7 @@ from oracles import (
 
 from vitrail.random import Key, thresholds
 from vitrail.updates import UPDATES, closed_form, counting, exact, flip, pinned, pooled
-from vitrail.updates.draws import configurations
+from vitrail.updates.base import configurations
 
 FALSE_ALARM = 1e-4  # of one test, over all its comparisons
 SAMPLES = 4000

@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 
 from vitrail import __version__, interrupts
 
-GARBAGE = 50_000  # objects from one look for garbage to the next: 700 make loading a tenth longer
+GARBAGE = 50_000  # objects between two garbage collections: 700 make loading a tenth longer
 
 
 class _Commands(TyperGroup):
@@ -88,7 +88,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 @contextmanager
 def _ranks(arguments: Sequence[str]) -> Iterator[None]:
-    """Where torchrun has started several of us: work together, and let rank 0 alone speak."""
+    """Where torchrun has started several of us: work together, and only rank 0 prints."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
@@ -96,7 +96,7 @@ def _ranks(arguments: Sequence[str]) -> Iterator[None]:
 
     if "fit" not in arguments[:1]:
         raise ValueError("only `vitrail fit` works over ranks; start other commands without them")
-    aloud = sys.stderr
+    stderr = sys.stderr
     with joined() as world, ExitStack() as quiet:
         if not world.first:
             nowhere = quiet.enter_context(open(os.devnull, "w"))
@@ -106,11 +106,11 @@ def _ranks(arguments: Sequence[str]) -> Iterator[None]:
             yield
         except LostRankError as error:
             if error.told_here:
-                aloud.write(f"error: {error}\n")
+                stderr.write(f"error: {error}\n")
             sys.exit(1)
-        except (OSError, MemoryError) as error:  # of this machine; other errors are everybody's
+        except (OSError, MemoryError) as error:  # of this machine; other errors occur on every rank
             if not world.first:
-                aloud.write(f"error: rank {world.rank}: {error}\n")
+                stderr.write(f"error: rank {world.rank}: {error}\n")
             raise
 
 

@@ -6,66 +6,65 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Column, Table
 
 from vitrail import interrupts
 from vitrail.cli.app import app
 from vitrail.cli.options import (
+    LEARN,
     SOLVER_NAMES,
+    Epochs,
+    FigureFile,
     Hidden,
+    Jobs,
     Json,
     Seed,
     Target,
+    TestSize,
     Workers,
     check_figure,
     hidden_units,
     plain_console,
+    print_table,
     shown,
     target_column,
 )
 
 if TYPE_CHECKING:
-    from vitrail.datasets import Dataset
     from vitrail.engines import Backend
 
 NAMED = "glass[:NxM], stained-glass[:NxM], digits[:A-B], mnist:A-B"
 
 
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def compare(
     data: Annotated[str, typer.Argument(metavar="DATA", help=f"A file, or one of: {NAMED}.")],
     solvers: Annotated[str, typer.Option(help=f"With commas: {SOLVER_NAMES}.")] = "sbp,ste",
     target: Target = None,
     hidden: Hidden = "0",
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Of every solver that has epochs; chosen if left out.")
-    ] = None,
-    test_size: Annotated[float, typer.Option(min=0.0, max=0.9, help="Of files.")] = 0.2,
+    epochs: Epochs = None,
+    test_size: TestSize = 0.2,
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+    jobs: Jobs = 1,
     backend: Workers = "processes",
     as_json: Json = False,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw the training curves to this file.")
-    ] = None,
+    figure: FigureFile = None,
 ) -> None:
     """Train the same net by several solvers and print how they did.
 
     Each answers as `fit` with its name does: chains, streaming and messages with many networks, the
-    others with the best they found.
+    others with the best they found. Files are divided by --test-size; named data sets have test
+    rows of their own. --figure shows the training curves.
 
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
     from vitrail.engines import checked_backend
     from vitrail.learning.table import canonical
 
-    if figure is not None:
-        check_figure(figure)
+    check_figure(figure)
     task = Task(data, target, hidden_units(hidden), epochs, test_size, seed)
     names = [name.strip() for name in solvers.split(",")]
     for name in names:
@@ -83,7 +82,8 @@ def compare(
     if as_json:
         typer.echo(json.dumps({"data": data, "seed": seed, "results": results}))
     elif results:
-        _print(data, results)
+        head = [name.replace("_", " ") for name in results[0]]
+        print_table(head, [list(result.values()) for result in results], data)
     if stopped is not None:
         raise stopped
     if figure is not None:
@@ -146,7 +146,7 @@ def _rows(task: Task) -> tuple[Any, Any, Any, Any, bool]:
 
 
 def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iterator[Any]:
-    """What each solver reached, as they end; those that fail twice are told at the end."""
+    """What each solver reached, as they end; those that fail twice are reported at the end."""
     if jobs == 1 and backend == "processes":
         for name in names:
             try:  # what a solver has found when it is stopped compares to nothing
@@ -173,18 +173,8 @@ def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iter
         )
 
 
-def _print(data: str, results: list[dict[str, Any]]) -> None:
-    table = Table(Column("solver", no_wrap=True), title=data, title_justify="left")
-    for name in list(results[0])[1:]:
-        table.add_column(name.replace("_", " "), justify="right")
-    for result in results:
-        _, *values = result.values()
-        table.add_row(result["solver"], *("-" if value is None else str(value) for value in values))
-    plain_console().print(table)
-
-
 def _named(name: str, seed: int) -> tuple[Any, Any, Any, Any] | None:
-    """A data set of the package by its name; None if the name is not one of these."""
+    """Rows, labels, test rows and test labels of a named data set; None for another name."""
     from vitrail.datasets import digits, glass, mnist, stained_glass
 
     kind, _, detail = name.partition(":")
@@ -192,14 +182,16 @@ def _named(name: str, seed: int) -> tuple[Any, Any, Any, Any] | None:
         if kind in ("glass", "stained-glass"):
             inputs, examples = _two(detail or "31x35", "x")
             maker = glass if kind == "glass" else stained_glass
-            return _arrays(maker(examples, inputs, seed, num_test=1000 * (maker is not glass)))
-        if kind in ("digits", "mnist"):
+            found = maker(examples, inputs, seed, num_test=1000 * (maker is not glass))
+        elif kind in ("digits", "mnist"):
             pair = _two(detail or "3-5", "-")
             found = digits(150, pair, seed) if kind == "digits" else mnist(pair)
-            return _arrays(found)
+        else:
+            return None
     except ValueError as error:
         raise ValueError(f"cannot read {name!r} as one of {NAMED}: {error}") from None
-    return None
+    labels, test = (np.array(found.classes)[one] for one in (found.labels, found.test_labels))
+    return found.inputs.numpy(), labels, found.test_inputs.numpy(), test
 
 
 def _two(text: str, mark: str) -> tuple[int, int]:
@@ -207,11 +199,6 @@ def _two(text: str, mark: str) -> tuple[int, int]:
     if len(others) != 1:
         raise ValueError(f"expected two numbers with {mark!r} between them, got {text!r}")
     return int(first), int(others[0])
-
-
-def _arrays(found: Dataset) -> tuple[Any, Any, Any, Any]:
-    labels, test = np.array(found.classes)[found.labels], np.array(found.classes)[found.test_labels]
-    return found.inputs.numpy(), labels, found.test_inputs.numpy(), test
 
 
 def _file(path: str, target: str | None, test_size: float, seed: int) -> tuple[Any, Any, Any, Any]:

@@ -7,30 +7,37 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table as RichTable
 
 from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
+    SHIP,
     DataFile,
     ModelFile,
     Target,
-    check_apart,
+    check_output,
+    output_option,
     plain_console,
+    print_table,
+    read_model_and_table,
     shown,
     target_column,
 )
 
+COLUMNS = ("", "members per net", "inputs", "bits", "agreement", "accuracy", "")
+LEGEND = """\
+members per net: networks that vote in each net
+inputs: bits that the model reads of an encoded row; bits: its one-bit weights
+agreement: share of the rows of DATA that the model answers as all networks do
+accuracy: share of rows that it answers right, where DATA has labels"""
 
-@app.command()
+
+@app.command(rich_help_panel=SHIP)
 def compress(
     model: ModelFile,
     data: DataFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File of the small model.")] = Path(
-        "small.safetensors"
-    ),
+    output: Annotated[Path, output_option("File of the small model.")] = Path("small.safetensors"),
     bits: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum number of weights; chosen if left out."),
+        int | None, typer.Option(min=1, help="Maximum number of weights; chosen if left out.")
     ] = None,
     target: Target = None,
 ) -> None:
@@ -44,13 +51,9 @@ def compress(
     Example: `vitrail compress mushroom.safetensors mushroom.csv -o small.safetensors`
     """
     from vitrail.learning import compress as compress_model
-    from vitrail.model import load_model
-    from vitrail.output import check_writable
-    from vitrail.tables.table import read_table
 
-    check_apart(output, data, model)
-    check_writable(output)
-    net, table = load_model(model), read_table(data)
+    check_output(output, data, model)
+    net, table = read_model_and_table(model, data)
     column, labels = net.record.get("target"), None
     if target is not None or column in table.columns:
         labels = table[target_column(table, target or column)]
@@ -59,21 +62,23 @@ def compress(
     small.save(output)
     with when_stopped(f"stopped; the small model is in {shown(output)}"):
         notes = small.record["compressed"]
-        curve = RichTable("", "members per net", "bits read", "bits", "agreement", "accuracy", "")
-        for point in pareto_front(notes["curve"], notes["chosen"]):
-            curve.add_row(
+        rows = [
+            (
                 point["way"],
-                str(point["members"]),
-                str(point["inputs"]),
-                f"{point['bits']:,}",
+                point["members"],
+                point["inputs"],
+                point["bits"],
                 f"{point['agreement']:.4f}",
                 "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}",
                 "chosen" if point == notes["chosen"] else "",
             )
+            for point in pareto_front(notes["curve"], notes["chosen"])
+        ]
+        print_table(COLUMNS, rows)
         console = plain_console()
-        console.print(curve)
+        console.print(LEGEND)
         console.print(
-            f"{notes['bits_of_all']:,} bits in {notes['networks']} networks became "
+            f"{notes['bits_of_all']:,} bits in {notes['networks']:,} networks became "
             f"{small.networks.numel():,} bits"
         )
         console.print(f"model: {shown(output)}")

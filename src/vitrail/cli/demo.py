@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.table import Column, Table
 
 from vitrail.cli.app import app
-from vitrail.cli.options import check_figure, plain_console, shown
+from vitrail.cli.options import LEARN, Seed, check_figure, output_option, plain_console, shown
 
 if TYPE_CHECKING:
     from vitrail.lab.demo import DemoResult
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
 NEXT = "vitrail fit YOUR.csv --target COLUMN --report report.html"
 
 
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def demo(
-    seed: Annotated[int, typer.Option(help="Same seed, same result.", min=0)] = 0,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the figure goes (PNG, SVG or PDF).")
-    ] = Path("vitrail-demo.png"),
+    seed: Seed = 0,
+    output: Annotated[Path, output_option("File of the figure (PNG, SVG or PDF).")] = Path(
+        "vitrail-demo.png"
+    ),
 ) -> None:
     """Show what one-bit weights can do: ten digits from ten images each, 3-vs-5, a hard puzzle.
 
@@ -64,5 +63,5 @@ def table_of(found: DemoResult) -> Table:
     table.add_row(f"random, {found.searches[0].constraints} constraints", style="bold")
     for search in found.searches:
         result = "solved" if search.solved else f"{search.unsatisfied} violated"
-        table.add_row(f"  {search.name}", result, "", str(search.bits), f"{search.seconds:.1f}")
+        table.add_row(f"  {search.name}", result, "", f"{search.bits:,}", f"{search.seconds:.1f}")
     return table

@@ -6,32 +6,32 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table as RichTable
 
 from vitrail.cli.app import app, when_stopped
-from vitrail.cli.options import ModelFile, plain_console, shown
+from vitrail.cli.options import (
+    SHIP,
+    ModelFile,
+    output_option,
+    plain_console,
+    print_table,
+    shown,
+)
 
 
-@app.command()
+@app.command(rich_help_panel=SHIP)
 def export(
     model: ModelFile,
     to: Annotated[str, typer.Option(help="c, js, onnx or numpy.")] = "c",
-    output: Annotated[Path, typer.Option("--output", "-o", help="A folder for the files.")] = Path(
-        "."
-    ),
+    output: Annotated[Path, output_option("A folder for the files.")] = Path("."),
     name: Annotated[str, typer.Option(help="Of the files, and in C of all names.")] = "tiny",
     layout: Annotated[
         str, typer.Option(help="Of C: header, arduino, platformio, zephyr or firmware.")
     ] = "header",
     rows: Annotated[
-        Path | None,
-        typer.Option(help="A table; its first rows are the ones the code is checked with."),
+        Path | None, typer.Option(help="A table; the code is checked with its first rows.")
     ] = None,
     report: Annotated[
-        bool,
-        typer.Option(
-            "--report", help="Measure bytes, stack and work on devices; a table and a page."
-        ),
+        bool, typer.Option("--report", help="Measure bytes, stack and work on devices.")
     ] = False,
 ) -> None:
     """Write a model with its encoder as code that gives the same answers, digit for digit.
@@ -65,24 +65,18 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
         numbers = net.labels.encode(table[target])
         right, rows = int((net.answers(table).numbers.numpy() == numbers).sum()), len(numbers)
     lead = [
-        f"{net.networks.numel()} one-bit weights in {net.networks[..., 0].numel()} networks.",
+        f"{net.networks.numel():,} one-bit weights in {net.networks[..., 0].numel():,} networks.",
         f"{costs.accuracy_of(net, right, rows)}.".lstrip("."),
     ]
     found = costs.measured(net, name, golden_rows(net, table))
     console = plain_console()
     console.print(" ".join(lead).strip())
     for cost in found:
-        drawn = RichTable(*costs.HEAD, title=cost.target.title, title_justify="left")
-        for line in costs.table_of(cost):
-            drawn.add_row(*line)
-        console.print(drawn)
+        print_table(costs.HEAD, costs.table_of(cost), cost.target.title)
         console.print(costs.work_of(cost))
     others, notes = _beside(net, table, found, right / rows if right is not None else None)
     if others:
-        drawn = RichTable(*costs.BESIDE, title="Beside what others export", title_justify="left")
-        for line in others:
-            drawn.add_row(*line)
-        console.print(drawn)
+        print_table(costs.BESIDE, others, "Beside what others export")
     for line in [*costs.absent(), *notes]:
         console.print(line)
     path = output / f"{name}-report.html"

@@ -12,23 +12,27 @@ import typer
 from vitrail import interrupts
 from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
+    LEARN,
     SOLVER_NAMES,
     DataFile,
+    Epochs,
     Hidden,
+    Jobs,
     Seed,
     Target,
+    TestSize,
     Workers,
     byte_count,
-    check_apart,
+    check_output,
     hidden_units,
     mixing_text,
     number_or_auto,
+    output_option,
     plain_console,
     rows_per_second,
     shown,
 )
 from vitrail.cli.options import target_column as find_target
-from vitrail.cli.report import page_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -42,13 +46,11 @@ GRAY_BITS = 3  # of a pixel, where images are gray
 TEST_SIZE = 0.2
 
 
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def fit(
     data: DataFile,
     target: Target = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")] = Path(
-        "model.safetensors"
-    ),
+    output: Annotated[Path, output_option("File of the model.")] = Path("model.safetensors"),
     hidden: Hidden = "auto",
     solver: Annotated[str, typer.Option(help=f"The learner: auto, {SOLVER_NAMES}.")] = "auto",
     beta: Annotated[str, typer.Option(help="Inverse temperature, `inf`, or `auto`.")] = "auto",
@@ -58,28 +60,19 @@ def fit(
     net: Annotated[
         str, typer.Option(help="`mlp`, or `conv` for images: two convolutions and a linear layer.")
     ] = "mlp",
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="How often every row is used; chosen if left out.")
-    ] = None,
+    epochs: Epochs = None,
     memory: Annotated[
-        str | None,
-        typer.Option(help="Stream the rows within this ceiling, such as `4GiB`, epoch by epoch."),
+        str | None, typer.Option(help="Stream the rows within this memory, such as `4GiB`.")
     ] = None,
-    test_size: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Share of rows held out to test; 0 for none.")
-    ] = TEST_SIZE,
+    test_size: TestSize = TEST_SIZE,
     checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="Files that training is saved to; the same command resumes from them."),
+        Path | None, typer.Option(help="Save training to these files, and resume from them.")
     ] = None,
     report: Annotated[
-        Path | None,
-        typer.Option(help="Also write a page about the model: accuracy, calibration, importance."),
+        Path | None, typer.Option(help="Also write a page about the model, as `report` does.")
     ] = None,
     seed: Seed = 0,
-    jobs: Annotated[
-        int, typer.Option(min=1, help="Workers, where several nets are compared on held-out rows.")
-    ] = 1,
+    jobs: Jobs = 1,
     backend: Workers = "processes",
 ) -> None:
     """Train binary networks on a table and save them as a model.
@@ -87,8 +80,8 @@ def fit(
     Columns of numbers, words or both are encoded to bits; missing values (empty, `?`, NA) are
     fine. By default many networks are drawn by Metropolis chains and vote, calibrated on held-out
     rows; `--solver` names another learner, and an option that it does not take is refused. Ctrl-C
-    stops training and keeps the best found so far. Started by torchrun, several processes train
-    together; the result is the same.
+    stops training and keeps the best found so far. --jobs are used where several nets are compared
+    on held-out rows. Started by torchrun, several processes train together; the result is the same.
 
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """
@@ -97,9 +90,8 @@ def fit(
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.learning.folds import split_rows
     from vitrail.learning.table import canonical
-    from vitrail.output import check_writable
     from vitrail.solvers import Status
-    from vitrail.tables.account import column_lines
+    from vitrail.tables.columns import column_lines
     from vitrail.tables.table import read_table
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
@@ -108,8 +100,7 @@ def fit(
         raise ValueError(f"unknown net {net!r}; choose one of: {', '.join(NETS)}")
     for path in (output, report):
         if path is not None:
-            check_apart(path, data)
-            check_writable(path)
+            check_output(path, data)
     if report is not None and report.resolve() == output.resolve():
         raise ValueError(
             f"{shown(report)} is the model's file; give the page another with --report"
@@ -173,14 +164,14 @@ def fit(
         model.record.update(target=column, data=shown(data.name))
         if table.image_shape is not None:
             model.record["image_shape"] = list(table.image_shape)
-        told = [
-            f"{len(rows)} rows, {model.bits} bits",
+        summary = [
+            f"{len(rows):,} rows, {model.bits:,} bits",
             f"train {model.record['train_accuracy']:.4f}",
         ]
         if len(held_out):
             model = tested(model, features.take(held_out), labels[held_out])
             score = model.record["test_accuracy"]
-            told.append(f"test {score:.4f} on {len(held_out)} rows held out")
+            summary.append(f"test {score:.4f} on {len(held_out):,} rows held out")
         model.save(output)
         interrupts.consume_stop()  # a stop that came too late is still reported, below
     place = f"the best network so far is in {shown(output)}"
@@ -188,7 +179,7 @@ def fit(
         console = plain_console()
         for line in column_lines(getattr(model.encoder, "account", ())):
             console.print(line)
-        console.print(f"{', '.join(told)}, {model.record['seconds']:.1f} s")
+        console.print(f"{', '.join(summary)}, {model.record['seconds']:.1f} s")
         mixed = model.record.get("mixing", {})
         if "effective_networks" in mixed:
             console.print(
@@ -198,6 +189,8 @@ def fit(
         if interrupts.stop_requested() or Status.INTERRUPTED in classifier.status_:
             raise KeyboardInterrupt(f"stopped after {classifier.n_iter_} steps; {place}")
         if report is not None:
+            from vitrail.cli.report import page_of
+
             seen = rows if not len(held_out) else held_out
             rows_are = "held out from training" if len(held_out) else "it was trained on"
             page_of(model, features.take(seen), labels[seen], report, rows_are)
@@ -215,7 +208,7 @@ def _stream(
     """Train on rows that are read as they come, and save the model."""
     from vitrail import ranks
     from vitrail.learning import fit_stream
-    from vitrail.tables.account import column_lines
+    from vitrail.tables.columns import column_lines
 
     units = () if isinstance(hidden, str) else hidden
     console = plain_console()
@@ -231,8 +224,8 @@ def _stream(
     for line in column_lines(getattr(model.encoder, "account", ())):
         console.print(line)
     console.print(
-        f"{note['rows']} rows, {model.bits} bits, encoder fitted to {note['encoder_rows']} rows, "
-        f"test {note['test_accuracy']:.4f} on {note['test_rows']} rows held out, "
+        f"{note['rows']:,} rows, {model.bits:,} bits, encoder fitted to {note['encoder_rows']:,} "
+        f"rows, test {note['test_accuracy']:.4f} on {note['test_rows']:,} rows held out, "
         f"{note['rows_per_second']:,} rows per second, {note['seconds']:.1f} s"
     )
     console.print(f"model: {shown(output)}")

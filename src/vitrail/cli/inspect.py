@@ -15,12 +15,12 @@ from rich.table import Table
 
 from vitrail import __version__
 from vitrail.cli.app import app
-from vitrail.cli.options import Json, mixing_text, plain_console
+from vitrail.cli.options import LOOK, Json, cell, mixing_text, plain_console
 
 MOST_PICTURES = 4
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def info(
     model: Annotated[
         Path | None, typer.Argument(metavar="[MODEL]", help="A file that `fit` wrote.")
@@ -34,7 +34,7 @@ def info(
     Example: `vitrail info mushroom.safetensors`
     """
     from vitrail.model import load_model
-    from vitrail.tables.account import column_lines
+    from vitrail.tables.columns import column_lines
 
     if model is None:
         _print(versions(), as_json)
@@ -111,4 +111,4 @@ def _text(value: Any) -> str:
         return ", ".join(map(str, value[:12])) + (" …" if len(value) > 12 else "")
     if isinstance(value, dict):
         return ", ".join(f"{name} {item}" for name, item in value.items())
-    return str(value)
+    return cell(value)

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table as TextTable
+
+if TYPE_CHECKING:
+    from vitrail.model import Model
+    from vitrail.tables.table import Table
+
+# groups of the help
+LEARN, LOOK, SHIP, RESEARCH = "Learn", "Look", "Ship", "Research"
+
+
+def output_option(help: str) -> Any:  # noqa: A002 (typer's name)
+    """`--output`, for what a command writes."""
+    return typer.Option("--output", "-o", help=help)
+
 
 DataFile = Annotated[
     Path,
@@ -23,13 +37,21 @@ Target = Annotated[
     str | None,
     typer.Option(help="The column of labels; NPZ and idx files say it themselves."),
 ]
-Seed = Annotated[int, typer.Option(help="Same seed, same network.", min=0)]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0)]
 Hidden = Annotated[
     str, typer.Option(help="Hidden units: `8`, `16,8`, `0` for a linear net, or `auto`.")
 ]
-Workers = Annotated[
-    str, typer.Option("--backend", help="Who does the parts: processes, dask, or ray.")
+TestSize = Annotated[
+    float, typer.Option(min=0.0, max=0.9, help="Share of rows held out to test; 0 for none.")
 ]
+Epochs = Annotated[
+    int | None, typer.Option(min=1, help="How often every row is used; chosen if left out.")
+]
+Jobs = Annotated[int, typer.Option(help="Worker processes.", min=1)]
+Workers = Annotated[
+    str, typer.Option("--backend", help="What runs the workers: processes, dask, or ray.")
+]
+FigureFile = Annotated[Path | None, typer.Option("--figure", help="Draw a figure to this file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 # Those of `vitrail.learning.SOLVERS`, whose import would load torch for a page of help.
@@ -52,6 +74,28 @@ def shown(path: Path | str) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode()
 
 
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None
+) -> None:
+    """A table on standard output: words left, numbers right and with thousands separators."""
+    lines = [list(row) for row in rows]
+    table = TextTable(title=title, title_justify="left")
+    for place, name in enumerate(columns):
+        words = all(isinstance(line[place], str) for line in lines)
+        table.add_column(name, justify="left" if words else "right", no_wrap=place == 0)
+    for line in lines:
+        table.add_row(*map(cell, line))
+    plain_console().print(table)
+
+
+def cell(value: Any) -> str:
+    """A value in a table: `-` where there is none."""
+    if value is None:
+        return "-"
+    grouped = isinstance(value, int) and not isinstance(value, bool)
+    return f"{value:,}" if grouped else str(value)
+
+
 def mixing_text(mixing: Mapping[str, Any]) -> str:
     """How well the chains of a fit mixed, by the record's "mixing"."""
     size, count = mixing["effective_networks"], mixing["chains"] * mixing["draws"]
@@ -68,13 +112,22 @@ def check_apart(output: Path, *inputs: Path) -> None:
             )
 
 
-def check_figure(path: Path) -> None:
-    """Refuse a figure that could not be drawn or written, before the work that it shows."""
-    from vitrail.lab import plots
+def check_output(output: Path, *inputs: Path) -> None:
+    """Refuse an output that would replace an input or cannot be written."""
     from vitrail.output import check_writable
 
+    check_apart(output, *inputs)
+    check_writable(output)
+
+
+def check_figure(path: Path | None) -> None:
+    """Refuse a figure that could not be drawn or written, before the work that it shows."""
+    if path is None:
+        return
+    from vitrail.lab import plots
+
     assert plots  # its import says what to install where matplotlib is missing
-    check_writable(path)
+    check_output(path)
     if path.suffix.lower() not in FIGURES:
         raise ValueError(
             f"cannot draw {shown(path)}; give it a name that ends in {', '.join(FIGURES[:-1])}"
@@ -119,48 +172,51 @@ def byte_count(text: str) -> int:
 def target_column(table: Any, target: str | None) -> str:
     """The column of labels: the one asked for, or the one the file names."""
     chosen = target if target is not None else table.label
+    names = ", ".join(table.columns[:20])
     if chosen is None:
-        raise ValueError(
-            f"name the column of labels with --target; columns are: {', '.join(table.columns[:20])}"
-        )
+        raise ValueError(f"name the column of labels with --target; columns are: {names}")
     if chosen not in table.columns:
-        raise ValueError(
-            f"target column {chosen!r} not found; columns are: {', '.join(table.columns[:20])}"
-        )
+        raise ValueError(f"target column {chosen!r} not found; columns are: {names}")
     return chosen
+
+
+def read_model_and_table(model: Path, data: Path) -> tuple[Model, Table]:
+    """The model and the table that a command is given."""
+    from vitrail.model import load_model
+    from vitrail.tables.table import read_table
+
+    return load_model(model), read_table(data)
+
+
+@contextmanager
+def _row_bar(
+    what: str, text: str, total: int | None = None, **fields: Any
+) -> Iterator[Callable[..., None]]:
+    """A bar on standard error, if it is a terminal; yields what updates it."""
+    console = Console(stderr=True)
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description} " + text),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(what, total=total, **fields)
+        yield lambda **values: bar.update(task, **values)
 
 
 @contextmanager
 def rows_per_second(what: str) -> Iterator[Callable[[int, int, float], None]]:
-    """A bar on standard error, if it is a terminal: rows so far, in all, per second."""
-    console = Console(stderr=True)
-    words = TextColumn("{task.description} {task.completed:,} of {task.total:,} rows")
-    speed = TextColumn("{task.fields[speed]:,.0f} per second")
-    with Progress(
-        SpinnerColumn(),
-        words,
-        speed,
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task(what, total=0, speed=0.0)
-        yield lambda done, total, speed: bar.update(task, completed=done, total=total, speed=speed)
+    """A bar to call with the rows so far, in all, and per second."""
+    text = "{task.completed:,} of {task.total:,} rows {task.fields[speed]:,.0f} per second"
+    with _row_bar(what, text, total=0, speed=0.0) as update:
+        yield lambda done, total, speed: update(completed=done, total=total, speed=speed)
 
 
 def counted_rows(batches: Iterable[BatchT], what: str) -> Iterator[BatchT]:
-    """The batches, with a count of rows on standard error while a terminal is watching."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:,} rows"))
-    with Progress(
-        *columns,
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task(what, total=None)
+    """The batches, with a count of rows while a terminal is watching."""
+    with _row_bar(what, "{task.completed:,} rows") as update:
         for batch in batches:
             yield batch
-            bar.update(task, advance=len(batch))
+            update(advance=len(batch))

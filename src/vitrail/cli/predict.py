@@ -9,33 +9,35 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table as RichTable
 
 from vitrail.cli.app import app
 from vitrail.cli.options import (
+    LOOK,
     DataFile,
     Json,
     ModelFile,
     Target,
+    cell,
     check_apart,
     counted_rows,
+    output_option,
     plain_console,
+    print_table,
     target_column,
 )
 
 PREDICTION = "prediction"
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def predict(
     model: ModelFile,
     data: DataFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="CSV, TSV or Parquet; `-` is standard output.")
-    ] = Path("-"),
+    output: Annotated[Path, output_option("CSV, TSV or Parquet; `-` is standard output.")] = Path(
+        "-"
+    ),
     proba: Annotated[
-        bool,
-        typer.Option("--proba", help="Add the probability of each class, and `uncertainty`."),
+        bool, typer.Option("--proba", help="Add the probability of each class, and `uncertainty`.")
     ] = False,
     abstain: Annotated[
         float | None,
@@ -71,7 +73,7 @@ def predict(
             columns: dict[str, Any] = {}
             if proba:
                 names = [f"probability_{label}" for label in net.labels.classes]
-                columns |= dict(zip(names, answers.chances.numpy().T / ONE, strict=True))
+                columns |= dict(zip(names, answers.probabilities.numpy().T / ONE, strict=True))
                 columns["uncertainty"] = answers.against.numpy() / ONE
             labels = net.labels.decode(answers.numbers.numpy())
             if limit is not None:
@@ -91,7 +93,7 @@ def predict(
         )
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def evaluate(
     model: ModelFile, data: DataFile, target: Target = None, as_json: Json = False
 ) -> None:
@@ -109,14 +111,13 @@ def evaluate(
     found, labels = [], []
     for batch in counted_rows(iter_table(data), "evaluating"):
         column = batch[target_column(batch, target)]
-        truth = net.labels.encode(column, place=batch.place) if len(batch) else []
-        batch_probabilities = net.probabilities(batch)
-        np.add.at(counts, (np.asarray(truth, np.int64), batch_probabilities.argmax(1)), 1)
-        found.append(batch_probabilities)
-        labels.append(np.asarray(truth, np.int64))
+        encoded = net.labels.encode(column, place=batch.place) if len(batch) else []
+        found.append(net.probabilities(batch))
+        labels.append(np.asarray(encoded, np.int64))
+    probabilities, truth = np.concatenate(found), np.concatenate(labels)
+    np.add.at(counts, (truth, probabilities.argmax(1)), 1)
     if not counts.sum():
         raise ValueError(f"{data} has no rows to evaluate on; give a table with labels")
-    probabilities, truth = np.concatenate(found), np.concatenate(labels)
     confidence, right = probabilities.max(1), probabilities.argmax(1) == truth
     own = probabilities[np.arange(len(truth)), truth]
     scores = {
@@ -134,13 +135,11 @@ def evaluate(
         more = {"classes": names, "confusion": counts.tolist(), "coverage": covered}
         typer.echo(json.dumps({**scores, **more}))
         return
-    console = plain_console()
-    console.print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in scores.items()))
-    table = RichTable("label", *(f"predicted {name}" for name in names))
-    for name, row in zip(names, counts, strict=True):
-        table.add_row(name, *map(str, row))
-    console.print(table)
-    table = RichTable("answered", "accuracy", "rows")
-    for part in covered:
-        table.add_row(f"{part['answered']:.0%}", f"{part['accuracy']:.4f}", str(part["rows"]))
-    console.print(table)
+    parts = (f"{name.replace('_', ' ')} {cell(value)}" for name, value in scores.items())
+    plain_console().print(", ".join(parts))
+    matrix = [(name, *row) for name, row in zip(names, counts.tolist(), strict=True)]
+    print_table(("label", *(f"predicted {name}" for name in names)), matrix)
+    coverage_rows = [
+        (f"{part['answered']:.0%}", f"{part['accuracy']:.4f}", part["rows"]) for part in covered
+    ]
+    print_table(("answered", "accuracy", "rows"), coverage_rows)

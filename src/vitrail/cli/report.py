@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-import typer
 
 from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
+    LOOK,
     DataFile,
     ModelFile,
     Target,
-    check_apart,
+    check_output,
+    output_option,
     plain_console,
+    read_model_and_table,
     shown,
     target_column,
 )
@@ -24,14 +26,12 @@ if TYPE_CHECKING:
     from vitrail.tables.table import Table
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def report(
     model: ModelFile,
     data: DataFile,
     target: Target = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File of the page.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[Path, output_option("File of the page.")] = Path("report.html"),
 ) -> None:
     """Write one page about a model: accuracy, calibration, important columns, size.
 
@@ -40,14 +40,8 @@ def report(
 
     Example: `vitrail report mushroom.safetensors mushroom.csv -o report.html`
     """
-    from vitrail.model import load_model
-    from vitrail.output import check_writable
-    from vitrail.tables.table import read_table
-
-    check_apart(output, data, model)
-    check_writable(output)
-    net = load_model(model)
-    table = read_table(data)
+    check_output(output, data, model)
+    net, table = read_model_and_table(model, data)
     column = target_column(table, target if target is not None else net.record.get("target"))
     page_of(net, table, table[column], output, f"of {shown(data.name)}")
 

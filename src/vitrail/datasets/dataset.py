@@ -78,7 +78,7 @@ def encode(bits: np.ndarray, coding: Coding) -> Tensor:
     return 2 * flat - 1 if coding == "bipolar" else flat
 
 
-def brighter(pixels: np.ndarray, full: int, threshold: float) -> np.ndarray:
+def binarise(pixels: np.ndarray, full: int, threshold: float) -> np.ndarray:
     """Bits of the pixels strictly above the fraction `threshold` of full intensity."""
     if not 0 <= threshold < 1:
         raise ValueError(
@@ -88,7 +88,7 @@ def brighter(pixels: np.ndarray, full: int, threshold: float) -> np.ndarray:
     return pixels > threshold * full
 
 
-def members(labels: np.ndarray, pair: Sequence[int]) -> np.ndarray:
+def indices_of_pair(labels: np.ndarray, pair: Sequence[int]) -> np.ndarray:
     """Indices of the examples that belong to either class of the pair, in their order."""
     present = sorted({int(label) for label in np.unique(labels)})
     if len(pair) != 2 or pair[0] == pair[1] or not set(pair) <= set(present):
@@ -99,7 +99,7 @@ def members(labels: np.ndarray, pair: Sequence[int]) -> np.ndarray:
     return np.flatnonzero(np.isin(labels, pair))
 
 
-def numbered(labels: np.ndarray, classes: Sequence[int]) -> Tensor:
+def class_indices(labels: np.ndarray, classes: Sequence[int]) -> Tensor:
     """Each label's place in `classes`, (F,) int64; every label must be one of them."""
     order = np.argsort(np.asarray(classes))
     places = order[np.searchsorted(np.asarray(classes)[order], labels)]

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from vitrail.checks import checked_count
-from vitrail.datasets.dataset import Coding, Dataset, brighter, encode, members, numbered
+from vitrail.datasets.dataset import (
+    Coding,
+    Dataset,
+    binarise,
+    class_indices,
+    encode,
+    indices_of_pair,
+)
 from vitrail.draws import random_order
 
 SIDE = 8
@@ -43,19 +50,19 @@ def digits(
     from sklearn.datasets import load_digits  # takes seconds, which only its callers should pay
 
     pixels, classes = (np.asarray(part) for part in load_digits(return_X_y=True))
-    chosen = members(classes, pair)
+    chosen = indices_of_pair(classes, pair)
     num_images = checked_count("num_images", num_images, 1, len(chosen))
     if num_examples is None:
         num_examples = num_images
     checked_count("num_examples", num_examples, 1, num_images)
     order = chosen[random_order(seed, len(chosen))][:num_images]
     train, test = order[:num_examples], order[num_examples:]
-    bits = brighter(pixels, FULL_INTENSITY, threshold)
+    bits = binarise(pixels, FULL_INTENSITY, threshold)
     return Dataset(
         inputs=encode(bits[train], coding),
-        labels=numbered(classes[train], pair),
+        labels=class_indices(classes[train], pair),
         test_inputs=encode(bits[test], coding),
-        test_labels=numbered(classes[test], pair),
+        test_labels=class_indices(classes[test], pair),
         name=f"digits {pair[0]}-vs-{pair[1]}",
         classes=tuple(pair),
         shape=(1, SIDE, SIDE),

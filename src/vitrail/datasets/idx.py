@@ -14,7 +14,14 @@ from typing import BinaryIO
 
 import numpy as np
 
-from vitrail.datasets.dataset import Coding, Dataset, brighter, encode, members, numbered
+from vitrail.datasets.dataset import (
+    Coding,
+    Dataset,
+    binarise,
+    class_indices,
+    encode,
+    indices_of_pair,
+)
 from vitrail.errors import DataError
 from vitrail.files import Unpacked
 from vitrail.memory import check_size
@@ -93,7 +100,7 @@ def labelled_images(
     if pair is None:
         classes = tuple(int(label) for label in np.unique(labels))
     else:
-        keep = members(labels, pair)
+        keep = indices_of_pair(labels, pair)
         keep_test = np.flatnonzero(np.isin(test_labels, pair))
         images, labels = images[keep], labels[keep]
         test_images, test_labels = test_images[keep_test], test_labels[keep_test]
@@ -101,9 +108,9 @@ def labelled_images(
         name = f"{name} {pair[0]}-vs-{pair[1]}"
     return Dataset(
         inputs=encode(images, coding),
-        labels=numbered(labels, classes),
+        labels=class_indices(labels, classes),
         test_inputs=encode(test_images, coding),
-        test_labels=numbered(test_labels, classes),
+        test_labels=class_indices(test_labels, classes),
         name=name,
         classes=classes,
         shape=(1, *images.shape[1:]),
@@ -119,14 +126,15 @@ def read_idx(path: FilePath, axes: int) -> np.ndarray:
     counter = Unpacked(path)
     with io.BufferedReader(counter) as stream:
         shape = _read_shape(path, stream, axes)
-        announced, rest = prod(shape), counter.bytes_after(4 + 4 * axes)
+        size, announced = counter.plain_bytes, prod(shape)
+        rest = None if size is None else size - (4 + 4 * axes)
         what = f"{announced:,} values of shape {shape}"
         if rest in (None, announced):
             check_size(str(path), what, announced, counter.file_bytes)
             content = stream.read(announced + 1)  # the one more tells that there is more
             rest = len(content)
         if rest != announced:
-            unknown = rest > announced and counter.bytes_after(0) is None
+            unknown = rest > announced and size is None
             held = "more" if unknown else f"{rest:,}"
             raise DataError(f"{path} announces {what} but holds {held}; fetch or copy it again")
     return np.frombuffer(content, np.uint8).reshape(shape)
@@ -176,4 +184,4 @@ def _read_bits(
             f"one label per image expected, got {len(pixels)} images in {images} and "
             f"{len(classes)} labels in {labels}; give the two files of one set"
         )
-    return brighter(max_pool(pixels, pool), FULL_INTENSITY, threshold), classes
+    return binarise(max_pool(pixels, pool), FULL_INTENSITY, threshold), classes

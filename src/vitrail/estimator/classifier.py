@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,32 +14,35 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import (
     check_array,
     check_is_fitted,
+    check_random_state,
     validate_data,
 )
 from torch import nn
 
+from vitrail import ranks
 from vitrail.datasets.dataset import Coding
 from vitrail.errors import DataError
 from vitrail.estimator.rows import check_cells, checked_labels, checked_weights, even_rows
-from vitrail.learning.checks import CHECKS, checked_setting, is_auto
-from vitrail.learning.images import flat_images
+from vitrail.learning.checks import checked_settings
 from vitrail.learning.learn import FitResult, learn
 from vitrail.learning.posterior import FitOptions, Predictor
-from vitrail.learning.prepare import prepare
-from vitrail.learning.preprocessing import seed_of
-from vitrail.learning.problem import AUTO
-from vitrail.learning.table import OPTIONS, parameter_of
+from vitrail.learning.resolve import prepare
+from vitrail.learning.table import AUTO, OPTIONS, parameter_of
 from vitrail.model import Model
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 from vitrail.tables.cells import checked_names
-from vitrail.tables.frames import PlaceFrame, as_frame, collected, from_arrow, is_arrow
+from vitrail.tables.frames import as_frame, collected, from_arrow, is_arrow, without_names
 from vitrail.tables.labels import LabelCoder, listed
 from vitrail.tables.table import Table
 
 Auto = Literal["auto"]
 IMAGE_AXES = 4  # (rows, channels, height, width)
 SEQUENCES = (list, tuple, np.ndarray)
+PASSED = (
+    "solver", "hidden", "module", "multiclass", "inputs", "bias", "predictor", "networks", "device",
+    "class_weight", "checkpoint",
+)  # fmt: skip
 FIXED = {"hidden", "module", "multiclass", "inputs", "bias", "restarts"}  # by the first training
 
 
@@ -125,7 +129,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
     status_: tuple[Status, ...]
     image_shape_: tuple[int, ...] | None
     _fitted: FitResult
-    _asked: dict[str, Any]
+    _fitted_params: dict[str, Any]
 
     def __init__(
         self,
@@ -332,7 +336,12 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         if reset:
             self.image_shape_ = tuple(shape[1:]) if images else None
         if images:
-            X = flat_images(X, self.image_shape_)
+            if tuple(shape[1:]) != self.image_shape_ and self.image_shape_ is not None:
+                raise ValueError(
+                    f"expected images of shape {self.image_shape_} as in training, got "
+                    f"{tuple(shape[1:])}; resize them"
+                )
+            X = np.asarray(X).reshape(len(X), -1)
         if isinstance(X, Table):
             if reset:
                 self.feature_names_in_ = np.array(X.columns, object)
@@ -364,7 +373,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
 
     def _by_place(self, table: Any) -> Any:
         """A table with named columns, as it is or, after a fit without names, without them."""
-        return table if hasattr(self, "feature_names_in_") else PlaceFrame(as_frame(table))
+        return table if hasattr(self, "feature_names_in_") else without_names(as_frame(table))
 
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool, more: bool
@@ -372,12 +381,12 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         """Train, and keep what was found: all of it, or after an error what there was before."""
         before = dict(vars(self))
         try:
-            self._check_settings()
+            settings = checked_settings(self.get_params(deep=False))
             table = self._table(X, reset=fresh)
             y = checked_labels(y, table)
             weight = checked_weights(y, sample_weight)
             previous = None if fresh else self._fitted
-            options = self._options(previous)
+            options = self._options(settings, previous)
             if previous is None:
                 coder = _coder(y, weight, classes)
                 fixed = prepare(table, weight, coder, options, self.image_shape_)
@@ -392,7 +401,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         posterior = fitted.posterior
         vars(self).update(
             _fitted=fitted,
-            _asked=self._settings(),
+            _fitted_params=self.get_params(deep=False),
             classes_=fixed.classes,
             model_=fitted.model,
             solver_=posterior.solver,
@@ -404,61 +413,42 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         )
         return self
 
-    def _settings(self) -> dict[str, Any]:
-        """The parameters as they are now; solvers and modules themselves, not copies."""
-        return self.get_params(deep=False)
-
-    def _options(self, previous: FitResult | None) -> FitOptions:
-        """What is asked for. Going on, what was settled stays unless it was changed since."""
+    def _options(self, settings: dict[str, Any], previous: FitResult | None) -> FitOptions:
+        """The options of a fit. Going on, what was fixed stays, and the rest unless changed."""
         changed: set[str] = set()
         if previous is not None:
-            changed = {name for name in self._asked if self._changed(name)}
+            changed = {name for name in self._fitted_params if self._changed(name)}
             fixed = sorted(changed & FIXED)
             if fixed:
                 raise ValueError(
                     f"{fixed[0]} was changed to {getattr(self, fixed[0])!r} after the net was "
                     "built; set it back, or fit anew with warm_start=False"
                 )
-        if previous is None or "random_state" in changed:
-            seed = seed_of(self.random_state)
-        else:
+        if previous is not None and "random_state" not in changed:
             seed = previous.posterior.settings["seed"]
-        given = {
-            option: checked_setting(parameter_of(option), value)
-            for option in OPTIONS
-            if not is_auto(value := getattr(self, parameter_of(option)))
-        }
+        elif isinstance(self.random_state, Integral):
+            seed = int(self.random_state)
+        else:  # any other random state gives one, that of rank 0 for all ranks
+            drawn = check_random_state(self.random_state).randint(2**31)
+            seed = int(ranks.here().broadcast(str(drawn)))
+        given = {option: settings[parameter_of(option)] for option in OPTIONS}
         return FitOptions(
-            solver=checked_setting("solver", self.solver),
-            given=given,
-            hidden=checked_setting("hidden", self.hidden),
-            module=self.module,
-            multiclass=self.multiclass,
-            inputs=self.inputs,
-            bias=checked_setting("bias", self.bias),
-            predictor=self.predictor,
-            networks=checked_setting("networks", self.networks),
+            **{name: settings[name] for name in PASSED},
+            given={
+                name: value
+                for name, value in given.items()
+                if not (isinstance(value, str) and value == AUTO)
+            },
             seed=seed,
-            device=self.device,
             progress=bool(self.verbose),
-            class_weight=self.class_weight,
-            checkpoint=self.checkpoint,
             changed=frozenset(changed),
         )
 
     def _changed(self, name: str) -> bool:
-        old, new = self._asked[name], getattr(self, name)
+        old, new = self._fitted_params[name], getattr(self, name)
         if isinstance(old, SEQUENCES) and isinstance(new, SEQUENCES):
             return list(old) != list(new)
         return old is not new and not (type(old) is type(new) and bool(np.all(old == new)))
-
-    def _check_settings(self) -> None:
-        """Raise where a parameter is nothing that a training can take, whichever learner it is."""
-        for name, value in self._settings().items():
-            if name in CHECKS:
-                checked_setting(name, value)
-        if self.module is not None and not is_auto(self.hidden) and tuple(self.hidden):
-            raise ValueError("give hidden layers or a module, not both")
 
 
 def _coder(y: np.ndarray, weight: np.ndarray, classes: Any) -> LabelCoder:

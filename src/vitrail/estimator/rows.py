@@ -16,8 +16,9 @@ from sklearn.utils.validation import (
 )
 
 from vitrail.errors import DataError
-from vitrail.tables.cells import CELL_TYPES, is_missing
+from vitrail.tables.cells import is_missing
 from vitrail.tables.labels import as_labels, require_labels
+from vitrail.tables.spelling import CELL_TYPES
 
 LARGEST_SUM = 2.0**53  # of weights; floats count whole numbers up to there
 

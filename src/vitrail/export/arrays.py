@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from vitrail.export.golden import Rows
-from vitrail.export.plan import Layer, Pool, Windows, planned
+from vitrail.export.plan import Layer, Pool, Windows, layer_bits, planned
 from vitrail.export.rule import sides
 from vitrail.model import Model
 from vitrail.nn.coding import low_value
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.cuts import rounded
+from vitrail.tables.columns import rounded
 from vitrail.tables.encoders import ColumnCode, TableEncoder
 
 VERSION = 1
@@ -47,7 +47,7 @@ def npz_file(model: Model, rows: Rows) -> bytes:
         "votes": model.votes.numpy().T.astype(np.int64),
         "chances": model.calibration.numpy().astype(np.int64),
         "golden_numbers": found.numbers.numpy(),
-        "golden_chances": found.chances.numpy(),
+        "golden_chances": found.probabilities.numpy(),
     }
     plan = planned(model)
     for i, stage in enumerate(plan.stages):
@@ -56,7 +56,7 @@ def npz_file(model: Model, rows: Rows) -> bytes:
             arrays[f"weights_{i}"] = layer_weights(model, stage)
     about["stages"] = [
         {"layer": isinstance(stage, Layer), "low": low}
-        for stage, low in zip(plan.stages, lows(plan.stages, plan.last_low), strict=True)
+        for stage, low in zip(plan.stages, plan.lows, strict=True)
     ]
     text = json.dumps(about, ensure_ascii=False).encode()
     arrays["about"] = np.frombuffer(text, np.uint8)
@@ -65,22 +65,9 @@ def npz_file(model: Model, rows: Rows) -> bytes:
     return stream.getvalue()
 
 
-def lows(stages: tuple[Layer | Pool, ...], last_low: int | None) -> list[int | None]:
-    """What a sum that is not positive becomes behind each stage; None: the sum stays."""
-    reads = [stage.value_low for stage in stages if isinstance(stage, Layer)][1:]
-    found, layer = [], -1
-    for stage in stages:
-        layer += isinstance(stage, Layer)
-        found.append(reads[layer] if 0 <= layer < len(reads) else last_low)
-    return found
-
-
 def layer_weights(model: Model, layer: Layer) -> np.ndarray:
     """(N, K, units, fan-in) int8: the numbers that a layer's bits stand for."""
-    bits = model.networks.numpy().swapaxes(0, 1)
-    bits = bits[..., layer.first : layer.first + layer.units * layer.fan_in]
-    bits = bits.reshape(*bits.shape[:2], layer.units, layer.fan_in)
-    return np.where(bits, 1, layer.weight_low).astype(np.int8)
+    return np.where(layer_bits(model, layer), 1, layer.weight_low).astype(np.int8)
 
 
 def places(stage: Layer | Pool) -> np.ndarray:
@@ -99,7 +86,7 @@ def places(stage: Layer | Pool) -> np.ndarray:
 
 
 def _columns(encoder: TableEncoder | BitColumns) -> list[dict[str, Any]]:
-    """What is known of a column before its bits are asked for."""
+    """What a reader needs of a column before its bits."""
     if isinstance(encoder, BitColumns):
         ends = [encoder.low, encoder.high]
         return [{"name": name, "numeric": True, "range": ends} for name in encoder.names]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitrail.export.layouts import AVR, CORTEX, firmware_files, program
+from vitrail.export.layouts import AVR, CORTEX, program, text_of
 
 SECONDS = 120  # more than any of these tools needs
 
@@ -91,11 +91,11 @@ def cost(header: str, name: str, target: Target, entries: Sequence[str] = tuple(
         (folder / f"{name}.h").write_text(header, encoding="utf-8")
         try:
             sizes = {entry: _sizes(folder, name, target, ENTRIES[entry]) for entry in entries}
-            said = emulated(folder, name, target) if target.emulator else ""
+            output = emulated(folder, name, target) if target.emulator else ""
         except TooLargeError:
-            sizes, said = {}, ""
-    work = re.search(r"(\d+) (instructions|cycles) a prediction", said)
-    known = re.search(r"(\d+) of (\d+) known answers agree", said)
+            sizes, output = {}, ""
+    work = re.search(r"(\d+) (instructions|cycles) a prediction", output)
+    known = re.search(r"(\d+) of (\d+) known answers agree", output)
     unit = "cycles" if target.name == "avr" else "instructions"
     agree = known[1] == known[2] if known else None
     return Cost(target, sizes, int(work[1]) if work else None, unit, agree)
@@ -107,8 +107,9 @@ def emulated(folder: Path, name: str, target: Target) -> str:
         return ""
     built = folder / "firmware.elf"
     avr = target.name == "avr"
-    for path, text in firmware_files(name, ".", AVR if avr else CORTEX).items():
-        (folder / path).write_text(text, encoding="utf-8")
+    for part in AVR if avr else CORTEX:
+        text = program(text_of(f"firmware/{part}"), name)
+        (folder / part).write_text(text, encoding="utf-8")
     if avr:
         _run([target.compiler, *target.flags, "-Os", "avr.c", "-o", built.name], folder)
         return _run(["simavr", "-m", "atmega328p", "-f", "16000000", built.name], folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +10,19 @@ import numpy as np
 
 from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
-from vitrail.export.errors import ExportError
 from vitrail.export.golden import GOLDEN, Rows, sample_rows
 from vitrail.export.js import js_module
 from vitrail.export.layouts import laid_out
-from vitrail.export.onnx import onnx_graph
+from vitrail.export.onnx import onnx_file
+from vitrail.export.plan import ExportError
 from vitrail.model import Model
 from vitrail.output import atomic_output
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.cells import Cells, as_word
-from vitrail.tables.columns import ColumnCode
-from vitrail.tables.cuts import MOST_WHOLE
+from vitrail.tables.columns import MOST_WHOLE, ColumnCode
 from vitrail.tables.frames import as_frame, places
 
-Contents = dict[str, bytes]  # by path
+Contents = Mapping[str, str | bytes]  # by path
 
 
 def export_model(
@@ -68,7 +67,7 @@ def export_model(
         target = Path(folder) / path
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_output(target) as stream:
-            stream.write(content)
+            stream.write(content.encode() if isinstance(content, str) else content)
         written.append(target)
     return written
 
@@ -105,27 +104,10 @@ def _cells(code: ColumnCode, cells: Cells, rows: np.ndarray) -> list[Any]:
     return [levels[i] for i in cells.codes[rows].tolist()]
 
 
-def _c(model: Model, name: str, layout: str, rows: Rows) -> Contents:
-    files = laid_out(c_header(model, name, rows), name, layout)
-    return {path: text.encode() for path, text in files.items()}
-
-
-def _js(model: Model, name: str, layout: str, rows: Rows) -> Contents:
-    return {f"{name}.mjs": js_module(model, rows).encode()}
-
-
-def _numpy(model: Model, name: str, layout: str, rows: Rows) -> Contents:
-    return {f"{name}.npz": npz_file(model, rows)}
-
-
-def _onnx(model: Model, name: str, layout: str, rows: Rows) -> Contents:
-    return {f"{name}.onnx": onnx_graph(model).SerializeToString(deterministic=True)}
-
-
 FORMATS: dict[str, Callable[[Model, str, str, Rows], Contents]] = {
-    "c": _c,
-    "js": _js,
-    "onnx": _onnx,
-    "numpy": _numpy,
+    "c": lambda model, name, layout, rows: laid_out(c_header(model, name, rows), name, layout),
+    "js": lambda model, name, _, rows: {f"{name}.mjs": js_module(model, rows)},
+    "onnx": lambda model, name, _, rows: {f"{name}.onnx": onnx_file(model)},
+    "numpy": lambda model, name, _, rows: {f"{name}.npz": npz_file(model, rows)},
 }
 """Each format by name, as a function that gives the files' contents."""

@@ -15,24 +15,22 @@ the input `.number:label` or `.word:label`, and so has an input whose name anoth
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from vitrail.export.arrays import layer_weights, lows, places
-from vitrail.export.errors import ExportError
-from vitrail.export.plan import ExportPlan, Layer, planned
+from vitrail.export.arrays import layer_weights, places
+from vitrail.export.plan import ExportError, ExportPlan, Layer, planned
 from vitrail.export.rule import rule_of, sides
 from vitrail.extras import needs
 from vitrail.model import Model
 from vitrail.model.voting import LEVELS, ONE
 from vitrail.nn.coding import low_value
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.blanks import BLANKS
 from vitrail.tables.cells import MISSING_WORDS
-from vitrail.tables.cuts import rounded
+from vitrail.tables.columns import rounded
 from vitrail.tables.encoders import ColumnCode, TableEncoder
+from vitrail.tables.spelling import BLANKS
 
 if TYPE_CHECKING:
     import onnx
@@ -55,18 +53,18 @@ def onnx_graph(model: Model) -> onnx.ModelProto:
     if max(layer.fan_in for layer in plan.layers) >= EXACT:
         raise ExportError("a layer of this net adds up more than 2**24 values; make it narrower")
     bits = _encoder(graph, model)
-    number, chances = _answer(graph, model, plan, _outputs(graph, model, plan, bits))
+    number, parts = _answer(graph, model, plan, _outputs(graph, model, plan, bits))
     classes = np.array(model.labels.classes, model.labels.kind)
-    label = graph("Gather", graph.constant(_plain(classes)), number)
+    classes = classes.astype(object) if classes.dtype.kind in "OU" else classes
+    label = graph("Gather", graph.constant(classes), number)
     one = graph.constant(np.float32(ONE))
-    probabilities = graph("Div", graph.cast(chances, np.float32), one)
-    values = (label, number, chances, probabilities)
-    graph.outputs = dict(zip(OUTPUTS, values, strict=True))
-    kind = onnx.helper.np_dtype_to_tensor_dtype(_plain(classes).dtype)
-    kinds = [kind, onnx.TensorProto.INT64, onnx.TensorProto.INT64, onnx.TensorProto.FLOAT]
-    shapes = [["rows"], ["rows"], ["rows", model.num_classes], ["rows", model.num_classes]]
+    probabilities = graph("Div", graph.cast(parts, np.float32), one)
+    graph.output("label", label, classes.dtype)
+    graph.output("number", number, np.int64)
+    graph.output("chances", parts, np.int64, model.num_classes)
+    graph.output("probabilities", probabilities, np.float32, model.num_classes)
     made = onnx.helper.make_model(
-        graph.proto(kinds, shapes),
+        graph.proto(),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR,
         producer_name="vitrail",
@@ -76,56 +74,55 @@ def onnx_graph(model: Model) -> onnx.ModelProto:
     return made
 
 
+def onnx_file(model: Model) -> bytes:
+    """The contents of the file."""
+    return onnx_graph(model).SerializeToString(deterministic=True)
+
+
 class _Graph:
     """A graph under construction: calling it adds an operator and names its result."""
 
     def __init__(self) -> None:
+        from onnx import helper, numpy_helper
+
+        self._make, self._tensor = helper, numpy_helper.from_array
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
         self._inputs: list[Any] = []
-        self.outputs: dict[str, str] = {}
+        self._outputs: list[Any] = []
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        from onnx import helper
-
         name = f"{OWN}v{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
+        self._nodes.append(self._make.make_node(operator, list(inputs), [name], **attributes))
         return name
 
-    def constant(self, value: Any) -> str:
-        from onnx import numpy_helper
-
+    def constant(self, value: Any, kind: Any = None) -> str:
         name = f"{OWN}c{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(np.asarray(value), name))
+        self._constants.append(self._tensor(np.asarray(value, kind), name))
         return name
+
+    def whole(self, value: Any) -> str:
+        return self.constant(value, np.int64)
 
     def input(self, name: str, kind: int, columns: int) -> str:
-        from onnx import helper
-
-        self._inputs.append(helper.make_tensor_value_info(name, kind, ["rows", columns]))
+        self._inputs.append(self._make.make_tensor_value_info(name, kind, ["rows", columns]))
         return name
 
-    def cast(self, value: str, kind: Any) -> str:
-        from onnx import helper
+    def output(self, name: str, value: str, kind: Any, *columns: int) -> None:
+        number = self._make.np_dtype_to_tensor_dtype(np.dtype(kind))
+        self._nodes.append(self._make.make_node("Identity", [value], [name]))
+        shape = ["rows", *columns]
+        self._outputs.append(self._make.make_tensor_value_info(name, number, shape))
 
-        return self("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
+    def cast(self, value: str, kind: Any) -> str:
+        return self("Cast", value, to=self._make.np_dtype_to_tensor_dtype(np.dtype(kind)))
 
     def reshaped(self, value: str, *shape: int) -> str:
-        return self("Reshape", value, self.constant(np.array(shape, np.int64)))
+        return self("Reshape", value, self.whole(shape))
 
-    def proto(self, kinds: Sequence[int], shapes: list[list[Any]]) -> Any:
-        from onnx import helper
-
-        results = []
-        for (name, value), kind, shape in zip(self.outputs.items(), kinds, shapes, strict=True):
-            self._nodes.append(helper.make_node("Identity", [value], [name]))
-            results.append(helper.make_tensor_value_info(name, kind, shape))
-        return helper.make_graph(self._nodes, "vitrail", self._inputs, results, self._constants)
-
-
-def _plain(classes: np.ndarray) -> np.ndarray:
-    """Labels as ONNX has them: text, whole numbers, decimals or truths."""
-    return classes.astype(object) if classes.dtype.kind in "OU" else classes
+    def proto(self) -> Any:
+        parts = self._inputs, self._outputs, self._constants
+        return self._make.make_graph(self._nodes, "vitrail", *parts)
 
 
 def _encoder(g: _Graph, model: Model) -> str:
@@ -135,10 +132,9 @@ def _encoder(g: _Graph, model: Model) -> str:
     encoder = model.encoder
     if isinstance(encoder, BitColumns):
         x = g.input("x", TensorProto.FLOAT, len(encoder.names))
-        x = g("Unsqueeze", x, g.constant(np.array([1], np.int64)))
-        above = g(
-            "Greater", x, g.constant(_up_to(encoder.levels)[:, None])
-        )  # (rows, cuts, columns)
+        x = g("Unsqueeze", x, g.whole([1]))
+        cuts = g.constant(_up_to(encoder.levels)[:, None])
+        above = g("Greater", x, cuts)  # (rows, cuts, columns)
         return g.reshaped(above, 0, len(encoder.bit_names))
     parts: list[str] = []
     names = input_names(encoder)
@@ -234,22 +230,22 @@ def _quoted(letter: str) -> str:
 def _outputs(g: _Graph, model: Model, plan: ExportPlan, bits: str) -> str:
     """Outputs of all networks, (networks, rows, outputs) int64; nets outermost."""
     low = low_value(model.coding)
-    one, less = g.constant(np.float32(1)), g.constant(np.float32(low))
+    one, less = g.constant(1, np.float32), g.constant(low, np.float32)
     x = g("Where", bits, one, less)
     if model.bias:
-        pads = g.constant(np.array([0, 0, 0, model.bias], np.int64))
+        pads = g.whole([0, 0, 0, model.bias])
         x = g("Pad", x, pads, one)
-    x = g("Unsqueeze", x, g.constant(np.array([0], np.int64)))
-    for stage, after in zip(plan.stages, lows(plan.stages, plan.last_low), strict=True):
+    x = g("Unsqueeze", x, g.whole([0]))
+    for stage, after in zip(plan.stages, plan.lows, strict=True):
         index = places(stage)
         if stage.windows is not None:
-            pads = g.constant(np.array([0, 0, 0, 0, 0, 1], np.int64))
-            x = g("Pad", x, pads, g.constant(np.float32(0)))
+            pads = g.whole([0, 0, 0, 0, 0, 1])
+            x = g("Pad", x, pads, g.constant(0, np.float32))
             size = stage.windows.channels * stage.windows.size[0] * stage.windows.size[1]
             index = np.where(index < 0, size, index)
             x = g("Gather", x, g.constant(index), axis=2)  # (networks, rows, windows, values)
         if not isinstance(stage, Layer):
-            axes = g.constant(np.array([3], np.int64))
+            axes = g.whole([3])
             x = g("ReduceMax", x, axes, keepdims=0)
             continue
         weights = layer_weights(model, stage).astype(np.float32)
@@ -261,8 +257,8 @@ def _outputs(g: _Graph, model: Model, plan: ExportPlan, bits: str) -> str:
         else:
             x = g("MatMul", x, g.constant(weights))
         if after is not None:
-            positive = g("Greater", x, g.constant(np.float32(0)))
-            x = g("Where", positive, one, g.constant(np.float32(after)))
+            positive = g("Greater", x, g.constant(0, np.float32))
+            x = g("Where", positive, one, g.constant(after, np.float32))
     return g.cast(x, np.int64)
 
 
@@ -272,40 +268,37 @@ def _answer(g: _Graph, model: Model, plan: ExportPlan, h: str) -> tuple[str, str
     nets, networks = rule.votes.shape
     classes, outputs = model.num_classes, plan.num_outputs
 
-    def whole(*values: Any) -> str:
-        return g.constant(np.array(*values, dtype=np.int64))
-
     if outputs > 1:  # how far each class is ahead of its strongest rival
         c = np.arange(outputs)
         own = (c[:, None] < c) + np.where(c[:, None] == c, FAR, 0)
-        mine, other = g("Unsqueeze", h, whole([3])), g("Unsqueeze", h, whole([2]))
-        ahead = g("Add", g("Sub", mine, other), whole(own))
-        h = g("ReduceMin", ahead, whole([3]), keepdims=0)
-    margin = g("Sub", g("Mul", h, whole(2)), whole(1))
-    margin = g("Min", g("Max", margin, whole(-model.clip)), whole(model.clip))
-    counted = g("Mul", margin, whole(rule.votes.reshape(-1, 1, 1)))
-    counted = g("Reshape", counted, whole([nets, networks, -1, outputs]))
-    score = g("ReduceSum", counted, whole([1]), keepdims=0)  # (nets, rows, outputs)
+        mine, other = g("Unsqueeze", h, g.whole([3])), g("Unsqueeze", h, g.whole([2]))
+        ahead = g("Add", g("Sub", mine, other), g.whole(own))
+        h = g("ReduceMin", ahead, g.whole([3]), keepdims=0)
+    margin = g("Sub", g("Mul", h, g.whole(2)), g.whole(1))
+    margin = g("Min", g("Max", margin, g.whole(-model.clip)), g.whole(model.clip))
+    counted = g("Mul", margin, g.whole(rule.votes.reshape(-1, 1, 1)))
+    counted = g.reshaped(counted, nets, networks, -1, outputs)
+    score = g("ReduceSum", counted, g.whole([1]), keepdims=0)  # (nets, rows, outputs)
     most = np.array(rule.most, np.int64).reshape(-1, 1, 1)
-    level = g("Mul", g("Add", score, whole(most)), whole(LEVELS))
-    level = g("Div", level, whole(2 * most))
+    level = g("Mul", g("Add", score, g.whole(most)), g.whole(LEVELS))
+    level = g("Div", level, g.whole(2 * most))
     starts = np.arange(nets).reshape(-1, 1, 1) * (LEVELS + 1)
-    q = g("Gather", whole(rule.tables.ravel()), g("Add", level, whole(starts)))
+    q = g("Gather", g.whole(rule.tables.ravel()), g("Add", level, g.whole(starts)))
     if outputs > 1:
-        rank = g("Reshape", q, whole([-1, outputs]))
+        rank = g.reshaped(q, -1, outputs)
     else:
-        q = g("Transpose", g("Reshape", q, whole([nets, -1])), perm=[1, 0])  # (rows, nets)
-        both = g("Concat", g("Sub", whole(ONE), q), q, axis=1)
+        q = g("Transpose", g.reshaped(q, nets, -1), perm=[1, 0])  # (rows, nets)
+        both = g("Concat", g("Sub", g.whole(ONE), q), q, axis=1)
         adds = np.zeros((2 * nets, classes), np.int64)
         for net, (low, high) in enumerate(sides(model)):
             adds[nets + net, high] = 1
             if low is not None:
                 adds[net, low] = 1
-        rank = g("MatMul", both, whole(adds))
+        rank = g("MatMul", both, g.whole(adds))
     number = g("ArgMax", rank, axis=1, keepdims=0)
-    total = g("Max", g("ReduceSum", rank, whole([1])), whole(1))
-    chances = g("Div", g("Mul", rank, whole(ONE)), total)
-    left = g("Sub", whole(ONE), g("ReduceSum", chances, whole([1])))
-    mine = g("Equal", g("Unsqueeze", number, whole([1])), whole([list(range(classes))]))
-    chances = g("Add", chances, g("Mul", g.cast(mine, np.int64), left))
-    return number, chances
+    total = g("Max", g("ReduceSum", rank, g.whole([1])), g.whole(1))
+    parts = g("Div", g("Mul", rank, g.whole(ONE)), total)
+    left = g("Sub", g.whole(ONE), g("ReduceSum", parts, g.whole([1])))
+    mine = g("Equal", g("Unsqueeze", number, g.whole([1])), g.whole([list(range(classes))]))
+    parts = g("Add", parts, g("Mul", g.cast(mine, np.int64), left))
+    return number, parts

@@ -14,13 +14,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrail.export.errors import ExportError
+import numpy as np
+
 from vitrail.model import Model
 from vitrail.nn.coding import low_value
 from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Step
 
 Pair = tuple[int, int]
 Sizes = tuple[int, ...]
+
+
+class ExportError(ValueError):
+    """A model cannot be exported in this way; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,12 @@ class Windows:
     def count(self) -> int:
         return self.places[0] * self.places[1]
 
+    def numbers(self, padded: bool) -> list[int]:
+        """All sizes in a row, as exported code reads them; padding where some stage has some."""
+        padding = self.padding if padded else ()
+        sizes = (*self.size, *self.kernel, *self.stride, *padding, *self.places)
+        return [self.channels, *sizes]
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -54,6 +65,7 @@ class Layer:
     units: int
     windows: Windows | None
     first: int  # place of its bits in a network
+    is_pool = False
 
     @property
     def outputs(self) -> int:
@@ -76,6 +88,11 @@ class Layer:
         return self.windows is not None and self.windows.padding != (0, 0) and self.value_low != 0
 
     @property
+    def name(self) -> str:
+        """What the functions of such layers are called."""
+        return self.kind + "_masked" * self.masked
+
+    @property
     def lattice(self) -> tuple[int, int]:
         """The largest size of a sum, and the distance of two neighbouring sums."""
         return self.fan_in, 2 if self.kind == "sign_sign" and not self.masked else 1
@@ -86,6 +103,7 @@ class Pool:
     """A bit for each window and channel: whether some bit of the window is 1."""
 
     windows: Windows
+    is_pool = True
 
     @property
     def outputs(self) -> int:
@@ -118,6 +136,16 @@ class ExportPlan:
     @property
     def num_outputs(self) -> int:
         return self.last.outputs
+
+    @property
+    def lows(self) -> list[int | None]:
+        """What a sum that is not positive becomes behind each stage; None: the sum stays."""
+        reads = [layer.value_low for layer in self.layers][1:]
+        found, layer = [], -1
+        for stage in self.stages:
+            layer += isinstance(stage, Layer)
+            found.append(reads[layer] if 0 <= layer < len(reads) else self.last_low)
+        return found
 
 
 def planned(model: Model) -> ExportPlan:
@@ -178,3 +206,17 @@ def _windows(shape: tuple[int, ...], kernel: Sizes, stride: Sizes, padding: Size
 
     sizes = both(shape[1:], 1), both(kernel, 1), both(stride, 1), both(padding, 0)
     return Windows(shape[0], *sizes)
+
+
+def layer_bits(model: Model, layer: Layer) -> np.ndarray:
+    """The weights of a layer in all networks, (N, K, units, fan-in) bool."""
+    end = layer.first + layer.units * layer.fan_in
+    bits = model.networks.numpy().swapaxes(0, 1)[..., layer.first : end]
+    return bits.reshape(*bits.shape[:2], layer.units, layer.fan_in)
+
+
+def packed(rows: np.ndarray, word: int = 32) -> np.ndarray:
+    """Rows of bits (…, n) packed into words of so many bits, the first lowest: (rows, words)."""
+    rows = rows.reshape(-1, rows.shape[-1])
+    padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % word)))
+    return np.packbits(padded, axis=1, bitorder="little").view(f"<u{word // 8}")

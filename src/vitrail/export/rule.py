@@ -9,6 +9,7 @@ replaces the division. Where all classes share a table that rises, no table is n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -17,20 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from vitrail.export.plan import ExportPlan, Layer
+from vitrail.export.plan import ExportPlan, Layer, layer_bits
 from vitrail.model import Model
 from vitrail.model.voting import HALF, LEVELS
 
 MOST_SCORES = 2**16  # that are looked at one by one
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The scores that can occur lie among `first`, `first` + `step`, …, `count` of them."""
-
-    first: int
-    step: int
-    count: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,47 +45,41 @@ class Rule:
         """c·V of each net: no score is larger."""
         return [self.clip * sum(map(abs, row)) for row in self.votes.tolist()]
 
-    def chances(self, scores: list[int], net: int) -> list[int]:
-        """q of scores of a net."""
+    def levels(self, scores: Sequence[int] | np.ndarray, net: int = 0) -> np.ndarray:
+        """The level of scores of a net."""
         most = self.most[net]
-        return [int(self.tables[net, (s + most) * LEVELS // (2 * most)]) for s in scores]
+        return (np.asarray(scores) + most) * LEVELS // (2 * most)
+
+    def probabilities(self, scores: Sequence[int], net: int) -> list[int]:
+        """q of scores of a net."""
+        return self.tables[net, self.levels(scores, net)].tolist()
 
     @cached_property
-    def scores(self) -> Scores | None:
-        """The scores of every net, where all nets have the same and they are at most 257."""
+    def _lattices(self) -> list[range]:
+        """Scores among which are all that bits may have, of each net that differs in them."""
         margins = np.clip(self.margins, -self.clip, self.clip).tolist()
-        apart = gcd(*(m - margins[0] for m in margins)) or 1
-        found = set()
-        for votes in np.abs(self.votes).sum(1).tolist():
-            count = (margins[-1] - margins[0]) * votes // apart + 1
-            found.add(Scores(margins[0] * votes, apart, count))
-        one = found.pop()
-        return None if found or one.count > LEVELS + 1 else one
+        step = gcd(*(margin - margins[0] for margin in margins)) or 1
+        totals = set(np.abs(self.votes).sum(1).tolist())
+        return [range(margins[0] * v, margins[-1] * v + 1, step) for v in totals]
+
+    @property
+    def scores(self) -> range | None:
+        """The scores of every net, where all nets have the same and they are at most 257."""
+        first, *others = self._lattices
+        return None if others or len(first) > LEVELS + 1 else first
 
     @cached_property
     def score_tables(self) -> list[list[int]]:
         """q by place among `scores`, for each net."""
-        scores = self.scores
-        assert scores is not None
-        reach = [scores.first + i * scores.step for i in range(scores.count)]
-        return [self.chances(reach, net) for net in range(len(self.votes))]
+        assert self.scores is not None
+        return [self.probabilities(self.scores, net) for net in range(len(self.votes))]
 
     @cached_property
     def reach(self) -> np.ndarray | None:
         """Scores among which are all that bits may have; None where too many to look at."""
-        margins = np.clip(self.margins, -self.clip, self.clip)
-        apart = int(np.gcd.reduce(margins - margins[0])) or 1
-        found: set[int] = set()
-        for votes in set(np.abs(self.votes).sum(1).tolist()):
-            low, high = int(margins[0]) * votes, int(margins[-1]) * votes
-            if (high - low) // apart >= MOST_SCORES:
-                return None
-            found.update(range(low, high + 1, apart))
-        return np.array(sorted(found))
-
-    def levels(self, scores: np.ndarray) -> np.ndarray:
-        """The level of each score of the first net."""
-        return (scores + self.most[0]) * LEVELS // (2 * self.most[0])
+        if max(map(len, self._lattices)) > MOST_SCORES:
+            return None
+        return np.unique(np.concatenate([np.array(scores) for scores in self._lattices]))
 
     @cached_property
     def rank(self) -> Literal["score", "level"] | None:
@@ -163,15 +149,15 @@ def folded(model: Model, plan: ExportPlan, rule: Rule) -> tuple[ExportPlan, Rule
 
     It says what the unit says or the opposite; where votes have no size, so do their signs.
     """
-    *before, last = plan.stages
-    alone = last.outputs == 1 and isinstance(last, Layer) and last.fan_in == 1 and not last.windows
-    signs = isinstance(last, Layer) and last.kind == "sign_sign"
-    if not (alone and signs and before and isinstance(before[-1], Layer) and rule.clip == 1):
+    before, last = plan.stages[:-1], plan.last
+    alone = last.outputs == 1 and last.fan_in == 1 and not last.windows
+    signs = last.kind == "sign_sign" and rule.clip == 1
+    if not (alone and signs and before and isinstance(before[-1], Layer)):
         return plan, rule
-    sign = np.where(model.networks[..., plan.last.first].numpy().T, 1, -1)
+    sign = np.where(layer_bits(model, last)[:, :, 0, 0], 1, -1)
     margins = np.array([-1, 1])  # of outputs 0 and 1
     return (
-        replace(plan, stages=tuple(before), last_low=0),
+        replace(plan, stages=before, last_low=0),
         replace(rule, votes=rule.votes * sign, margins=margins),
     )
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from vitrail.numerics import chunks
 from vitrail.prepared import Prepared
-from vitrail.scopes import Dense, Indexed, Scope, dense
+from vitrail.scopes import Dense, Scope, dense, joined
 
 T = TypeVar("T")
 
@@ -78,28 +78,25 @@ class Factors(ABC):
 
     def select(self, index: Tensor) -> Self:
         """The factors at `index` (F',) int64, their ids kept. They know where they come from."""
-        made = self._selected(index)
+        made = self.alone(index)
         whole, rows = self.origin()
         object.__setattr__(made, "_origin", (whole, index if rows is None else rows[index]))
         return made
 
     def alone(self, index: Tensor) -> Self:
         """The same, without a memory of the others: what is prepared for them is theirs alone."""
-        return self._selected(index)
+        parts = {name: part[index] for name, part in self._tensors().items()}
+        return replace(self, scope=self.scope.select(index), **parts)
 
-    @abstractmethod
-    def _selected(self, index: Tensor) -> Self:
-        """The fields of the factors at `index`."""
+    def _tensors(self) -> dict[str, Tensor]:
+        """The fields that have a row for each factor."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
     def to(self, device: torch.device | str) -> Self:
         """All tensors on another device."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved = {
-            name: value.to(device)
-            for name, value in values.items()
-            if isinstance(value, Tensor | Dense | Indexed)
-        }
-        return replace(self, **moved)
+        parts = {name: part.to(device) for name, part in self._tensors().items()}
+        return replace(self, scope=self.scope.to(device), **parts)
 
     def with_beta(self, beta: float | Tensor) -> Self:
         made = replace(self, beta=checked_beta(beta, self.num_factors).to(self.beta.device))
@@ -118,8 +115,10 @@ class Factors(ABC):
         return id(self)
 
     def merge(self, blocks: Sequence[Self]) -> Self:
-        """One block of all the factors of `blocks`, in order."""
-        raise TypeError(f"{type(self).__name__} blocks cannot be merged")
+        """One block of all the factors of `blocks`, in order; their keys are equal."""
+        rows = [block._tensors() for block in blocks]
+        parts = {name: torch.cat([row[name] for row in rows]) for name in rows[0]}
+        return replace(self, scope=joined([block.scope for block in blocks]), **parts)
 
     def log_potential(self, states: Tensor) -> Tensor:
         """Log potential of configurations (F or 1, S, A) bool: (F, S) float64."""
@@ -223,18 +222,6 @@ class Classifiers(Factors):
     def score(self, states: Tensor) -> Tensor:
         return meets(self.outputs(states), self.labels[:, None])
 
-    def _selected(self, index: Tensor) -> Self:
-        parts = selected_parts(self, index)
-        return replace(self, **parts, inputs=self.inputs[index], labels=self.labels[index])
-
-    def merge(self, blocks: Sequence[Self]) -> Self:
-        return replace(
-            self,
-            **merged_parts(blocks),
-            inputs=torch.cat([block.inputs for block in blocks]),
-            labels=torch.cat([block.labels for block in blocks]),
-        )
-
 
 def meets(outputs: Tensor, labels: Tensor) -> Tensor:
     """Whether outputs (…, C) give the labels (…): one unit by its sign, several by argmax."""
@@ -282,33 +269,6 @@ def common_parts(
         "scope": scope,
         "beta": checked_beta(beta, num_factors),
         "weight": weight,
-    }
-
-
-def merged_parts(blocks: Sequence[Factors]) -> Parts:
-    """The shared fields of several blocks, one after another."""
-    scopes = [block.scope for block in blocks]
-    if all(isinstance(scope, Dense) for scope in scopes):
-        starts = torch.cat([scope.start for scope in scopes if isinstance(scope, Dense)])
-        scope: Scope = dense(len(starts), blocks[0].arity, starts)
-    else:
-        rows = [s.index().expand(s.num_factors, s.arity) for s in scopes]
-        scope = Indexed(torch.cat(rows))
-    return {
-        "ids": torch.cat([block.ids for block in blocks]),
-        "scope": scope,
-        "beta": torch.cat([block.beta for block in blocks]),
-        "weight": torch.cat([block.weight for block in blocks]),
-    }
-
-
-def selected_parts(factors: Factors, index: Tensor) -> Parts:
-    """The shared fields of the factors at `index`."""
-    return {
-        "ids": factors.ids[index],
-        "scope": factors.scope.select(index),
-        "beta": factors.beta[index],
-        "weight": factors.weight[index],
     }
 
 

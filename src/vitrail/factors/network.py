@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,6 @@ from vitrail.factors.base import (
     Factors,
     checked_labels,
     common_parts,
-    selected_parts,
 )
 from vitrail.factors.flips import shallow_flips
 from vitrail.nn import Coding, Program, program_of
@@ -179,9 +178,6 @@ class BlackBox(Factors):
         floor = self.floor[:, None]
         lifted = ((potential - floor) / (1 - floor)).clamp(min=0.0)
         return torch.where(potential >= 1, 1.0, lifted)
-
-    def _selected(self, index: Tensor) -> BlackBox:
-        return replace(self, **selected_parts(self, index), data=self.data[index])
 
 
 def blackbox(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,12 +13,10 @@ from vitrail.factors.base import (
     Factors,
     checked_beta,
     common_parts,
-    merged_parts,
-    selected_parts,
 )
 from vitrail.scopes import Scope
 
-MAX_TABLE_ARITY = 20  # 2²⁰ potentials a factor; beyond that a table is the wrong description
+MAX_TABLE_ARITY = 20  # 2²⁰ potentials per factor; beyond that a table is the wrong description
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +51,8 @@ class Table(Factors):
         lifted = (potential - floor) / (1 - floor)
         return torch.where(potential >= 1, 1.0, lifted.clamp(min=0.0))
 
-    def _selected(self, index: Tensor) -> Table:
-        return replace(self, **selected_parts(self, index), potential=self.potential[index])
-
     def merge_key(self) -> Hashable:
         return Table, self.arity
-
-    def merge(self, blocks: Sequence[Table]) -> Table:
-        potential = torch.cat([block.potential for block in blocks])
-        return Table(**merged_parts(blocks), potential=potential)
 
 
 def encode(states: Tensor) -> Tensor:

@@ -1,1 +1,1 @@
-"""Compiled twins of updates and of searches, one folder a machine; imported when used."""
+"""Compiled updates and searches, one folder per device; imported when used."""

@@ -1,33 +1,29 @@
-"""Which compiled twin serves an update: one table, one rule.
+"""Which compiled kernels serve an update: one table, one rule.
 
-A twin gives the same bits as the torch definition, so choosing one changes the time and nothing
-else. `auto` takes a twin where there is one, but not before the definition has done about as
-much work as loading the twin would cost: a small problem never pays for a compiler.
+Kernels give the same bits as the torch definition, so choosing them changes the time and nothing
+else. `auto` takes kernels where there are any, but not before the definition has done about as
+much work as loading them would cost: a small problem never pays for a compiler.
+
+The kernels of a task are a module. `serves(factors, samples)` says whether it knows these factors
+and is called once for a block; its other functions return what the torch definitions do. Rows (f,)
+int64 are places in the block; None is all of it.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal, overload
+from typing import Any
+
+from torch import Tensor
 
 from vitrail.factors import Factors
-from vitrail.kernels.protocols import (
-    CountingKernels,
-    DampingKernels,
-    DrawKernels,
-    FlipKernels,
-    GaussianKernels,
-    PoolKernels,
-    ScoreKernels,
-    SurveyKernels,
-)
+from vitrail.random import Stream
 
-Task = Literal["flip", "damp", "counting", "gaussian", "survey", "score", "pool", "draw"]
-
-# task → backend → the module that serves it, each with serves(factors, samples) -> bool
-TWINS: dict[Task, dict[str, str]] = {
+# task → backend → the module that serves it
+KERNELS: dict[str, dict[str, str]] = {
     "flip": {"numba": "vitrail.kernels.cpu.flip", "triton": "vitrail.kernels.cuda.flip"},
     "damp": {"numba": "vitrail.kernels.cpu.damping"},
     "counting": {
@@ -48,11 +44,30 @@ REMEDY = {
     "numba": "install numba (pip install numba) or choose backend='auto' or 'torch'",
     "triton": "install torch with CUDA, which brings Triton, or choose backend='auto' or 'torch'",
 }
-PATIENCE = 5_000_000  # lanes drawn by torch in about the time it takes to load a twin
+PATIENCE = 5_000_000  # lanes drawn by torch in about the time it takes to load kernels
 
 
 class BackendError(RuntimeError):
     """A backend asked for by name cannot serve; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class SurveyDraws:
+    """How a step of surveys draws."""
+
+    stream: Stream
+    samples: int  # for each message
+    survey_samples: int  # tracks
+    limit: float  # of cavities, log-odds
+
+
+@dataclass(frozen=True)
+class GaussianCavities:
+    """Cavities of the factors at some rows: a Gaussian of log-odds in each of two products."""
+
+    chances: Tensor  # (f, A) int64: a 32-bit lane below takes the product over p
+    centre: Tensor  # (f, 2, A) float64
+    spread: Tensor  # (f, 2, A) float64
 
 
 class Store:
@@ -76,41 +91,7 @@ class Store:
 STORE = Store()
 
 
-@overload
-def find(
-    task: Literal["flip"], backend: str, factors: Factors, lanes: int, samples: int
-) -> FlipKernels | None: ...
-@overload
-def find(
-    task: Literal["damp"], backend: str, factors: Factors, lanes: int, samples: int
-) -> DampingKernels | None: ...
-@overload
-def find(
-    task: Literal["counting"], backend: str, factors: Factors, lanes: int, samples: int
-) -> CountingKernels | None: ...
-@overload
-def find(
-    task: Literal["gaussian"], backend: str, factors: Factors, lanes: int, samples: int
-) -> GaussianKernels | None: ...
-@overload
-def find(
-    task: Literal["survey"], backend: str, factors: Factors, lanes: int, samples: int
-) -> SurveyKernels | None: ...
-@overload
-def find(
-    task: Literal["score"], backend: str, factors: Factors, lanes: int, samples: int
-) -> ScoreKernels | None: ...
-@overload
-def find(
-    task: Literal["pool"], backend: str, factors: Factors, lanes: int, samples: int
-) -> PoolKernels | None: ...
-@overload
-def find(
-    task: Literal["draw"], backend: str, factors: Factors, lanes: int, samples: int
-) -> DrawKernels | None: ...
-
-
-def find(task: Task, backend: str, factors: Factors, lanes: int, samples: int) -> Any:
+def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) -> Any:
     """The module that serves `task` on these factors, or None for the torch definition.
 
     lanes: how many 16-bit draws the call is about to make; samples: how many for each message.
@@ -119,30 +100,30 @@ def find(task: Task, backend: str, factors: Factors, lanes: int, samples: int) -
         return None
     named = backend != "auto"
     device = factors.ids.device.type
-    wanted = backend if named else "numba" if device == "cpu" else "triton"
-    if DEVICE_OF[wanted] != device:
+    backend = backend if named else "numba" if device == "cpu" else "triton"
+    if DEVICE_OF[backend] != device:
         raise BackendError(
-            f"backend {wanted!r} runs on {DEVICE_OF[wanted]}, the factors are on {device}; "
+            f"backend {backend!r} runs on {DEVICE_OF[backend]}, the factors are on {device}; "
             "move the graph or choose backend='auto'"
         )
-    if wanted not in TWINS[task]:
-        return _absent(named, f"{task} has no {wanted} kernel; choose backend='auto' or 'torch'")
-    name = TWINS[task][wanted]
-    if wanted == "numba" and not named and not STORE.worth_loading(name, lanes):
+    if backend not in KERNELS[task]:
+        return _absent(named, f"{task} has no {backend} kernel; choose backend='auto' or 'torch'")
+    name = KERNELS[task][backend]
+    if backend == "numba" and not named and not STORE.worth_loading(name, lanes):
         return None
     try:
-        twin = STORE.load(name)
+        kernel = STORE.load(name)
     except ImportError as error:
-        return _absent(named, f"backend {wanted!r} is not here ({error}); {REMEDY[wanted]}")
+        return _absent(named, f"backend {backend!r} is not here ({error}); {REMEDY[backend]}")
     whole, _ = factors.origin()
-    if not whole.once_at_beta(twin.serves, samples):
+    if not whole.once_at_beta(kernel.serves, samples):
         kind = type(factors).__name__
         return _absent(
             named,
-            f"{wanted} has no kernel for {task} on these {kind} factors with {samples} samples; "
+            f"{backend} has no kernel for {task} on these {kind} factors with {samples} samples; "
             "choose backend='auto' or 'torch'",
         )
-    return twin
+    return kernel
 
 
 def _absent(named: bool, reason: str) -> None:

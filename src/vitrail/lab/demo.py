@@ -1,7 +1,7 @@
 """The demo: what networks of one-bit weights can do, in three short scenes.
 
 Ten digits from ten images each; a 3 from a 5; and a random perceptron that only messages solve.
-Nothing is downloaded. Seconds of compiling kernels, which are spent once, are counted apart.
+Nothing is downloaded. Seconds of compiling kernels, which are spent once, are counted separately.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vitrail.estimator import BinaryNetClassifier
 from vitrail.graph import FactorGraph
 from vitrail.lab.datasets import few_per_class
 from vitrail.lab.experiments.capacity import SOLVERS, annealing_restarts, instance
-from vitrail.lab.plots import Figure, demo_figure
+from vitrail.lab.plots import Figure, Line, Panel, demo_figure
 from vitrail.model import Model
 from vitrail.scores import calibration_error, reliability
 from vitrail.solvers import Solution
@@ -30,16 +30,26 @@ TEST_IMAGES = 10_000  # all of them: 2,000 differ by a percent from draw to draw
 INPUTS, ALPHA = 501, 0.7  # of the random perceptron
 WARM_UP = 0.1  # seconds of a search that only makes kernels ready
 MAX_SECONDS = 60.0  # for messages; they need a few
-DESCENT_STEPS = 1000  # of logistic regression; its probabilities move by less than 1e-5 after
 SIDE = 14  # pixels of an image
+LEARNERS: dict[str, dict[str, Any]] = {
+    "many networks vote": {"predictor": "posterior"},
+    "best network": {"predictor": "best", "hidden": ()},
+    "straight-through": {"solver": "ste", "predictor": "best", "hidden": ()},
+}
+SEARCHES = {  # by the names of the capacity sweep
+    "reinforced messages": "reinforced",
+    "straight-through": "ste",
+    "annealing": "annealing",
+}
 
 
 @dataclass
 class Stopwatch:
-    """Seconds of work, with those spent on compiling kernels apart."""
+    """Seconds of work, and, separately, of compiling kernels."""
 
     work: float = 0.0
     compiling: float = 0.0
+    last: float = 0.0  # work of the last block
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -48,13 +58,14 @@ class Stopwatch:
         begun, before = time.perf_counter(), compiling_seconds()
         yield
         compiled = compiling_seconds() - before
-        self.work += time.perf_counter() - begun - compiled
+        self.last = time.perf_counter() - begun - compiled
+        self.work += self.last
         self.compiling += compiled
 
 
 @dataclass(frozen=True)
 class DigitsResult:
-    """What one classifier predicts for unseen images of ten digits."""
+    """What one classifier predicts for test images of ten digits."""
 
     name: str
     bits: int
@@ -64,18 +75,18 @@ class DigitsResult:
 
     @property
     def accuracy(self) -> float:
-        return float(self._right.mean())
-
-    @property
-    def reliability(self) -> list[tuple[float, float, int]]:
-        return reliability(self.probabilities.max(1), self._right)
+        return float(self.right.mean())
 
     @property
     def calibration_error(self) -> float:
-        return calibration_error(self.probabilities.max(1), self._right)
+        return calibration_error(self.confidence, self.right)
 
     @property
-    def _right(self) -> np.ndarray:
+    def confidence(self) -> np.ndarray:
+        return self.probabilities.max(1)
+
+    @property
+    def right(self) -> np.ndarray:
         return self.probabilities.argmax(1) == self.labels
 
 
@@ -122,76 +133,37 @@ def run_demo(seed: int = 0, progress: Callable[[str], None] = lambda line: None)
 
 def learn_digits(seed: int, watch: Stopwatch) -> tuple[list[DigitsResult], Model]:
     """The average over networks, one network, straight-through and logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+
     data = mnist()
-    images, labels = data.inputs.numpy(), data.labels.numpy()
-    rows = few_per_class(labels, SHOTS, seed)
-    unseen, truth = data.test_inputs.numpy()[:TEST_IMAGES], data.test_labels.numpy()[:TEST_IMAGES]
-    found, committee = [], None
-    for name, settings in LEARNERS.items():
-        before = watch.work
+    rows = few_per_class(data.labels.numpy(), SHOTS, seed)
+    images, labels = data.inputs.numpy()[rows], data.labels.numpy()[rows]
+    test, truth = data.test_inputs.numpy()[:TEST_IMAGES], data.test_labels.numpy()[:TEST_IMAGES]
+    learners: dict[str, Any] = {
+        name: BinaryNetClassifier(random_state=seed, **settings)
+        for name, settings in LEARNERS.items()
+    }
+    learners["logistic regression"] = LogisticRegression(max_iter=1000)
+    found = []
+    for name, learner in learners.items():
         with watch.running():
-            net = BinaryNetClassifier(random_state=seed, **settings)
-            net.fit(images[rows], labels[rows])
-            probabilities = net.predict_proba(unseen)
-        committee = committee or net.model_
-        bits = net.model_.networks.numel()
-        found.append(DigitsResult(name, bits, probabilities, truth, watch.work - before))
-    before = watch.work
-    with watch.running():
-        probabilities, size = logistic_regression(images[rows], labels[rows], unseen)
-    seconds = watch.work - before
-    found.append(DigitsResult("logistic regression", 32 * size, probabilities, truth, seconds))
-    assert committee is not None
-    return found, committee
-
-
-LEARNERS: dict[str, dict[str, Any]] = {
-    "many networks vote": {"predictor": "posterior"},
-    "best network": {"predictor": "best", "hidden": ()},
-    "straight-through": {"solver": "ste", "predictor": "best", "hidden": ()},
-}
-
-
-def logistic_regression(
-    rows: np.ndarray, labels: np.ndarray, unseen: np.ndarray, penalty: float = 1.0
-) -> tuple[np.ndarray, int]:
-    """Probabilities by weights of full precision, and how many; as scikit-learn's default.
-
-    Gradient descent with momentum, which starts anew where it points uphill; torch's optimisers
-    take two seconds to import. Around the mean row it is short, and the bias makes up for that.
-    """
-    middle = rows.mean(0)
-    inputs, target = _with_ones(rows - middle), np.eye(10)[labels]
-    pull = np.full((inputs.shape[1], 1), 1 / penalty)
-    pull[-1] = 0  # the bias is free
-    step = 1 / (np.linalg.norm(inputs, 2) ** 2 / 2 + 1 / penalty)
-    weights = ahead = np.zeros((inputs.shape[1], 10))
-    age = 0
-    for _ in range(DESCENT_STEPS):
-        slope = inputs.T @ (_softmax(inputs @ ahead) - target) + pull * ahead
-        before, weights = weights, ahead - step * slope
-        age = 0 if (slope * (weights - before)).sum() > 0 else age + 1
-        ahead = weights + age / (age + 3) * (weights - before)
-    return _softmax(_with_ones(unseen - middle) @ weights), weights.size
-
-
-def _with_ones(rows: np.ndarray) -> np.ndarray:
-    return np.concatenate([rows, np.ones((len(rows), 1))], 1)
-
-
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    shares = np.exp(scores - scores.max(1, keepdims=True))
-    return shares / shares.sum(1, keepdims=True)
+            probabilities = learner.fit(images, labels).predict_proba(test)
+        if name in LEARNERS:
+            bits = learner.model_.networks.numel()
+        else:
+            bits = 32 * (learner.coef_.size + learner.intercept_.size)
+        found.append(DigitsResult(name, bits, probabilities, truth, watch.last))
+    return found, learners[next(iter(LEARNERS))].model_
 
 
 def learn_pair(seed: int, watch: Stopwatch) -> tuple[Model, float, float]:
     """MNIST 3-vs-5 by one unit: the model, its test accuracy and the seconds it took."""
-    pair, before = mnist(pair=(3, 5)), watch.work
+    pair = mnist(pair=(3, 5))
     with watch.running():
         net = BinaryNetClassifier(hidden=(), solver="messages", predictor="best", random_state=seed)
         net.fit(pair.inputs.numpy(), pair.labels.numpy())
     accuracy = net.score(pair.test_inputs.numpy(), pair.test_labels.numpy())
-    return net.model_, float(accuracy), watch.work - before
+    return net.model_, float(accuracy), watch.last
 
 
 def search_perceptron(seed: int, watch: Stopwatch) -> list[SearchResult]:
@@ -220,15 +192,8 @@ def search_perceptron(seed: int, watch: Stopwatch) -> list[SearchResult]:
     return found
 
 
-SEARCHES = {  # by the names of the capacity sweep
-    "reinforced messages": "reinforced",
-    "straight-through": "ste",
-    "annealing": "annealing",
-}
-
-
 def search(solver: str, graph: FactorGraph, seed: int, seconds: float) -> list[Solution[Any]]:
-    """The runs of a solver within so many seconds: annealing restarts, the others run once."""
+    """The runs of a solver within a time limit: annealing restarts, the others run once."""
     if solver == "annealing":
         return list(annealing_restarts(graph, seed, seconds))
     return [SOLVERS[solver](graph, seed, seconds)]
@@ -251,11 +216,15 @@ def pixel_agreement(committee: Model) -> np.ndarray:
 
 def figure(result: DemoResult) -> Figure:
     """Where networks agree, the reliability of their confidence, and the search."""
+    calibration, searches = [], []
+    for one in result.digits:
+        confidence, accuracy, _ = zip(*reliability(one.confidence, one.right), strict=True)
+        calibration.append(Line(one.name, confidence, accuracy))
+    for one in result.searches:
+        clock = np.linspace(0, one.seconds, len(one.course) + 1)[1:]
+        searches.append(Line(one.name, clock, one.course))
     return demo_figure(
         pixel_agreement(result.committee),
-        {
-            one.name: [(confidence, accuracy) for confidence, accuracy, _ in one.reliability]
-            for one in result.digits
-        },
-        {one.name: (one.course, one.seconds) for one in result.searches},
+        Panel("ten digits, test images", "confidence", "accuracy", tuple(calibration)),
+        Panel("random perceptron", "seconds", "constraints not satisfied", tuple(searches)),
     )

@@ -1,18 +1,16 @@
-"""All drawing. Figures are made without a display and returned; `save` writes them whole.
-
-Colours follow the name: leaded glass, deep and few.
-"""
+"""All figures: made without a display and returned; `save` writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vitrail.extras import needs
+from vitrail.output import atomic_output
 
 with needs("lab", "a figure"):
     from matplotlib import rc_context
@@ -23,7 +21,7 @@ with needs("lab", "a figure"):
     from matplotlib.ticker import MultipleLocator
 
 INK = "#23252b"
-PANES = ("#1f4e9c", "#c8352e", "#e0a021", "#2f8559", "#7b3f98", "#d9722b", "#4b8fb0")
+COLOURS = ("#1f4e9c", "#c8352e", "#e0a021", "#2f8559", "#7b3f98", "#d9722b", "#4b8fb0")
 GLASS = LinearSegmentedColormap.from_list("glass", ["#c8352e", "#f7f3e9", "#1f4e9c"])
 
 STYLE: dict[Any, Any] = {
@@ -45,85 +43,58 @@ STYLE: dict[Any, Any] = {
 
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure in one go: a reader never sees half of it."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        figure.savefig(part, dpi=150, format=path.suffix.lstrip(".") or "png")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with atomic_output(path) as stream:
+        figure.savefig(stream, dpi=150, format=path.suffix.lstrip(".") or "png")
     return path
 
 
-def demo_figure(
-    panes: np.ndarray,
-    reliability: Mapping[str, Sequence[tuple[float, float]]],
-    searches: Mapping[str, tuple[np.ndarray, float]],
-) -> Figure:
-    """Ten panes of pixels that networks agree on, over two charts.
+def demo_figure(images: np.ndarray, reliability: Panel, search: Panel) -> Figure:
+    """Ten images of pixels that networks agree on, over two charts.
 
-    panes: (10, height, width), −1…1: red for pixels that are against their digit in all networks,
-    blue for it, pale where networks disagree. reliability: name → (confidence, accuracy) per bin.
-    searches: name → (constraints unsatisfied at best per step, seconds in all).
+    images: (10, height, width), −1…1: red for pixels that are against their digit in all networks,
+    blue for it, pale where networks disagree.
     """
     with rc_context(STYLE):
         figure = Figure(figsize=(9, 7.4), layout="constrained")
         halves: Any = figure.subfigures(2, 1, height_ratios=[1.25, 1])
         top, bottom = halves
         for digit, axes in enumerate(top.subplots(2, 5).flat):
-            draw_weights(axes, panes[digit], str(digit))
+            draw_weights(axes, images[digit], str(digit))
         top.suptitle(
             "What many networks of one-bit weights agree on, ten images per digit: blue for, red "
             "against, pale undecided",
             fontsize=10,
         )
-        calibration, search = bottom.subplots(1, 2)
-        names = list(dict.fromkeys([*reliability, *searches]))
-        for name, points in reliability.items():
-            confidence, accuracy = zip(*points, strict=True)
-            _draw_line(calibration, Line(name, confidence, accuracy), names)
-        calibration.plot([0, 1], [0, 1], color=INK, ls="--", lw=1)
-        calibration.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
-        calibration.set_title("ten digits, unseen images")
-        lines = list(calibration.lines[:-1])
-        calibration.legend(lines, list(reliability), fontsize=8, loc="lower right")
-        for name, (unsatisfied, seconds) in searches.items():
-            clock = np.linspace(0, seconds, len(unsatisfied) + 1)[1:]
-            _draw_line(search, Line(name, list(clock), list(unsatisfied)), names)
-        search.set(xlabel="seconds", ylabel="constraints not satisfied", ylim=(-1, None))
-        search.set(title="random perceptron", yscale="symlog")
-        search.legend(list(search.lines), list(searches), fontsize=8)
+        left, right = bottom.subplots(1, 2)
+        names = _names([reliability, search])
+        for axes, panel in ((left, reliability), (right, search)):
+            handles = _draw_panel(axes, panel, names)
+            axes.legend(list(handles.values()), list(handles), fontsize=8)
+        left.plot([0, 1], [0, 1], color=INK, ls="--", lw=1)
+        left.set(xlim=(0, 1), ylim=(0, 1))
+        right.set(ylim=(-1, None), yscale="symlog")
     return figure
 
 
 def curves_figure(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> Figure:
     """Training accuracy of several solvers: name → (epochs, accuracy), each (steps,)."""
-    with rc_context(STYLE):
-        figure = Figure(figsize=(6, 3.6), layout="constrained")
-        axes = figure.add_subplot()
-        for colour, (name, (epochs, accuracy)) in zip(
-            panes(len(curves)), curves.items(), strict=True
-        ):
-            best = np.maximum.accumulate(accuracy)
-            axes.plot(epochs, accuracy, color=colour, lw=0.8, alpha=0.35)
-            axes.plot(epochs, best, color=colour, lw=2, label=f"{name}: {best[-1]:.3f}")
-        axes.set(xlabel="epoch", ylabel="training accuracy", title=title)
-        axes.legend(loc="lower right", title="best so far", alignment="left")
-    return figure
+    lines = []
+    for name, (epochs, accuracy) in curves.items():
+        best = np.maximum.accumulate(accuracy)
+        label = f"{name}: {best[-1]:.3f}"
+        lines += [Line(label, epochs, best), Line(label, epochs, accuracy, thin=True)]
+    panel = Panel(title, "epoch", "training accuracy", tuple(lines))
+    return line_figure([panel], 1, thin="thin: now, thick: best so far")
 
 
-def survey_figure(
-    surveys: Sequence[np.ndarray], titles: Sequence[str], columns: int | None = None
-) -> Figure:
-    """Surveys of one variable over the steps, side by side: each (steps, B), dark where mass is.
+def survey_figure(surveys: Mapping[str, np.ndarray], columns: int) -> Figure:
+    """Surveys of one variable over the steps: title → (steps, B), dark where mass is.
 
     A column is a step, a row a bin of P(w = 1), from 0 at the bottom to 1 at the top.
     """
     with rc_context(STYLE):
-        columns = min(columns or len(surveys), len(surveys))
-        rows = -(-len(surveys) // columns)
-        figure = Figure(figsize=(2.2 * columns, 2.9 * rows), layout="constrained")
-        panels = [figure.add_subplot(rows, columns, n + 1) for n in range(len(surveys))]
-        for axes, survey, title in zip(panels, surveys, titles, strict=True):
+        figure, places = _grid(len(surveys), columns, height=2.9, width=2.2)
+        for axes, (title, survey) in zip(places, surveys.items(), strict=True):
             extent = (0.5, len(survey) + 0.5, 0.0, 1.0)
             # the square root lets a few draws be seen beside a bin that holds most of the mass
             axes.imshow(
@@ -131,7 +102,7 @@ def survey_figure(
             )
             axes.grid(visible=False)
             axes.set(xlabel="step", title=title, xticks=np.linspace(0, len(survey), 5)[1:].round())
-        for axes in panels[::columns]:
+        for axes in places[::columns]:
             axes.set_ylabel("P(w = 1)")
     return figure
 
@@ -147,7 +118,7 @@ def beliefs_figure(beliefs: Mapping[str, np.ndarray]) -> Figure:
 
 
 def draw_weights(axes: Axes, image: np.ndarray, title: str) -> None:
-    """An image of weights or marginals, −1 red, +1 blue, undecided pale; lead between panes."""
+    """An image of weights or marginals, −1 red, +1 blue, undecided pale."""
     axes.imshow(image, cmap=GLASS, vmin=-1, vmax=1, interpolation="nearest")
     height, width = image.shape
     axes.set_xticks(np.arange(-0.5, width), minor=True)
@@ -165,8 +136,8 @@ class Line:
     """One method's mean over repeats and its spread, drawn with a marker and dashes of its own."""
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
     spread: Sequence[float] | None = None
     reference: bool = False  # something to compare with, such as the optimum: plain black
     thin: bool = False  # the method's last configuration beside its best: no markers
@@ -181,63 +152,79 @@ class Panel:
     y_label: str
     lines: tuple[Line, ...]
     log_x: bool = False
-    bounds: tuple[float, float] = (0.0, 1.0)  # what the quantity can be: spreads end there
+    log_y: bool = False
+    bounds: tuple[float, float] = (0.0, 1.0)  # of the quantity: spreads end there
+    limits: tuple[float, float] | None = None  # of the y axis
+    marks: Mapping[str, float] = field(default_factory=dict)  # name → x of a vertical line
 
 
-THIN = "thin: the last"
-NO_BOUNDS = (-np.inf, np.inf)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), ":")
 
 
-def line_figure(panels: Sequence[Panel], columns: int) -> Figure:
+def line_figure(panels: Sequence[Panel], columns: int, thin: str = "thin: the last") -> Figure:
     """Panels of lines with one legend; a name keeps its colour, marker and dashes throughout."""
-    names = list(
-        dict.fromkeys(line.name for panel in panels for line in panel.lines if not line.reference)
-    )
+    names = _names(panels)
     with rc_context(STYLE):
         figure, places = _grid(len(panels), columns)
         handles: dict[str, Any] = {}
         for axes, panel in zip(places, panels, strict=True):
-            for line in panel.lines:
-                handle = _draw_line(axes, line, names, panel.bounds)
-                if not line.thin:
-                    handles.setdefault(line.name, handle)
-            axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
-            if panel.log_x:
-                axes.set_xscale("log")
-                ticks = panel.lines[0].x
-                axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-                axes.minorticks_off()
+            handles = {**_draw_panel(axes, panel, names), **handles}
         if any(line.thin for panel in panels for line in panel.lines):
-            handles[THIN] = Line2D([], [], color=INK, lw=0.8)
-        _legend(figure, handles)
+            handles[thin] = Line2D([], [], color=INK, lw=0.8)
+        longest = 0.8 + 0.08 * max(map(len, handles))  # inches, at this style's letters
+        rows = -(-len(handles) // max(1, int(figure.get_figwidth() / longest)))
+        figure.legend(
+            list(handles.values()),
+            list(handles),
+            loc="outside upper center",
+            ncols=-(-len(handles) // rows),
+        )
     return figure
 
 
-def _draw_line(
-    axes: Axes, line: Line, names: Sequence[str], bounds: tuple[float, float] = NO_BOUNDS
-) -> Any:
+def _names(panels: Sequence[Panel]) -> list[str]:
+    lines = [line for panel in panels for line in panel.lines]
+    return list(dict.fromkeys(line.name for line in lines if not line.reference))
+
+
+def _draw_panel(axes: Axes, panel: Panel, names: Sequence[str]) -> dict[str, Any]:
+    """Draw a panel; the names of its lines, with what stands for them in a legend."""
+    handles: dict[str, Any] = {}
+    for line in panel.lines:
+        handle = _draw_line(axes, line, names, panel.bounds)
+        if not line.thin:
+            handles.setdefault(line.name, handle)
+    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    if panel.limits is not None:
+        axes.set_ylim(panel.limits)
+    if panel.log_y:
+        axes.set_yscale("log")
+    if panel.log_x:
+        axes.set_xscale("log")
+        ticks = panel.lines[0].x
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+    for place, (name, x) in enumerate(panel.marks.items()):
+        axes.axvline(x, color=INK, lw=1, ls=(0, (2, 2)))
+        # to the right of its line, on a ground of its own: curves fall to the left
+        ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
+        axes.text(x + 0.004, 0.65 - 0.1 * place, name, rotation=90, va="center", bbox=ground)
+    return handles
+
+
+def _draw_line(axes: Axes, line: Line, names: Sequence[str], bounds: tuple[float, float]) -> Any:
     if line.reference:
         return axes.plot(line.x, line.y, color=INK, lw=1, marker="_", ms=7, zorder=3)[0]
-    place = names.index(line.name) % len(PANES)
+    place = names.index(line.name) % len(COLOURS)
+    look: dict[str, Any] = {"color": COLOURS[place], "ls": DASHES[place]}
     if line.thin:
-        return axes.plot(line.x, line.y, color=PANES[place], ls=DASHES[place], lw=0.8)[0]
-    (handle,) = axes.plot(
-        line.x,
-        line.y,
-        color=PANES[place],
-        ls=DASHES[place],
-        lw=1.6,
-        marker=MARKERS[place],
-        ms=4.5,
-        markevery=max(1, len(line.x) // 12),
-        markerfacecolor="white",
-    )
+        return axes.plot(line.x, line.y, lw=0.8, **look)[0]
+    look |= {"marker": MARKERS[place], "ms": 4.5, "markerfacecolor": "white"}
+    (handle,) = axes.plot(line.x, line.y, lw=1.6, markevery=max(1, len(line.x) // 12), **look)
     if line.spread is not None:
-        low = np.clip(np.subtract(line.y, line.spread), *bounds)
-        high = np.clip(np.add(line.y, line.spread), *bounds)
-        axes.fill_between(line.x, low, high, color=PANES[place], alpha=0.12, lw=0)
+        low, high = (np.clip(line.y + sign * np.array(line.spread), *bounds) for sign in (-1, 1))
+        axes.fill_between(line.x, low, high, color=COLOURS[place], alpha=0.12, lw=0)
     return handle
 
 
@@ -253,11 +240,10 @@ class Cloud:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A scatter of one method against another; the dashed line is equality."""
+    """A scatter of the accuracies of one method against another's; the dashed line is equality."""
 
-    title: str
-    x_label: str
-    y_label: str
+    x: str
+    y: str
     clouds: tuple[Cloud, ...]
     note: str  # what the area of a marker stands for
 
@@ -271,7 +257,7 @@ def comparison_figure(comparisons: Sequence[Comparison], columns: int) -> Figure
                 look: dict[str, Any] = {
                     "marker": MARKERS[place % len(MARKERS)],
                     "facecolors": "none",
-                    "edgecolors": PANES[place % len(PANES)],
+                    "edgecolors": COLOURS[place % len(COLOURS)],
                     "linewidths": 0.8,
                 }
                 axes.scatter(cloud.x, cloud.y, s=cloud.size, **look)
@@ -279,14 +265,9 @@ def comparison_figure(comparisons: Sequence[Comparison], columns: int) -> Figure
             values = [v for cloud in comparison.clouds for v in (*cloud.x, *cloud.y)]
             ends = (min(values) - 0.03, max(values) + 0.03)
             axes.plot(ends, ends, color=INK, ls="--", lw=1, zorder=1)
-            axes.set(
-                title=comparison.title,
-                xlabel=comparison.x_label,
-                ylabel=comparison.y_label,
-                xlim=ends,
-                ylim=ends,
-                aspect="equal",
-            )
+            axes.set(title=f"{comparison.y} against {comparison.x}", aspect="equal")
+            axes.set(xlabel=f"accuracy of {comparison.x}", ylabel=f"accuracy of {comparison.y}")
+            axes.set(xlim=ends, ylim=ends)
             for axis in (axes.xaxis, axes.yaxis):
                 axis.set_major_locator(MultipleLocator(0.05 if ends[1] - ends[0] < 0.4 else 0.1))
             axes.legend(
@@ -304,61 +285,42 @@ PANEL_WIDTHS = {1: 3.9, 2: 3.9, 3: 3.4}  # inches by columns, so that a page's t
 NARROWEST = 3.0
 
 
-def _grid(count: int, columns: int, height: float = 3.1) -> tuple[Figure, list[Axes]]:
+def _grid(
+    count: int, columns: int, height: float = 3.1, width: float | None = None
+) -> tuple[Figure, list[Axes]]:
     columns = min(columns, count)
     rows = -(-count // columns)
-    width = PANEL_WIDTHS.get(columns, NARROWEST)
+    width = width or PANEL_WIDTHS.get(columns, NARROWEST)
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    places = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
-    return figure, places
-
-
-def _legend(figure: Figure, handles: Mapping[str, Any]) -> None:
-    """Above the panels, in as few rows as the width takes, evenly filled."""
-    longest = 0.8 + 0.08 * max(map(len, handles))  # inches, at this style's letters
-    rows = -(-len(handles) // max(1, int(figure.get_figwidth() / longest)))
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside upper center",
-        ncols=-(-len(handles) // rows),
-    )
+    return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
 
 
 def capacity_figure(
     rows: Sequence[Mapping[str, Any]], marks: Mapping[str, float], title: str
 ) -> Figure:
-    """Share solved and time to solution against α, one line a solver.
+    """Share solved and time to solution against α, one line per solver.
 
     rows: solver, alpha, solved (share), seconds (median of the solved, None where none was).
     marks: name → α of a line to draw in, such as the capacity.
     """
-    names = list(dict.fromkeys(row["solver"] for row in rows))
-    with rc_context(STYLE):
-        figure, (share, seconds) = _grid(2, 2)
-        handles: dict[str, Any] = {}
-        for name in names:
-            mine = [row for row in rows if row["solver"] == name]
-            alphas, solved = [row["alpha"] for row in mine], [row["solved"] for row in mine]
-            handles[name] = _draw_line(share, Line(name, alphas, solved), names)
-            timed = [row for row in mine if row["seconds"] is not None]
-            times = Line(name, [r["alpha"] for r in timed], [r["seconds"] for r in timed])
-            _draw_line(seconds, times, names)
-        for place, (name, alpha) in enumerate(marks.items()):
-            share.axvline(alpha, color=INK, lw=1, ls=(0, (2, 2)))
-            # to the right of its line, on a ground of its own: curves fall to the left
-            ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
-            height = 0.65 - 0.1 * place
-            share.text(alpha + 0.004, height, name, rotation=90, va="center", bbox=ground)
-        share.set(title=title, xlabel="α = M/N", ylabel="solved", ylim=(-0.03, 1.03))
-        seconds.set(title="time to solution", xlabel="α = M/N", ylabel="seconds", yscale="log")
-        _legend(figure, handles)
-    return figure
 
+    def lines(name: str) -> tuple[Line, ...]:
+        known = [row for row in rows if row[name] is not None]
+        solvers: dict[str, list[Any]] = {row["solver"]: [] for row in rows}
+        for row in known:
+            solvers[row["solver"]].append((row["alpha"], row[name]))
+        return tuple(
+            Line(solver, [alpha for alpha, _ in points], [value for _, value in points])
+            for solver, points in solvers.items()
+        )
 
-def panes(num: int) -> Sequence[str]:
-    """As many colours as lines to draw; they come round again after the seventh."""
-    return [PANES[i % len(PANES)] for i in range(num)]
+    return line_figure(
+        [
+            Panel(title, "α = M/N", "solved", lines("solved"), limits=(-0.03, 1.03), marks=marks),
+            Panel("time to solution", "α = M/N", "seconds", lines("seconds"), log_y=True),
+        ],
+        2,
+    )
 
 
 def bench_figure(rows: Sequence[Mapping[str, Any]], growth: Sequence[Mapping[str, Any]]) -> Figure:
@@ -369,11 +331,11 @@ def bench_figure(rows: Sequence[Mapping[str, Any]], growth: Sequence[Mapping[str
         bars, lines = figure.subplots(1, 2, width_ratios=[1.5, 1])
         nets = list(dict.fromkeys((row["net"], row["solver"]) for row in ours))
         names = ["{net} {solver}: {update} {samples} ({backend})".format_map(row) for row in ours]
-        colours = [PANES[nets.index((row["net"], row["solver"])) % len(PANES)] for row in ours]
+        colours = [COLOURS[nets.index((row["net"], row["solver"])) % len(COLOURS)] for row in ours]
         bars.barh(names, [row["speedup"] for row in ours], color=colours)
         bars.set(xscale="log", xlabel="times faster than the paper's formulation")
         bars.invert_yaxis()
-        for colour, line in zip(PANES, growth, strict=False):
+        for colour, line in zip(COLOURS, growth, strict=False):
             label = f"{line['size']}: {line['exponent']:.2f}"
             values, seconds = np.array(line["values"]), np.array(line["seconds"])
             lines.plot(values / values[-1], seconds, "o-", color=colour, ms=3, label=label)

@@ -37,7 +37,7 @@ from vitrail.learning.posterior import (
     leads_of,
     leave_one_out,
 )
-from vitrail.learning.problem import AUTO
+from vitrail.learning.table import AUTO
 from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers import Status
@@ -253,7 +253,7 @@ class Run:
             return None
         nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
         digest = run_fingerprint(nets, self.program.num_bits, self.burn_in, self.seed, *asked)
-        own = ranks.here().agreed(digest)
+        own = ranks.here().broadcast(digest)
         made = Journal(Path(f"{named_after(self.checkpoint, own)}.{name}"), own, ranks.here())
         self.journals.append(made)
         return made

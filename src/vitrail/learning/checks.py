@@ -1,13 +1,12 @@
 """What each setting of a training may be: one table, read before anything is trained.
 
-The classifier checks all of its parameters by it, whichever learner they lead to, and `plan` those
-that it is given.
+The classifier checks all of its parameters by it, whichever learner they lead to.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,30 +15,36 @@ import torch
 from torch import nn
 
 from vitrail.checks import checked_count, checked_path
-from vitrail.learning.problem import AUTO
-from vitrail.learning.table import SOLVERS, canonical
+from vitrail.learning.table import AUTO, SOLVERS, canonical
 from vitrail.nn import Program
 from vitrail.solvers import Solver, Stage
 from vitrail.updates import UPDATES
 from vitrail.updates.base import checked_draws
 
 MAX_BIAS, MAX_NETWORKS = 2**12, 2**16  # beyond is a typing error, and takes all memory
+CHOICES: dict[str, tuple[str, ...]] = {
+    "predictor": (AUTO, "best", "posterior"),
+    "multiclass": (AUTO, "argmax", "ovo", "ovr"),
+    "inputs": (AUTO, "binary", "bipolar"),
+    "update": (AUTO, *UPDATES),
+}
 
 Check = Callable[[str, Any], Any]  # of a name and a value
 
 
-def checked_setting(name: str, value: Any) -> Any:
-    """The value of a setting as a training takes it; an error that names the setting otherwise."""
-    return CHECKS[name](name, value)
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a setting is left to the rules."""
-    return isinstance(value, str) and value == AUTO
-
-
-def _or_auto(check: Check) -> Check:
-    return lambda name, value: value if is_auto(value) else check(name, value)
+def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a training takes them; an error that names the first that it cannot take."""
+    checked = {}
+    for name, value in settings.items():
+        choices = CHOICES.get(name)
+        if choices is not None and (not isinstance(value, str) or value not in choices):
+            raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(choices)}")
+        auto = name in OR_AUTO and isinstance(value, str) and value == AUTO
+        check = None if auto else CHECKS.get(name)
+        checked[name] = value if check is None else check(name, value)
+    if checked["module"] is not None and checked["hidden"] not in (AUTO, ()):
+        raise ValueError("give hidden layers or a module, not both")
+    return checked
 
 
 def _count(least: int, most: int | None = None) -> Check:
@@ -48,15 +53,6 @@ def _count(least: int, most: int | None = None) -> Check:
 
 def _batch(name: str, value: Any) -> int | None:
     return None if value is None else checked_count(name, value, 1)
-
-
-def _one_of(*known: str) -> Check:
-    def check(name: str, value: Any) -> str:
-        if not isinstance(value, str) or value not in known:
-            raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(known)}")
-        return value
-
-    return check
 
 
 def _switch(name: str, value: Any) -> Any:
@@ -126,7 +122,8 @@ def _number(value: Any) -> bool:
         return False
 
 
-def _device(name: str, value: Any) -> str:
+def checked_device(name: str, value: Any) -> str:
+    """ "auto", "cpu" or a GPU that is here."""
     if not isinstance(value, str) or (value not in (AUTO, "cpu") and not _is_gpu(value)):
         raise ValueError(
             f"{name} {value!r} is not here; choose 'cpu', 'auto', or 'cuda' with a GPU"
@@ -143,26 +140,26 @@ def _is_gpu(name: str) -> bool:
     return device.type == "cuda" and (device.index or 0) < torch.cuda.device_count()
 
 
+OR_AUTO: dict[str, Check] = {
+    "hidden": _hidden,
+    "bias": _count(0, MAX_BIAS),
+    "beta": _beta,
+    "samples": checked_draws,
+    "damping": _damping,
+    "batch_size": _batch,
+    "epochs": _count(1),
+    "restarts": _count(1),
+    "polish": _count(0),
+    "networks": _count(1, MAX_NETWORKS),
+}
+"""Settings that may also be "auto"."""
+
 CHECKS: dict[str, Check] = {
-    "hidden": _or_auto(_hidden),
+    **OR_AUTO,
     "module": _module,
     "solver": _solver,
-    "predictor": _one_of(AUTO, "best", "posterior"),
-    "multiclass": _one_of(AUTO, "argmax", "ovo", "ovr"),
-    "inputs": _one_of(AUTO, "binary", "bipolar"),
-    "bias": _or_auto(_count(0, MAX_BIAS)),
-    "update": _one_of(AUTO, *UPDATES),
-    "beta": _or_auto(_beta),
-    "samples": _or_auto(checked_draws),
-    "damping": _or_auto(_damping),
-    "batch": _or_auto(_batch),
-    "batch_size": _or_auto(_batch),
-    "epochs": _or_auto(_count(1)),
-    "restarts": _or_auto(_count(1)),
-    "polish": _or_auto(_count(0)),
-    "networks": _or_auto(_count(1, MAX_NETWORKS)),
     "warm_start": _switch,
     "verbose": _switch,
-    "device": _device,
+    "device": checked_device,
     "checkpoint": checked_path,
 }

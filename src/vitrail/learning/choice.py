@@ -17,27 +17,25 @@ from torch import Tensor
 from vitrail.engines import each
 from vitrail.learning.examples import Examples, nets_of
 from vitrail.learning.folds import stratified_folds
-from vitrail.learning.plan import Plan
-from vitrail.learning.problem import Problem
+from vitrail.learning.posterior import FitOptions, TrainingData, leads_of
+from vitrail.learning.table import Plan, Problem
 from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model.calibration import Evidence, logistic_table
-from vitrail.model.model import outputs_of
-from vitrail.model.voting import Scheme, chances, class_scores, leads, levels, scores
+from vitrail.model.voting import class_scores, levels, net_probabilities, scores
 from vitrail.nn import Program
 from vitrail.solvers import Status
 
-HIDDEN_SIZES = ((), (3,), (7,))  # odd, so that a vote of the units has no tie
 FOLDS = 5
 STANDARD_ERRORS = 2.0
-ROWS_IN_ALL = 3000  # train on about so many rows: all folds of a small table, one of a large one
+ROWS_IN_ALL = 3000  # to train on, about: all folds of a small table, one of a large one
 CLIP = 31  # of margins, where nets of pairs are weighed against each other
 
-PlanOf = Callable[[Problem], Plan]
+Fold = tuple[Examples, Examples]  # rows to train on, and rows held out
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A candidate, and what it says on held-out rows."""
+    """A candidate, and its answers on held-out rows."""
 
     program: Program
     polish: int
@@ -47,81 +45,61 @@ class Choice:
     polished: bool  # whether they are the ones of local search
 
 
-@dataclass(frozen=True)
-class Choosing:
-    """What is the same for every candidate."""
+def trial_folds(data: TrainingData, seed: int) -> list[Fold]:
+    """Folds with the same share of every class, fewer if there are many rows.
 
-    examples: Examples
-    num_classes: int
-    scheme: Scheme
-    seed: int
-    device: str
-    progress: bool = False  # bars on a terminal
+    A fold that would leave a class without an example to train on is left out.
+    """
+    examples, folds = data.examples, []
+    share = stratified_folds(examples, FOLDS, seed)
+    for held in share[: max(1, ROWS_IN_ALL // len(examples))]:
+        seen = examples.share(1 - held)
+        if bool(held.any()) and len(seen.labels.unique()) == data.num_classes:
+            folds.append((seen, examples.share(held)))
+    return folds
 
-    def folds(self) -> list[tuple[Examples, Examples]]:
-        """(train, held out) parts: the same share of every class, and few if there are many rows.
 
-        A fold that would leave a class without an example to train on is left out.
-        """
-        examples, parts = self.examples, []
-        share = stratified_folds(examples, FOLDS, self.seed)
-        for held in share[: max(1, ROWS_IN_ALL // len(examples))]:
-            seen = examples.share(1 - held)
-            if bool(held.any()) and len(seen.labels.unique()) == self.num_classes:
-                parts.append((seen, examples.share(held)))
-        return parts
+def train_each(
+    nets: Sequence[Examples], plans: Sequence[Plan], options: FitOptions
+) -> Iterator[Trained]:
+    """What each plan finds on the same nets, in order; over workers where there are any."""
+    how = (options.seed, options.device, options.progress)
+    return each(_trained, [(nets, plan, *how) for plan in plans])
 
-    def trained(self, nets: Sequence[Examples], plans: Sequence[Plan]) -> Iterator[Trained]:
-        """What each plan finds on the same nets, in order; over workers where there are any."""
-        how = (self.seed, self.device, self.progress)
-        return each(_trained, [(nets, plan, *how) for plan in plans])
 
-    def evidence(
-        self, program: Program, best: Tensor, parts: Sequence[tuple[Examples, Examples]]
-    ) -> Evidence:
-        """What nets (folds·N, A) say on the held-out rows, fold by fold."""
-        said = []
-        folds = best.reshape(len(parts), 1, -1, best.shape[1])
-        for nets, (_, held) in zip(folds, parts, strict=True):
-            said += [leads(outputs) for outputs in outputs_of(program, nets, held.inputs)]
-        return Evidence(
-            torch.cat(said),
-            torch.cat([held.labels for _, held in parts]),
-            torch.cat([held.weight for _, held in parts]),
-        )
-
-    def hits(self, evidence: Evidence) -> Tensor:
-        """Which rows are classified rightly, (rows,) bool."""
-        votes = torch.ones(evidence.leads.shape[1:3], dtype=torch.int64)
-        level = levels(scores(evidence.leads, votes, CLIP), votes, CLIP)
-        table = logistic_table(CLIP / 2).expand(votes.shape[1], -1)
-        score = class_scores(chances(level, table), self.num_classes, self.scheme)
-        return score.argmax(1) == evidence.labels
+def correct(evidence: Evidence, data: TrainingData) -> Tensor:
+    """Which rows are classified correctly, (rows,) bool."""
+    votes = torch.ones(evidence.leads.shape[1:3], dtype=torch.int64)
+    level = levels(scores(evidence.leads, votes, CLIP), votes, CLIP)
+    table = logistic_table(CLIP / 2).expand(votes.shape[1], -1)
+    score = class_scores(net_probabilities(level, table), data.num_classes, data.scheme)
+    return score.argmax(1) == evidence.labels
 
 
 def choose(
-    choosing: Choosing, programs: Sequence[Program], plan_of: PlanOf
+    data: TrainingData,
+    options: FitOptions,
+    programs: Sequence[Program],
+    plan_of: Callable[[Problem], Plan],
 ) -> tuple[Choice | None, bool]:
     """The simplest candidate that none after it clearly beats; and whether Ctrl-C came.
 
     programs: from simple to large; with local search comes before without. None where there are
     too few rows to hold any out.
     """
-    parts = choosing.folds()
+    folds = trial_folds(data, options.seed)
     best: Choice | None = None
-    if not parts:
+    if not folds:
         return None, False
-    nets = [
-        net for seen, _ in parts for net in nets_of(seen, choosing.num_classes, choosing.scheme)
-    ]
+    nets = [net for seen, _ in folds for net in nets_of(seen, data.num_classes, data.scheme)]
     plans = [plan_of(problem_of(program, nets)).changed(restarts=1) for program in programs]
-    trials = choosing.trained(nets, plans)
+    trials = train_each(nets, plans, options)
     for program, plan in zip(programs, plans, strict=True):
         try:
             found = next(trials)
             for polished, bits in ((True, found.best), (False, found.unpolished)):
-                evidence = choosing.evidence(program, bits, parts)
-                hits = choosing.hits(evidence)
+                evidence = _evidence(program, bits, folds)
+                hits = correct(evidence, data)
                 if best is None or clearly_better(hits, best.hits, evidence.weight):
                     polish = plan.polish if polished else 0
                     best = Choice(program, polish, hits, evidence, found, polished)
@@ -134,6 +112,18 @@ def choose(
     return best, False
 
 
+def _evidence(program: Program, best: Tensor, folds: Sequence[Fold]) -> Evidence:
+    """Scores of nets (folds·N, A) on the held-out rows, fold by fold."""
+    held = [part for _, part in folds]
+    nets = best.reshape(len(held), 1, -1, best.shape[1])
+    each_fold = zip(nets, held, strict=True)
+    return Evidence(
+        torch.cat([leads_of(program, one, part.inputs) for one, part in each_fold]),
+        torch.cat([part.labels for part in held]),
+        torch.cat([part.weight for part in held]),
+    )
+
+
 def _trained(
     nets: Sequence[Examples], plan: Plan, seed: int, device: str, progress: bool
 ) -> Trained:
@@ -141,21 +131,21 @@ def _trained(
     return replace(found, solution=replace(found.solution, state=None))  # too large to travel
 
 
-def stand_in(choice: Choice, nets: Sequence[Examples], restarts: int) -> Trained:
+def best_of_folds(choice: Choice, nets: Sequence[Examples], restarts: int) -> Trained:
     """The best net of any fold for each of `nets`, where there is no time to train on all rows."""
     found = choice.found
-    bits = found.starts if choice.polished else found.before
+    bits = found.starts if choice.polished else found.unpolished_starts
     folds = bits.reshape(-1, len(nets), bits.shape[-1])
     accuracy = torch.stack([_accuracy(choice.program, folds, n, one) for n, one in enumerate(nets)])
     fold, number = accuracy.argmax(1), torch.arange(len(nets))
-    before = found.before.reshape(folds.shape)[fold, number]
+    unpolished = found.unpolished_starts.reshape(folds.shape)[fold, number]
     log_odds = found.log_odds.reshape(folds.shape)[fold, number]
     stage = [found.stage[0][f * len(nets) + n] for n, f in enumerate(fold.tolist())]
     status = (Status.INTERRUPTED,) * (restarts * len(nets))
     return Trained(
         replace(found.solution, status=status),
         folds[fold, number].repeat(restarts, 1, 1),
-        before.repeat(restarts, 1, 1),
+        unpolished.repeat(restarts, 1, 1),
         accuracy.amax(1).repeat(restarts, 1),
         log_odds.repeat(restarts, 1, 1),
         (tuple(stage),) * restarts,
@@ -164,11 +154,9 @@ def stand_in(choice: Choice, nets: Sequence[Examples], restarts: int) -> Trained
 
 def _accuracy(program: Program, folds: Tensor, net: int, examples: Examples) -> Tensor:
     """Weighted share of examples that the net of each fold gets right, (folds,) float64."""
-    right = []
-    for outputs in outputs_of(program, folds[:, net : net + 1], examples.inputs):
-        lead = leads(outputs)[:, :, 0]
-        right.append((lead[..., 0] > 0).long() if lead.shape[-1] == 1 else lead.argmax(-1))
-    hits = (torch.cat(right) == examples.labels[:, None]).double()
+    lead = leads_of(program, folds[:, net : net + 1], examples.inputs)[:, :, 0]
+    answers = (lead[..., 0] > 0).long() if lead.shape[-1] == 1 else lead.argmax(-1)
+    hits = (answers == examples.labels[:, None]).double()
     return (hits * examples.weight[:, None]).sum(0) / examples.weight.sum()
 
 

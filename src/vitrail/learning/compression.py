@@ -1,16 +1,15 @@
 """A small model that answers as many networks do: what goes onto a device.
 
-Several compressors are tried: committees of the teacher's own hidden units or networks
-(`committee`), one net that learns the teacher's outputs (`distillation`), and linear models
-(`quantised_linear`), reading all bits of rows or fewer thresholds of its numbers. They learn from
-some of the rows given, and from rows made of these: two rows are crossed, every column being taken
-from the second with probability 0.3. The compressor is chosen whose student agrees with the teacher
-on other rows, and then learns from all of them. No labels are needed.
+Several compressors are tried: committees of the teacher's own networks (`committee`), one net that
+learns the teacher's outputs (`distillation`), and linear models (`quantised_linear`). They learn
+from some of the rows given, and from crossed rows: pairs of these, every column being taken from
+the second with probability 0.3. The compressor is chosen whose student agrees with the teacher on
+other rows, and then learns from all of them. No labels are needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,28 +20,21 @@ from torch import Tensor
 
 from vitrail.checks import check_made, checked_count
 from vitrail.learning.committee import CommitteeCompressor
-from vitrail.learning.crossing import crossed
 from vitrail.learning.distillation import Distillation
+from vitrail.learning.examples import crossed
 from vitrail.learning.quantised_linear import QuantisedLinear
-from vitrail.learning.teacher import Compressor, Student, Teacher, View
+from vitrail.learning.teacher import Compressor, Teacher
 from vitrail.model import Model
 from vitrail.model.model import transferred
 
 MAX_ROWS = 4000  # of those given, at most, that are used
-SYNTHETIC_ROWS = 4000  # crossed rows to learn from, and as many to measure agreement on
+CROSSED_ROWS = 4000  # crossed rows to learn from, and as many to measure agreement on
 REAL_WEIGHT = 3.0  # weight of all rows given, relative to all crossed rows
 HELD_OUT_STEP = 4  # every fourth row is held out to measure agreement
 MIN_ROWS = 20  # fewer say nothing about agreement on others
-COARSE_CUTS = 8  # thresholds per column of numbers in the coarser view
-MAX_MEMBERS = 32  # of the largest committee tried where `bits` is None
+MAX_MEMBERS = 32  # hidden units per net of the largest student tried where `bits` is None
 NO_LIMIT = 2**62  # bits, more than any model has
 TOLERANCE = 0.01  # agreement that the default gives up for a smaller model
-COMPRESSORS: tuple[Callable[[Teacher], Compressor | None], ...] = (
-    CommitteeCompressor.units,
-    CommitteeCompressor.networks,
-    Distillation.of,
-    QuantisedLinear.of,
-)
 TEACHER_RECORD = {  # entries of the record that do not hold for the student
     "train_accuracy", "best_accuracy", "test_accuracy", "test_rows", "seconds", "steps",
     "evaluations", "status",
@@ -121,16 +113,15 @@ def best_of(
     curve: Sequence[tuple[CurvePoint, Candidate]], tolerance: float
 ) -> tuple[CurvePoint, Candidate]:
     """The smallest student whose agreement is within `tolerance` of the best."""
-    enough = max(point.agreement for point, _ in curve) - tolerance
-    return next(one for one in curve if one[0].agreement >= enough)
+    least = max(point.agreement for point, _ in curve) - tolerance
+    return next(one for one in curve if one[0].agreement >= least)
 
 
 @dataclass(frozen=True)
 class Candidate:
     """How a student was built, so that it can be built again from more rows."""
 
-    view: int
-    compressor: int
+    way: str  # name of the compressor
     size: Any
 
 
@@ -142,27 +133,20 @@ class Compression:
         self.known = given[:: -(-len(given) // MAX_ROWS)]
         held = torch.zeros(len(self.known), dtype=torch.bool)
         held[HELD_OUT_STEP - 1 :: HELD_OUT_STEP] = True
-        self.judge = _Judge(model, *_with_synthetic(model, self.known[held], self.known, seed=1))
-        learned = self.known[~held]
-        self.some = _Compressors(Teacher(model, *_with_synthetic(model, learned, learned, seed=0)))
-
-    @cached_property
-    def all(self) -> _Compressors:
-        """Compressors that learn from all rows."""
-        return _Compressors(
-            Teacher(self.model, *_with_synthetic(self.model, self.known, self.known, seed=0))
-        )
+        self.held_out, weight = self._with_crossed(self.known[held], self.known, seed=1)
+        self.weight = weight / weight.sum()
+        self.answers = model.answers_of(self.held_out)
+        self.compressors = self._compressors(self.known[~held])
 
     def curve(self, bits: int | None = None) -> list[tuple[CurvePoint, Candidate]]:
         """Students by bits: many sizes, or the largest of every compressor within `bits`."""
         unit = (self.model.program.num_inputs + 1) * self.model.networks.shape[1]
-        most = MAX_MEMBERS * max(unit, self.least)  # without units the members are networks
-        found = [
-            (self.measured(one), one)
-            for one, compressor in self.some
-            for size in (compressor.sizes(most) if bits is None else compressor.largest(bits))
-            for one in [replace(one, size=size)]
-        ]
+        most = MAX_MEMBERS * max(unit, self.least)  # a net may have no units, but networks
+        found = []
+        for way, compressor in self.compressors.items():
+            for size in compressor.sizes(most) if bits is None else compressor.largest(bits):
+                candidate = Candidate(way, size)
+                found.append((self.measured(candidate), candidate))
         return sorted(found, key=lambda point: point[0].bits)
 
     @property
@@ -170,72 +154,51 @@ class Compression:
         """Bits of the smallest student."""
         return min(
             compressor.cost(size)
-            for _, compressor in self.some
+            for compressor in self.compressors.values()
             for size in compressor.sizes(NO_LIMIT)[:1]
         )
 
     def measured(self, candidate: Candidate) -> CurvePoint:
         """A student of some rows, measured on the others."""
-        compressor = self.some[candidate]
-        student, accuracy = compressor.build(candidate.size), None
+        student, accuracy = self.compressors[candidate.way].build(candidate.size), None
         if self.truth is not None:
-            numbers = student.model.answers_of(self.given[:, student.view.kept]).numbers
-            accuracy = float((numbers == self.truth).double().mean())
-        agreement = self.judge.agreement(student)
+            accuracy = float((student.answers(self.given) == self.truth).double().mean())
+        same = student.answers(self.held_out) == self.answers.numbers
         networks = student.model.networks
-        inputs = len(student.view.kept)
-        name, members, bits = compressor.name, len(networks), networks.numel()
-        return CurvePoint(name, members, inputs, bits, agreement, accuracy)
+        return CurvePoint(
+            way=candidate.way,
+            members=len(networks),
+            inputs=len(student.places),
+            bits=networks.numel(),
+            agreement=float(self.weight @ same.double()),
+            accuracy=accuracy,
+        )
 
     def build(self, candidate: Candidate) -> Model:
         """The same student, built from all rows, with thresholds that leave out as many rows."""
-        student, rows = self.all[candidate].build(candidate.size), self.judge.rows
-        before = self.model.answers_of(rows).confidence
-        after = student.model.answers_of(rows[:, student.view.kept]).confidence
-        return replace(student.model, thresholds=transferred(self.model.thresholds, before, after))
+        student = self._from_all_rows[candidate.way].build(candidate.size)
+        confidence = student.model.answers_of(self.held_out[:, student.places]).confidence
+        before = self.answers.confidence
+        thresholds = transferred(self.model.thresholds, before, confidence)
+        return replace(student.model, thresholds=thresholds)
 
+    @cached_property
+    def _from_all_rows(self) -> dict[str, Compressor]:
+        return self._compressors(self.known)
 
-class _Compressors:
-    """All compressors of a teacher in every view, each started once."""
+    def _compressors(self, rows: Tensor) -> dict[str, Compressor]:
+        """The compressors that can build students of the model, by name; they learn from rows."""
+        teacher = Teacher(self.model, *self._with_crossed(rows, rows, seed=0))
+        found: list[Compressor] = [CommitteeCompressor(teacher)]
+        if teacher.plain and self.model.coding == "binary":
+            found.append(Distillation(teacher))
+        if teacher.plain:
+            found.append(QuantisedLinear(teacher))
+        return {compressor.name: compressor for compressor in found}
 
-    def __init__(self, teacher: Teacher) -> None:
-        self.teacher, self.views = teacher, View.all(teacher.model, COARSE_CUTS)
-        self.started: dict[tuple[int, int], Compressor | None] = {}
-
-    def __iter__(self) -> Iterator[tuple[Candidate, Compressor]]:
-        for view in range(len(self.views)):
-            for number in range(len(COMPRESSORS)):
-                compressor = self._started(view, number)
-                if compressor is not None:
-                    yield Candidate(view, number, None), compressor
-
-    def __getitem__(self, candidate: Candidate) -> Compressor:
-        compressor = self._started(candidate.view, candidate.compressor)
-        assert compressor is not None
-        return compressor
-
-    def _started(self, view: int, number: int) -> Compressor | None:
-        if (view, number) not in self.started:
-            self.started[view, number] = COMPRESSORS[number](self.teacher.through(self.views[view]))
-        return self.started[view, number]
-
-
-class _Judge:
-    """Agreement of students with a model, on rows that they did not learn from."""
-
-    def __init__(self, model: Model, rows: Tensor, weight: Tensor) -> None:
-        self.rows, self.weight = rows, weight / weight.sum()
-        self.numbers = model.answers_of(rows).numbers
-
-    def agreement(self, student: Student) -> float:
-        numbers = student.model.answers_of(self.rows[:, student.view.kept]).numbers
-        return float(self.weight @ (numbers == self.numbers).double())
-
-
-def _with_synthetic(
-    model: Model, rows: Tensor, parents: Tensor, seed: int
-) -> tuple[Tensor, Tensor]:
-    """Rows and crossed rows of the parents, with their weights."""
-    weight = torch.ones(len(rows) + SYNTHETIC_ROWS, dtype=torch.float64)
-    weight[: len(rows)] = REAL_WEIGHT * SYNTHETIC_ROWS / len(rows)
-    return torch.cat([rows, crossed(parents, model.encoder.spans, SYNTHETIC_ROWS, seed)]), weight
+    def _with_crossed(self, rows: Tensor, parents: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+        """Rows and crossed rows of the parents, with their weights."""
+        weight = torch.ones(len(rows) + CROSSED_ROWS, dtype=torch.float64)
+        weight[: len(rows)] = REAL_WEIGHT * CROSSED_ROWS / len(rows)
+        spans = self.model.encoder.spans
+        return torch.cat([rows, crossed(parents, spans, CROSSED_ROWS, seed)]), weight

@@ -7,6 +7,8 @@ units of the teacher's own networks and stay cold. The best of them is the net.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -29,23 +31,20 @@ BETA = 3.0  # for a row of mean weight that the teacher is certain of
 class Distillation:
     """One net per student, of growing width."""
 
-    name = "one net"
+    name: ClassVar[str] = "one net"
 
     def __init__(self, teacher: Teacher) -> None:
+        """For teachers of plain nets that read rows of 0/1, as chains require."""
         model = teacher.model
-        self.teacher, self.nets = teacher, model.networks.shape[1]
-        self.partner = neighbours(input_columns(teacher.view.encoder, model.bias))
+        self.teacher, self.nets = teacher, teacher.num_nets
+        self.num_inputs = model.program.num_inputs
+        self.partner = neighbours(input_columns(model.encoder, model.bias))
         target = teacher.target[..., 0]  # (R, N)
         weight = teacher.weight * len(teacher.rows)
         self.samples = [
             Sample(teacher.rows, (target[:, net] > 0).long(), weight * target[:, net].abs())
             for net in range(self.nets)
         ]
-
-    @staticmethod
-    def of(teacher: Teacher) -> Distillation | None:
-        """Where nets have one output and read rows of 0/1, as chains require."""
-        return Distillation(teacher) if teacher.plain and teacher.model.coding == "binary" else None
 
     def sizes(self, most: int) -> list[int]:
         """Numbers of hidden units."""
@@ -55,7 +54,7 @@ class Distillation:
 
     def cost(self, size: int) -> int:
         """Bits of all nets."""
-        return size * (self.teacher.num_inputs + 1) * self.nets
+        return size * (self.num_inputs + 1) * self.nets
 
     def largest(self, most: int) -> list[int]:
         """The largest width."""
@@ -63,12 +62,10 @@ class Distillation:
 
     def build(self, size: int) -> Student:
         """The best of several nets of `size` hidden units."""
-        inputs = self.teacher.num_inputs
-        program = program_of(mlp(inputs, (size,), 1), (inputs,))
+        program = program_of(mlp(self.num_inputs, (size,), 1), (self.num_inputs,))
         key, cold = Key(0), CHAINS // 2
-        starts = torch.cat([
-            self._own(program, cold), random_starts(key, CHAINS - cold, self.nets, program.num_bits)
-        ])  # fmt: skip
+        anywhere = random_starts(key, CHAINS - cold, self.nets, program.num_bits)
+        starts = torch.cat([self._teacher_units(program, cold), anywhere])
         running = Chains(key, self.samples, starts, partner=self.partner, swaps=SWAPS)
         for sweeps, warm, until in warming([BETA] * CHAINS, self._sweeps(program)):
             stays = [BETA] * cold
@@ -83,11 +80,15 @@ class Distillation:
         work = CHAINS * self.nets * program.num_bits * words
         return max(LEAST, min(SWEEPS, WORK // work))
 
-    def _own(self, program: Program, count: int) -> Tensor:
+    def _teacher_units(self, program: Program, count: int) -> Tensor:
         """Starts (count, N, A) of hidden units of the teacher's networks, or random ones."""
-        units, (width,) = self.teacher.units(), program.hidden or (0,)
-        if units is None:
+        model, (width,) = self.teacher.model, program.hidden or (0,)
+        if not model.program.packable:
             return random_starts(Key(1), count, self.nets, program.num_bits)
+        networks, (hidden,) = len(model.networks), model.program.hidden or (0,)
+        inner, outer = model.networks.split([hidden * self.num_inputs, hidden], -1)
+        weights = inner.reshape(networks, self.nets, hidden, self.num_inputs)
+        units = torch.cat([weights, outer[..., None]], -1).transpose(1, 2).flatten(0, 1)
         first = torch.linspace(0, len(units), count + 1).long()[:-1]
         places = (first[:, None] + torch.arange(width)) % len(units)
         chosen = units[places].transpose(1, 2)  # (count, N, width, I + 1)

@@ -7,8 +7,8 @@ from typing import Any
 
 from vitrail.learning.examples import Examples
 from vitrail.learning.held_out import BETWEEN, chains_on_parts
-from vitrail.learning.nets import multilayer
 from vitrail.learning.posterior import LEAST_NETWORKS
+from vitrail.learning.preprocessing import multilayer
 from vitrail.nn import Program
 
 WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie

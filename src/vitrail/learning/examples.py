@@ -1,4 +1,4 @@
-"""Training rows as examples of nets: merged where equal, split among nets."""
+"""Training rows as examples of nets: merged where equal, split among nets, crossed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.draws import random_order
+from vitrail.draws import Purpose, random_order, random_words
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.model.voting import Scheme
 from vitrail.nn import Program
 
 COLUMNS = ("inputs", "labels", "weight", "rows")
+CROSS_PROBABILITY = 0.3  # that a column comes from the other row
 
 
 @dataclass(frozen=True)
@@ -102,15 +103,6 @@ class Examples:
         distinct = len(np.unique(_keys(np.packbits(bits, axis=1))))
         return replace(self, complete=varying > 1 and combinations_ == distinct)
 
-    def pair(self, low: int, high: int) -> Examples:
-        """The examples of two classes; label 1 is the second."""
-        both = self.where((self.labels == low) | (self.labels == high))
-        return replace(both, labels=(both.labels == high).to(torch.int64))
-
-    def against(self, number: int) -> Examples:
-        """All examples; label 1 is one class, label 0 every other."""
-        return replace(self, labels=(self.labels == number).to(torch.int64))
-
     def capped(self, most: int, seed: int) -> Examples:
         """At most about `most` examples at random, which stand for the rows of all, class by class.
 
@@ -137,12 +129,21 @@ def _keys(rows: np.ndarray) -> np.ndarray:
 
 
 def nets_of(examples: Examples, num_classes: int, scheme: Scheme) -> list[Examples]:
-    """The examples of each net: by the scheme, all of them or those of a pair of classes."""
-    if scheme == "one-vs-rest":
-        return [examples.against(number) for number in range(num_classes)]
+    """The examples of each net: by the scheme, all of them or those of a pair of classes.
+
+    Label 1 is the second class of a pair, or the class against the rest.
+    """
     if scheme == "argmax":
         return [examples]
-    return [examples.pair(low, high) for low, high in combinations(range(num_classes), 2)]
+    if scheme == "one-vs-rest":
+        nets = [(examples, number) for number in range(num_classes)]
+    else:
+        pairs = combinations(range(num_classes), 2)
+        nets = [
+            (examples.where((examples.labels == low) | (examples.labels == high)), high)
+            for low, high in pairs
+        ]
+    return [replace(one, labels=(one.labels == high).to(torch.int64)) for one, high in nets]
 
 
 def graph_of(
@@ -162,3 +163,14 @@ def graph_of(
         for one in nets
     ] * restarts
     return join(graphs) if len(graphs) > 1 else graphs[0]
+
+
+def crossed(rows: Tensor, columns: Sequence[slice], count: int, seed: int) -> Tensor:
+    """`count` new rows, each one of `rows` with some columns of another, (count, I)."""
+    words = random_words(seed, Purpose.ROWS, count * (2 + len(columns))).reshape(count, -1)
+    first, second = (torch.from_numpy((words[:, k] % len(rows)).astype(np.int64)) for k in (0, 1))
+    taken = torch.from_numpy(words[:, 2:] < np.uint64(CROSS_PROBABILITY * 2**64))
+    made, other = rows[first].clone(), rows[second]
+    for number, column in enumerate(columns):
+        made[:, column] = torch.where(taken[:, number, None], other[:, column], made[:, column])
+    return made

@@ -151,7 +151,7 @@ class Parts:
         """−log of the probability of each row's label, (rows,) float64."""
         classes, scheme = self._data.num_classes, self._data.scheme
         table = calibrate(evidence, classes, scheme, clip=self._clip).table
-        probability = evidence.chances(self._clip, table, classes, scheme)
+        probability = evidence.probabilities(self._clip, table, classes, scheme)
         own = probability.gather(1, evidence.labels[:, None])[:, 0].double()
         return -(own / probability.sum(1)).clamp(min=1e-3).log()
 

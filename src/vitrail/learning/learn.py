@@ -17,9 +17,8 @@ import torch
 from vitrail import __version__, interrupts
 from vitrail.learning.examples import Examples, nets_of
 from vitrail.learning.posterior import FitOptions, Posterior, TrainingData, calibrated
-from vitrail.learning.prepare import SCHEMES
 from vitrail.learning.preprocessing import Preprocessing
-from vitrail.learning.resolve import resolved
+from vitrail.learning.resolve import SCHEMES, resolved
 from vitrail.model import Model
 from vitrail.model.calibration import Calibration
 from vitrail.model.voting import ONE
@@ -66,9 +65,10 @@ def learn(
     more: the rows come on top of those that `previous` has seen. The net learns from all of them,
     so that a batch of few rows, or of one class, does not undo what others have taught.
     """
-    begun = time.perf_counter()
-    batch, rows = preprocessing.examples(table, y, weight), len(y)
-    examples = batch
+    start = time.perf_counter()
+    labels = torch.from_numpy(preprocessing.coder.encode(y))
+    batch = Examples.distinct(preprocessing.inputs(table), labels, torch.from_numpy(weight))
+    examples, rows = batch, len(y)
     if more and previous is not None:
         examples, rows = previous.memory.merged(batch), previous.rows + rows
     of_class = preprocessing.class_weights(examples, options.class_weight)
@@ -85,7 +85,7 @@ def learn(
         else:
             calibration, thresholds = previous.calibration, previous.model.thresholds
         model = model_of(preprocessing, posterior, calibration, thresholds)
-        model.record.update(rows=rows, seconds=round(time.perf_counter() - begun, 3))
+        model.record.update(rows=rows, seconds=round(time.perf_counter() - start, 3))
         model.record["train_accuracy"] = round(_accuracy(model, examples), 6)
         memory = examples.capped(REMEMBERED, (options.seed + posterior.calls - 1) % MAX_SEED)
         stopped = interrupts.consume_stop() or posterior.interrupted

@@ -17,10 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from vitrail.decode import samples
-from vitrail.learning.choice import HIDDEN_SIZES, Choice, Choosing, choose, stand_in
+from vitrail.learning.choice import Choice, best_of_folds, choose
 from vitrail.learning.examples import graph_of
-from vitrail.learning.nets import multilayer, of_module
-from vitrail.learning.plan import Plan, plan
 from vitrail.learning.posterior import (
     LEAST_NETWORKS,
     FitOptions,
@@ -31,27 +29,27 @@ from vitrail.learning.posterior import (
     drawn_from_marginals,
     leave_one_out,
 )
-from vitrail.learning.preprocessing import device_for
-from vitrail.learning.problem import AUTO, Problem
-from vitrail.learning.table import parameter_of
+from vitrail.learning.preprocessing import multilayer
+from vitrail.learning.table import AUTO, Plan, Problem, make_plan, parameter_of
 from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model.calibration import Evidence
-from vitrail.nn import Program
+from vitrail.nn import Program, program_of
 from vitrail.random import MAX_SEED, Key
 from vitrail.solvers import Status
 from vitrail.solvers.sampling import posterior_samples
 from vitrail.solvers.streaming import Streaming
 
-NEAR = 4.0  # log-odds: a chain near a network begins with two percent of its bits flipped
-LEAVING_OUT = 5.0  # beta at most, where a row is left out by counting networks anew
+HIDDEN_SIZES = ((), (3,), (7,))  # odd, so that a vote of the units has no tie
+START_LOG_ODDS = 4.0  # a chain near a network begins with two percent of its bits flipped
+MAX_LEAVE_ONE_OUT_BETA = 5.0  # where a row is left out by weighting networks anew
 SWEEPS = 20  # of short chains
-MOST_LOOKS = 10**10  # of flips at examples, some minutes; beyond, marginals alone are drawn from
+MAX_CHAIN_EVALUATIONS = 10**10  # flips × examples, some minutes; beyond, marginals are drawn from
 GRADIENTS = ("ste", "bop", "bayesbinn")
 WIDEST_LINEAR = 2**14  # inputs; beyond, local search takes no linear net
 
 
 @dataclass(frozen=True)
-class Staged:
+class StageState:
     """What a run of stages goes on from."""
 
     plan: Plan
@@ -59,67 +57,68 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What is to run, and what was found while it was chosen."""
+class PlanChoice:
+    """The plan to run, and what was found while it was chosen."""
 
     plan: Plan
-    choice: Choice | None = None  # what it said on held-out rows
+    choice: Choice | None = None  # with its answers on held-out rows
     stopped: bool = False  # by Ctrl-C
     notes: Mapping[str, Any] | None = None  # for the record
 
 
-def staged(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
+def learn_by_stages(
+    data: TrainingData, options: FitOptions, previous: Posterior | None
+) -> Posterior:
     """Run the stages of a solver's name, of a solver, or those given.
 
     Where rows are added, streaming goes on from its beliefs; others learn anew from all rows.
     """
     if previous is None:
-        settled = _settled(data, options)
+        chosen = _choose_plan(data, options)
     else:
-        settled = going_on(data, options, previous)
-        check_networks(options, settled.plan.solver, predictor_of(options, settled.plan))
-        check_posterior(options, settled.plan)
-    return run(data, options, previous, settled)
+        chosen = continued_plan(data, options, previous)
+        _check_predictor(options, chosen.plan)
+    return run(data, options, previous, chosen)
 
 
-def going_on(data: TrainingData, options: FitOptions, previous: Posterior) -> Settled:
+def continued_plan(data: TrainingData, options: FitOptions, previous: Posterior) -> PlanChoice:
     """The plan that ran, but for what is given; another solver begins with its own settings."""
     kept: dict[str, Any] = {"solver": options.solver}
-    if isinstance(previous.state, Staged):
-        ran = previous.state.plan.given()
+    if isinstance(previous.state, StageState):
+        ran = previous.state.plan.settings
         if "solver" in options.changed:
             kept["restarts"] = ran["restarts"]
         else:
             kept = {name: ran[name] for name in ran if parameter_of(name) not in options.changed}
-    return Settled(plan(problem_of(previous.program, data.nets), {**kept, **options.given}))
+    return PlanChoice(make_plan(problem_of(previous.program, data.nets), {**kept, **options.given}))
 
 
 def run(
     data: TrainingData,
     options: FitOptions,
     previous: Posterior | None,
-    settled: Settled,
+    chosen: PlanChoice,
     **settings: Any,
 ) -> Posterior:
     """Train by a plan, and draw networks; settings: what the record says of options instead."""
-    made, calls = settled.plan, 0 if previous is None else previous.calls
-    streams = any(isinstance(stage.solver, Streaming) for stage in made.stages)
+    plan, calls = chosen.plan, 0 if previous is None else previous.calls
+    streams = any(isinstance(stage.solver, Streaming) for stage in plan.stages)
     before = None if data.added is not None and not streams else previous
     calls = 0 if before is None else calls
-    trained, stopped = _trained(data, options, before, settled, calls)
-    predictor = predictor_of(options, made)
+    trained, stopped = _trained(data, options, before, chosen, calls)
+    predictor = predictor_of(options, plan)
     networks, cut = trained.best[None], False
     if predictor == "posterior":
-        networks, cut = _drawn(data, options, made, trained)
-    evidence = None if settled.choice is None else settled.choice.evidence
+        networks, cut = _draw_networks(data, options, plan, trained)
+    evidence = None if chosen.choice is None else chosen.choice.evidence
     if evidence is None or evidence.leads.shape[1] != len(networks):
-        evidence = _left_out(data, made, networks)
+        evidence = _training_evidence(data, plan, networks)
     solution = trained.solution
     undone = _undone(solution)
     if undone:
         warnings.warn(_told(undone), ConvergenceWarning, stacklevel=2)
     return Posterior(
-        program=made.problem.program,
+        program=plan.problem.program,
         networks=networks,
         votes=torch.ones(networks.shape[:2], dtype=torch.int64),
         best=trained.best,
@@ -127,8 +126,8 @@ def run(
         accuracy=trained.accuracy.amax(0),
         evidence=evidence,
         settings={
-            **(settings or made.settings),
-            **({} if options.module else {"hidden": list(made.problem.program.hidden or ())}),
+            **(settings or plan.record),
+            **({} if options.module else {"hidden": list(plan.problem.program.hidden or ())}),
             "predictor": predictor,
             "networks": len(networks),
             "seed": options.seed,
@@ -138,10 +137,10 @@ def run(
         evaluations=solution.evaluations,
         status=trained.status,
         found_by=trained.found_by,
-        state=Staged(made, trained),
+        state=StageState(plan, trained),
         calls=calls + 1,
         interrupted=stopped or cut or Status.INTERRUPTED in trained.status,
-        notes={**(settled.notes or {}), **({"undone": undone} if undone else {})},
+        notes={**(chosen.notes or {}), **({"undone": undone} if undone else {})},
     )
 
 
@@ -159,74 +158,76 @@ def _told(undone: int) -> str:
     )
 
 
-def count_of(options: FitOptions) -> int:
+def num_networks(options: FitOptions) -> int:
     """How many networks are drawn."""
     return LEAST_NETWORKS if isinstance(options.networks, str) else options.networks
 
 
-def predictor_of(options: FitOptions, made: Plan) -> Predictor:
-    """What answers: "auto" is the posterior where it means something and can be drawn from.
+def predictor_of(options: FitOptions, plan: Plan) -> Predictor:
+    """What predicts: "auto" is the posterior where it means something and can be drawn from.
 
-    Who names a solver asks for the network that it finds; hard rows have no temperature; chains
-    of nets whose flips are not compiled would take longer than the training.
+    A solver set by name predicts with the network that it finds; hard rows have no temperature;
+    chains of nets whose flips are not compiled would take longer than the training.
     """
     if options.predictor != AUTO:
         return options.predictor
-    if made.solver == "streaming":
+    if plan.solver == "streaming":
         return "posterior"
-    drawable = made.problem.cheap_flips and math.isfinite(made.beta)
-    return "posterior" if drawable and made.solver == "messages" else "best"
+    drawable = plan.problem.cheap_flips and math.isfinite(plan.beta)
+    return "posterior" if drawable and plan.solver == "messages" else "best"
 
 
-def check_posterior(options: FitOptions, made: Plan) -> None:
-    """Raise where a posterior is asked for of which this plan knows nothing."""
-    deep = made.problem.program.shallow is None
-    if predictor_of(options, made) == "posterior" and deep and made.solver in GRADIENTS:
+def check_posterior(options: FitOptions, plan: Plan) -> None:
+    """Raise for predictor="posterior" where this plan knows no posterior."""
+    deep = plan.problem.program.shallow is None
+    if predictor_of(options, plan) == "posterior" and deep and plan.solver in GRADIENTS:
         raise ValueError(
-            f"{made.solver!r} knows no posterior of a net with more than one hidden layer; take "
+            f"{plan.solver!r} knows no posterior of a net with more than one hidden layer; take "
             "predictor='best', or solver='streaming'"
         )
 
 
-def _settled(data: TrainingData, options: FitOptions) -> Settled:
-    """The plan: as asked for, or what does best on held-out rows."""
+def _check_predictor(options: FitOptions, plan: Plan) -> None:
+    check_networks(options, plan.solver, predictor_of(options, plan))
+    check_posterior(options, plan)
+
+
+def _choose_plan(data: TrainingData, options: FitOptions) -> PlanChoice:
+    """The plan of the options given; what they leave open is chosen on held-out rows."""
 
     def plan_of(problem: Problem) -> Plan:
-        return plan(problem, {**options.given, "solver": options.solver})
+        return make_plan(problem, {**options.given, "solver": options.solver})
 
     programs = programs_of(data, options)
     plans = [plan_of(problem_of(program, data.nets)) for program in programs]
-    for made in plans:
-        check_networks(options, made.solver, predictor_of(options, made))
-        check_posterior(options, made)
-    open_search = "polish" not in options.given and any(made.polish for made in plans)
+    for plan in plans:
+        _check_predictor(options, plan)
+    open_search = "polish" not in options.given and any(plan.polish for plan in plans)
     given = options.module is not None or (
         len(programs) == 1 and (predictor_of(options, plans[0]) == "posterior" or not open_search)
     )
     if given:
-        return Settled(plans[0])
-    choice, stopped = choose(choosing_of(data, options, plans[-1].problem), programs, plan_of)
+        return PlanChoice(plans[0])
+    choice, stopped = choose(data, options, programs, plan_of)
     if choice is None:
-        return Settled(plans[-1], stopped=stopped)
-    made = plans[programs.index(choice.program)]
-    if made.polish != choice.polish:
-        made = made.changed(polish=choice.polish)
-    return Settled(made, choice, stopped)
-
-
-def choosing_of(data: TrainingData, options: FitOptions, problem: Problem) -> Choosing:
-    """What is the same for all candidates of a choice on held-out rows."""
-    device = device_for(options.device, problem.examples, problem.program.num_bits)
-    return Choosing(
-        data.examples, data.num_classes, data.scheme, options.seed, device, options.progress
-    )
+        return PlanChoice(plans[-1], stopped=stopped)
+    plan = plans[programs.index(choice.program)]
+    if plan.polish != choice.polish:
+        plan = plan.changed(polish=choice.polish)
+    return PlanChoice(plan, choice, stopped)
 
 
 def programs_of(data: TrainingData, options: FitOptions) -> list[Program]:
-    """The nets that come into question, from simple to large."""
+    """The candidate nets, from simple to large."""
     fixed = data.preprocessing
     if options.module is not None:
-        return [of_module(options.module, fixed.shape, fixed.num_outputs)]
+        program = program_of(options.module, fixed.shape)
+        if program.num_outputs != fixed.num_outputs:
+            raise ValueError(
+                f"the module has {program.num_outputs} outputs, expected {fixed.num_outputs} for "
+                "these classes; change its last layer or the setting of multiclass"
+            )
+        return [program]
     sizes = HIDDEN_SIZES if isinstance(options.hidden, str) else (tuple(options.hidden),)
     if isinstance(options.hidden, str) and fixed.num_inputs > WIDEST_LINEAR:
         sizes = sizes[1:]
@@ -237,21 +238,20 @@ def _trained(
     data: TrainingData,
     options: FitOptions,
     previous: Posterior | None,
-    settled: Settled,
+    chosen: PlanChoice,
     calls: int,
 ) -> tuple[Trained, bool]:
     """What training on all rows finds; after Ctrl-C, if that is better, what the choice found."""
-    made, choice, stopped = settled.plan, settled.choice, settled.stopped
+    plan, choice, stopped = chosen.plan, chosen.choice, chosen.stopped
     found: Trained | None = None
     if not stopped:
         try:
-            problem = made.problem
             found = train(
                 data.nets,
-                made,
+                plan,
                 seed=(options.seed + calls) % MAX_SEED,
-                device=device_for(options.device, problem.examples, problem.program.num_bits),
-                earlier=None if previous is None else _before(previous),
+                device=options.device,
+                earlier=None if previous is None else _as_trained(previous),
                 progress=options.progress,
                 checkpoint=options.checkpoint,
             )
@@ -261,24 +261,24 @@ def _trained(
                 raise
             stopped = True
     if stopped and choice is not None:
-        instead = stand_in(choice, data.nets, made.restarts)
+        instead = best_of_folds(choice, data.nets, plan.restarts)
         if found is None or instead.accuracy.nanmean() > found.accuracy.nanmean():
             found = instead
     assert found is not None
     return found, stopped
 
 
-def _before(previous: Posterior) -> Trained:
+def _as_trained(previous: Posterior) -> Trained:
     """What the nets were: of stages as they ended, else by the marginals of the networks."""
-    if isinstance(previous.state, Staged):
+    if isinstance(previous.state, StageState):
         return previous.state.trained
     log_odds = torch.logit(previous.marginals.double())[None]
     best, found = previous.best[None], (previous.found_by,)
     return Trained(None, best, best, previous.accuracy[None], log_odds, found)
 
 
-def _drawn(
-    data: TrainingData, options: FitOptions, made: Plan, trained: Trained
+def _draw_networks(
+    data: TrainingData, options: FitOptions, plan: Plan, trained: Trained
 ) -> tuple[Tensor, bool]:
     """Networks of the posterior, (K, N, A) bool, by short chains; whether cut short.
 
@@ -287,38 +287,38 @@ def _drawn(
     without examples is drawn from its marginals alone, and so are all where chains would take
     minutes. After Ctrl-C what was drawn remains, or the best network.
     """
-    best, count, program = trained.best, count_of(options), made.problem.program
-    log_odds = trained.log_odds[trained.chosen, torch.arange(len(best))]
-    looks = count * SWEEPS * program.num_bits * made.problem.examples
-    slow = program.shallow is None or (not made.problem.linear and looks > MOST_LOOKS)
-    if slow:  # a step of a chain would cost a look at the whole net, or there are too many steps
+    best, count, program = trained.best, num_networks(options), plan.problem.program
+    log_odds = trained.of_best(trained.log_odds)
+    evaluations = count * SWEEPS * program.num_bits * plan.problem.examples
+    many = not plan.problem.linear and evaluations > MAX_CHAIN_EVALUATIONS
+    if program.shallow is None or many:  # where a flip evaluates the whole net, chains are slow too
         return drawn_from_marginals(log_odds, count, options.seed), False
     done = torch.zeros(count, dtype=torch.bool)
     networks = samples(Key(options.seed), log_odds.flatten(), count).reshape(count, *best.shape)
     try:
         present = [number for number, one in enumerate(data.nets) if len(one)]
-        graph = graph_of(program, [data.nets[number] for number in present], made.beta)
-        near_best = torch.where(best, NEAR, -NEAR).double()
+        graph = graph_of(program, [data.nets[number] for number in present], plan.beta)
+        near_best = torch.where(best, START_LOG_ODDS, -START_LOG_ODDS).double()
         for first, start in enumerate((log_odds, near_best)):
-            mine = slice(first, None, 2)
-            num = len(range(count)[mine])
+            half = slice(first, None, 2)
+            num = len(range(count)[half])
             if num:
                 key = Key((options.seed + first) % MAX_SEED)
                 prior = start[present].flatten()
-                drawn = posterior_samples(key, graph, prior, num, beta=made.beta, sweeps=SWEEPS)
-                networks[mine, present] = drawn.reshape(num, len(present), -1)
-                done[mine] = True
+                drawn = posterior_samples(key, graph, prior, num, beta=plan.beta, sweeps=SWEEPS)
+                networks[half, present] = drawn.reshape(num, len(present), -1)
+                done[half] = True
     except KeyboardInterrupt:
         return (networks[done] if bool(done.any()) else best[None]), True
     return networks, False
 
 
-def _left_out(data: TrainingData, made: Plan, networks: Tensor) -> Evidence:
-    """What networks say on training rows; of many, each counts as it would without the row."""
-    program = made.problem.program
+def _training_evidence(data: TrainingData, plan: Plan, networks: Tensor) -> Evidence:
+    """Scores of training rows; several networks are weighted as they would be without the row."""
+    program = plan.problem.program
     if len(networks) == 1:
         return leave_one_out(data, program, networks)
-    beta = min(made.beta, LEAVING_OUT)
+    beta = min(plan.beta, MAX_LEAVE_ONE_OUT_BETA)
 
     def counts(wrong: Tensor, weight: Tensor) -> Tensor:
         counts = torch.exp(beta * weight[:, None, None] * wrong)

@@ -1,7 +1,7 @@
 """What learners learn from and what they return, and the calibration of it.
 
-A learner takes `TrainingData` and `FitOptions` and returns a `Posterior`: networks with votes, what
-networks said on rows they had not seen, and a record of what ran. Everything after it sees only
+A learner takes `TrainingData` and `FitOptions` and returns a `Posterior`: networks with votes,
+their scores on rows they had not seen, and a record of what ran. Everything after it sees only
 that.
 """
 
@@ -17,10 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.decode import samples
-from vitrail.learning.crossing import crossed
-from vitrail.learning.examples import Examples
+from vitrail.learning.examples import Examples, crossed
 from vitrail.learning.preprocessing import Preprocessing
-from vitrail.learning.problem import AUTO
+from vitrail.learning.table import AUTO
 from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.model import outputs_of, thresholds_of, transferred
 from vitrail.model.voting import Scheme, leads
@@ -40,7 +39,7 @@ CROSSED_ROWS = 2000  # made to compare the confidence of networks
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What the user asked for; "auto" leaves it to the rules."""
+    """Options of a fit; "auto" leaves one to the rules."""
 
     solver: str | Solver[Any] | Sequence[Stage]  # a name of `table.SOLVERS` or "auto" among them
     given: Mapping[str, Any]  # those of `table.OPTIONS` that are not "auto"
@@ -82,7 +81,7 @@ class Posterior:
     """What a learner found."""
 
     program: Program
-    networks: Tensor  # (K, N, A) bool; one where one network is asked for
+    networks: Tensor  # (K, N, A) bool; one where one network predicts
     votes: Tensor  # (K, N) int64
     best: Tensor  # (N, A) bool, the network that fits best
     marginals: Tensor  # (N, A) float, P(w = 1)
@@ -125,54 +124,47 @@ class Learner(Protocol):
 def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, tuple[int, ...]]:
     """How scores become probabilities, and the thresholds of abstaining, by the evidence.
 
-    Training rows give no thresholds: networks are too confident in them.
+    Training rows give no thresholds: networks are too confident in them. Networks of the folds had
+    fewer rows to learn from, which makes them less confident in new rows than all networks are. How
+    much less is seen on rows that neither has learned from: crossed training rows.
     """
-    evidence, classes, scheme = posterior.evidence, data.num_classes, data.scheme
+    evidence, examples, classes = posterior.evidence, data.examples, data.num_classes
     assert evidence is not None
     networks = None if posterior.clip is None else len(posterior.networks)
-    made = calibrate(evidence, classes, scheme, clip=posterior.clip, networks=networks)
+    made = calibrate(evidence, classes, data.scheme, clip=posterior.clip, networks=networks)
     if not evidence.held_out:
         return made, ()
-    confidence = evidence.chances(made.clip, made.table, classes, scheme).amax(1)
-    thresholds = thresholds_of(confidence, _rows_of(data, evidence))
+
+    def confidence(seen: Evidence) -> Tensor:
+        return seen.probabilities(made.clip, made.table, classes, data.scheme).amax(1)
+
+    weights, rows = (
+        torch.bincount(examples.labels, each, classes) for each in (examples.weight, examples.rows)
+    )
+    without_class_weight = evidence.weight * (rows / weights)[evidence.labels]
+    thresholds = thresholds_of(confidence(evidence), without_class_weight)
     if not thresholds or posterior.asked is None:
         return made, thresholds
-    return made, _of_all(thresholds, data, posterior, made)
+    unseen = _crossed_rows(data, posterior)
+    labels, equal = torch.zeros(len(unseen), dtype=torch.int64), torch.ones(len(unseen))
+    of_folds, of_all = (
+        [
+            confidence(Evidence(leads_of(posterior.program, one, unseen), labels, equal))
+            for one in of
+        ]
+        for of in (posterior.asked, posterior.networks[None])
+    )
+    return made, transferred(thresholds, torch.cat(of_folds), of_all[0])
 
 
-def _of_all(
-    thresholds: tuple[int, ...], data: TrainingData, posterior: Posterior, made: Calibration
-) -> tuple[int, ...]:
-    """Thresholds for all networks, from those of the ones that held-out rows were asked of.
-
-    Those had fewer rows to learn from, which makes them less confident in new rows. How much less
-    is seen on rows that neither has learned from: rows that are made of training rows.
-    """
-    assert posterior.asked is not None
-    program, spans = posterior.program, data.preprocessing.encoder.spans
-    count = min(CROSSED_ROWS, affordable_rows(data, program, len(posterior.networks)))
+def _crossed_rows(data: TrainingData, posterior: Posterior) -> Tensor:
+    """Rows made of training rows, as many as all networks can score, (rows, I)."""
+    affordable = affordable_rows(data, posterior.program, len(posterior.networks))
+    count = min(CROSSED_ROWS, affordable)
     until = data.examples.rows.cumsum(0)
     parents = torch.searchsorted(until, until[-1] * (torch.arange(count) + 0.5) / count)
-    seed = int(posterior.settings["seed"])
-    rows = crossed(data.examples.inputs[parents], spans, count, seed)
-    nobody = torch.zeros(len(rows), dtype=torch.int64)
-    alike = torch.ones(len(rows), dtype=torch.float64)
-
-    def confidence(asked: Tensor) -> Tensor:
-        evidence = Evidence(leads_of(program, asked, rows), nobody, alike)
-        return evidence.chances(made.clip, made.table, data.num_classes, data.scheme).amax(1)
-
-    before = torch.cat([confidence(fold) for fold in posterior.asked])
-    return transferred(thresholds, before, confidence(posterior.networks))
-
-
-def _rows_of(data: TrainingData, evidence: Evidence) -> Tensor:
-    """How many rows each row of evidence stands for, (rows,): its weight without its class's."""
-    examples, count = data.examples, data.num_classes
-    weights, rows = (
-        torch.bincount(examples.labels, each, count) for each in (examples.weight, examples.rows)
-    )
-    return evidence.weight * (rows / weights)[evidence.labels]
+    spans, seed = data.preprocessing.encoder.spans, int(posterior.settings["seed"])
+    return crossed(data.examples.inputs[parents], spans, count, seed)
 
 
 def check_networks(options: FitOptions, solver: str, predictor: str) -> None:
@@ -197,7 +189,8 @@ def leave_one_out(
     counts_of: how much networks count on a row, from which of them got it wrong (rows, K, N) and
     the weights of the rows (rows,): more where they did, as if they were drawn without it.
     """
-    examples = data.examples.where(_evenly(data, program, len(networks)))
+    step = -(-len(data.examples) // affordable_rows(data, program, len(networks)))
+    examples = data.examples.where(torch.arange(0, len(data.examples), max(1, step)))
     lead = leads_of(program, networks, examples.inputs)
     counts = None
     if counts_of is not None:
@@ -208,20 +201,14 @@ def leave_one_out(
 
 def drawn_from_marginals(log_odds: Tensor, count: int, seed: int) -> Tensor:
     """At most `count` networks, (K, N, A) bool, each bit by its log-odds (N, A); fewer if large."""
-    few = min(count, max(1, DRAWN_BITS // log_odds.numel()))
-    return samples(Key(seed), log_odds.flatten(), few).reshape(few, *log_odds.shape)
+    count = min(count, max(1, DRAWN_BITS // log_odds.numel()))
+    return samples(Key(seed), log_odds.flatten(), count).reshape(count, *log_odds.shape)
 
 
 def affordable_rows(data: TrainingData, program: Program, networks: int) -> int:
-    """How many rows so many networks are asked about, where many more would say little more."""
+    """The number of rows to evaluate networks on, where more would add little."""
     each = networks * len(data.nets) * program.num_outputs
     return min(CALIBRATION_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // each))
-
-
-def _evenly(data: TrainingData, program: Program, networks: int) -> Tensor:
-    """The examples that so many networks are calibrated on: evenly from first to last."""
-    count = len(data.examples)
-    return torch.arange(0, count, max(1, -(-count // affordable_rows(data, program, networks))))
 
 
 def clip_of(program: Program) -> int:

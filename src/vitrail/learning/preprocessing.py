@@ -1,29 +1,35 @@
-"""How rows and labels become bits and numbers: fixed by the first training."""
+"""How rows and labels become inputs and numbers, fixed by the first training; nets that read them.
+
+A module says by the channels that its first convolution reads how images become bits. Of C channels
+of pixels, k bits each, and one channel of ones it reads k·C + 1. Where all of a window is
+background, ones let a unit say what its weights say, which else were a tie in all images.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_random_state
-from torch import Tensor
+from torch import Tensor, nn
 
-from vitrail import ranks
 from vitrail.datasets.dataset import Coding
-from vitrail.learning.checks import checked_setting
+from vitrail.errors import counted
 from vitrail.learning.examples import Examples
-from vitrail.learning.problem import AUTO
 from vitrail.model.model import as_inputs
 from vitrail.model.voting import Scheme, num_nets
-from vitrail.tables.bits import SIGNS, BitColumns
+from vitrail.nn import Flatten, Program, mlp, program_of
+from vitrail.nn.nets import image_channels
+from vitrail.nn.nodes import MAX_SIZE
+from vitrail.tables.bits import MOST_CUTS, SIGNS, BitColumns
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.labels import LabelCoder
 
-GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
+BIAS: dict[Coding, int] = {"binary": 3, "bipolar": 1}
+"""Constant inputs by default: a few for a net that reads 0/1, one for a net that reads ±1."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +65,14 @@ class Preprocessing:
         """The classes as they were written, (C,)."""
         return self.coder.decode(np.arange(self.num_classes))
 
-    def inputs(self, table: Any) -> Tensor:
-        """What a net reads of a table's rows, (rows, inputs) int8."""
-        return as_inputs(self.encoder.transform(table), self.coding, self.bias)
-
-    def examples(self, table: Any, y: np.ndarray, sample_weight: np.ndarray) -> Examples:
-        """The distinct examples of rows with labels and weights."""
-        labels = torch.from_numpy(self.coder.encode(y))
-        return Examples.distinct(self.inputs(table), labels, torch.from_numpy(sample_weight))
-
     @property
     def columns(self) -> Tensor:
         """The column of each input, (I,) int64; −1 for constant inputs."""
         return input_columns(self.encoder, self.bias)
+
+    def inputs(self, table: Any) -> Tensor:
+        """What a net reads of a table's rows, (rows, inputs) int8."""
+        return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
     def class_weights(self, examples: Examples, class_weight: Any) -> Tensor | None:
         """The weight of each class, (C,); None where all weigh alike."""
@@ -120,27 +121,60 @@ def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:
             )
 
 
-def auto_coding(encoder: TableEncoder | BitColumns) -> Coding:
+def usual_coding(encoder: TableEncoder | BitColumns) -> Coding:
     """How nets read bits: as ±1 where rows are signs, else as 0/1."""
     signs = isinstance(encoder, BitColumns) and (encoder.low, encoder.high) == SIGNS
     return "bipolar" if signs else "binary"
 
 
-def auto_bias(coding: Coding) -> int:
-    """Constant inputs: a few for a net that reads 0/1, one for a net that reads ±1."""
-    return 3 if coding == "binary" else 1
+class ImageInputs(NamedTuple):
+    """How a net reads images."""
+
+    shape: tuple[int, ...]  # (channels, height, width), of bits and ones together
+    cuts: int = 1  # bits per pixel
+    ones: int = 0  # constant inputs after the bits
 
 
-def seed_of(random_state: Any) -> int:
-    """A number as it is; any other random state is asked for one, that of rank 0 for all ranks."""
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(ranks.here().agreed(str(check_random_state(random_state).randint(2**31))))
+def image_inputs(
+    shape: tuple[int, ...], module: nn.Module | Program | None, ones: int | None
+) -> ImageInputs:
+    """How a net reads images of a shape (channels, height, width).
+
+    ones: constant inputs as the user wants them; None is none where the module reads as many
+    channels as there are, else one channel of them.
+    """
+    given, size = shape[0], math.prod(shape[1:])
+    channels = None if module is None else image_channels(module)
+    if channels is None:
+        return ImageInputs(shape, 1, ones or 0)
+    if ones is None:
+        ones = 0 if channels == given else size
+    constant, rest = divmod(ones, size)
+    if rest:
+        raise ValueError(
+            f"bias counts ones after the pixels of images, {size} per channel, got {ones}; "
+            f"give 0 or {size}"
+        )
+    cuts, rest = divmod(channels - constant, given)
+    if rest or not 1 <= cuts <= MOST_CUTS:
+        nearest = given * min(MOST_CUTS, max(1, round((channels - constant) / given))) + constant
+        raise ValueError(
+            f"images of {counted(given, 'channel')} are read as k·{given} + {constant}, k bits per "
+            f"pixel and {counted(constant, 'channel')} of ones, and the module's first convolution "
+            f"reads {channels}; give it {nearest}, or another bias"
+        )
+    return ImageInputs((channels, *shape[1:]), cuts, ones)
 
 
-def device_for(name: str, num_factors: int, num_weights: int) -> str:
-    """The device asked for; "auto" is a GPU where there is one and enough messages to fill it."""
-    if checked_setting("device", name) != AUTO:
-        return name
-    large = num_factors * num_weights >= GPU_MESSAGES
-    return "cuda" if large and torch.cuda.is_available() else "cpu"
+def multilayer(shape: tuple[int, ...], hidden: Iterable[int], outputs: int) -> Program:
+    """A net of fully connected layers that reads examples of a shape."""
+    inputs, hidden = math.prod(shape), tuple(hidden)
+    most = max(1, MAX_SIZE // inputs)
+    for units in hidden:
+        if units > most:
+            raise ValueError(
+                f"a hidden layer of {units} units on {inputs} inputs has too many "
+                f"weights; take at most {most} units"
+            )
+    module = mlp(inputs, hidden, outputs)
+    return program_of(module if len(shape) == 1 else nn.Sequential(Flatten(), *module), shape)

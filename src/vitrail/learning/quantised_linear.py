@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from vitrail.learning.input_selection import Fit, TeacherOutputs, elimination_order
-from vitrail.learning.teacher import Student, Teacher, View
+from vitrail.learning.teacher import Inputs, Student, Teacher
 from vitrail.model.voting import LEVELS
 from vitrail.nn import mlp, program_of
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder
 
 DIGITS = range(1, 6)
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # candidate input counts
@@ -40,20 +43,15 @@ class LinearSize:
 class QuantisedLinear:
     """Linear models of growing precision and number of inputs."""
 
-    name = "linear model"
+    name: ClassVar[str] = "linear model"
 
     def __init__(self, teacher: Teacher) -> None:
-        self.teacher, self.nets = teacher, teacher.model.networks.shape[1]
+        """For teachers of plain nets."""
+        self.teacher, self.nets = teacher, teacher.num_nets
         self.outputs = TeacherOutputs(
             teacher.rows.double(), (teacher.target[..., 0] + 1) / 2, teacher.weight
         )
-        self.full = teacher.num_inputs == teacher.model.program.num_inputs
         self._fits: dict[tuple[int, ...] | None, list[Fit]] = {}
-
-    @staticmethod
-    def of(teacher: Teacher) -> QuantisedLinear | None:
-        """Where nets have one output and rows are flat."""
-        return QuantisedLinear(teacher) if teacher.plain else None
 
     def sizes(self, most: int) -> list[LinearSize]:
         """Models that read few bits, then those that read all."""
@@ -79,52 +77,50 @@ class QuantisedLinear:
 
     def cost(self, size: LinearSize) -> int:
         """Bits of all nets and digits."""
-        return len(self.view(size.bits).kept) * size.digits * self.nets
+        return len(self.inputs(size.bits).places) * size.digits * self.nets
 
     @cached_property
     def order(self) -> list[int]:
         """Bits of a row in the order of their elimination."""
-        encoder, inputs = self.teacher.model.encoder, self.teacher.num_inputs
-        if not self.full:
-            return []  # the full view has more bits to select from
-        free = [inputs - 1] if self.teacher.view.constant else []
-        return elimination_order(self.outputs, encoder.apart, free)
-
-    def view(self, bits: tuple[int, ...] | None) -> View:
-        """The inputs of a model: these bits and those that must be read with them."""
-        if bits is None:
-            return self.teacher.view
         model = self.teacher.model
-        return View.of(model, *model.encoder.only(set(bits)))
+        free = [model.program.num_inputs - 1] if model.bias else []
+        return elimination_order(self.outputs, model.encoder.selectable, free)
+
+    def inputs(self, bits: tuple[int, ...] | None) -> Inputs:
+        """The inputs of a model: these bits, those that must be read with them, and constants."""
+        if bits is None:
+            return self.teacher.inputs
+        model = self.teacher.model
+        encoder, places = model.encoder.only(set(bits))
+        constant = range(len(model.encoder.bit_names), model.program.num_inputs)
+        return Inputs(encoder, torch.tensor([*places, *constant]))
 
     def fits(self, bits: tuple[int, ...] | None) -> list[Fit]:
         """Real-valued models of these bits, one per net."""
         if bits not in self._fits:
-            every = torch.arange(self.teacher.num_inputs)
-            self._fits[bits] = self.outputs.fits(every if bits is None else self.view(bits).kept)
+            self._fits[bits] = self.outputs.fits(self.inputs(bits).places)
         return self._fits[bits]
 
     def build(self, size: LinearSize) -> Student:
         """Weights of `size.digits` digits, on one scale and with one calibration for all nets."""
-        view, fits, digits = self.view(size.bits), self.fits(size.bits), size.digits
-        teacher, votes = self.teacher.through(view), 2 ** torch.arange(digits)
-        inputs = len(view.kept)
+        inputs, fits, digits = self.inputs(size.bits), self.fits(size.bits), size.digits
+        teacher, votes, count = self.teacher, 2 ** torch.arange(digits), len(inputs.places)
         numbers = digits_of(fits, digits)
         networks = (numbers[None] & votes[:, None, None]) > 0  # (K, N, I)
-        program = program_of(mlp(inputs, (), 1), (inputs,))
+        program = program_of(mlp(count, (), 1), (count,))
         every = votes[:, None].expand(-1, self.nets).contiguous()
-        clip = max_margin(networks, view, teacher.model.coding == "bipolar")
+        clip = max_margin(networks, inputs.encoder, teacher.model.coding == "bipolar")
         if self.nets > 1 and clip * int(votes.sum()) > WIDE * LEVELS:
             # as tight as the rows allow: scores within one level are equal
-            clip = int(teacher.margins(program, networks, 2 * inputs).abs().max())
-        return teacher.student(program, networks, every, clip, one_curve=True)
+            clip = int(teacher.margins(program, networks, 2 * count, inputs.places).abs().max())
+        return teacher.student(program, networks, every, clip, inputs, one_curve=True)
 
 
-def max_margin(networks: Tensor, view: View, bipolar: bool) -> int:
+def max_margin(networks: Tensor, encoder: TableEncoder | BitColumns, bipolar: bool) -> int:
     """The largest |2h − 1| of any of the networks (K, N, I) on any row."""
-    weights, bits = 2 * networks.long() - 1, len(view.encoder.bit_names)
+    weights, bits = 2 * networks.long() - 1, len(encoder.bit_names)
     low = high = weights[..., bits:].sum(-1)
-    for place, states in view.encoder.states():
+    for place, states in encoder.states():
         values = torch.from_numpy(2 * states - 1 if bipolar else states)
         sums = weights[..., place] @ values.T  # (K, N, states)
         low, high = low + sums.amin(-1), high + sums.amax(-1)

@@ -1,4 +1,6 @@
-"""Which learner a fit runs: the one place that resolves solver="auto".
+"""What a fit runs: the one place that resolves "auto" from rows and net.
+
+The learner, for solver="auto":
 
 1. `chains`, where nets have one hidden layer (of a given width or of any), one output, inputs of
    0/1, and many networks answer together.
@@ -14,53 +16,106 @@ Going on with an earlier fit, its learner stays unless the solver is changed.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from vitrail.learning.chains import chains
-from vitrail.learning.messages import programs_of, staged
+from vitrail.learning.messages import learn_by_stages, programs_of
 from vitrail.learning.posterior import FitOptions, Learner, Posterior, TrainingData
-from vitrail.learning.problem import AUTO
+from vitrail.learning.preprocessing import BIAS, Preprocessing, image_inputs, usual_coding
 from vitrail.learning.select import select, suits
-from vitrail.learning.table import SOLVERS, check_options
+from vitrail.learning.table import AUTO, SOLVERS, check_options
 from vitrail.learning.training import problem_of
+from vitrail.model.voting import Scheme
+from vitrail.nn.nets import reads_images
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import fit_encoder
+from vitrail.tables.labels import LabelCoder
 
 LEARNERS: dict[str, Learner] = {"chains": chains, "select": select}
-"""Those that run no stages by their name; `staged` runs all others."""
+"""Those that run no stages by their name; `learn_by_stages` runs all others."""
+MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
+SCHEMES: dict[str, Scheme] = {"argmax": "argmax", "ovo": "pairs", "ovr": "one-vs-rest"}
+
+
+def prepare(
+    table: Any,
+    weight: np.ndarray,
+    coder: LabelCoder,
+    options: FitOptions,
+    image_shape: tuple[int, ...] | None,
+) -> Preprocessing:
+    """How rows of this kind become inputs of nets, and what the nets distinguish.
+
+    weight: of each row, (rows,). image_shape: of an image (channels, height, width), where rows
+    came as such; a table may know it too.
+    """
+    bias = None if options.bias == AUTO else int(options.bias)
+    drawn = getattr(table, "image_shape", None)
+    if drawn is not None and options.module is not None:
+        image_shape = (1, *drawn) if reads_images(options.module) else None
+    image = None
+    if image_shape is None:
+        encoder = fit_encoder(table, weight)
+    else:
+        image = image_inputs(image_shape, options.module, bias)
+        encoder, bias = BitColumns.of_images(table, image.cuts), image.ones
+    by_chains = _by_chains(options, len(coder.classes))
+    coding: Any = options.inputs
+    if coding == AUTO:
+        coding = "binary" if by_chains else usual_coding(encoder)
+    if bias is None:
+        bias = BIAS[coding] if options.module is None else 0
+    scheme = _scheme(options, len(coder.classes), by_chains)
+    return Preprocessing(encoder, coder, coding, bias, scheme, image and image.shape)
+
+
+def _scheme(options: FitOptions, num_classes: int, by_chains: bool) -> Scheme:
+    """What the nets distinguish; two classes need one net with one output."""
+    if num_classes <= 2:
+        return "argmax"
+    if options.multiclass != AUTO:
+        return SCHEMES[options.multiclass]
+    if by_chains:
+        return "one-vs-rest"
+    shallow = options.hidden == AUTO or len(options.hidden) <= 1
+    pairs = options.module is None and shallow and num_classes <= MAX_PAIR_CLASSES
+    return "pairs" if pairs else "argmax"
 
 
 def resolved(
     options: FitOptions, data: TrainingData, previous: Posterior | None
 ) -> tuple[Learner, FitOptions]:
     """The learner of a fit, and its options by name; raises for one that it does not take."""
-    solver, found = options.solver, options.solver == AUTO
+    solver, by_rules = options.solver, options.solver == AUTO
     if previous is not None and "solver" not in options.changed:
         solver = previous.solver
-    elif found:
+    elif by_rules:
         solver = _by_rules(options, data)
     if solver != "chains" and isinstance(options.given.get("beta"), tuple):
         raise ValueError("several betas are for chains; give one beta, or take solver='chains'")
-    if isinstance(solver, str) and solver in SOLVERS:
-        check_options(solver, options.given, found=found)
-    options = replace(options, solver=solver)
-    return LEARNERS.get(solver if isinstance(solver, str) else "", staged), options
+    name = solver if isinstance(solver, str) else ""
+    if name in SOLVERS:
+        check_options(name, options.given, by_rules=by_rules)
+    return LEARNERS.get(name, learn_by_stages), replace(options, solver=solver)
 
 
-def by_chains(options: FitOptions, num_classes: int) -> bool:
+def _by_chains(options: FitOptions, num_classes: int) -> bool:
     """Whether chains learn from rows of so many classes."""
     if options.solver != AUTO:
         return options.solver == "chains"
-    one_output = num_classes == 2 or options.multiclass != "argmax"
-    layered = isinstance(options.hidden, str) or len(options.hidden) == 1
     return (
         options.module is None
-        and layered
-        and one_output
+        and (options.hidden == AUTO or len(options.hidden) == 1)
+        and (num_classes == 2 or options.multiclass != "argmax")
         and options.inputs != "bipolar"
         and options.predictor != "best"
     )
 
 
 def _by_rules(options: FitOptions, data: TrainingData) -> str:
-    if by_chains(options, data.num_classes):
+    if _by_chains(options, data.num_classes):
         return "chains"
     programs = programs_of(data, options)
     one_net = len(data.nets) == 1 and len(programs) == 1

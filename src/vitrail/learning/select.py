@@ -13,17 +13,15 @@ from typing import Any
 import torch
 
 from vitrail.draws import random_order
-from vitrail.learning.choice import Choice
+from vitrail.learning.choice import Choice, correct, train_each, trial_folds
 from vitrail.learning.messages import (
-    Settled,
+    PlanChoice,
     check_posterior,
-    choosing_of,
-    count_of,
-    going_on,
+    continued_plan,
+    num_networks,
     programs_of,
     run,
 )
-from vitrail.learning.plan import Plan, plan
 from vitrail.learning.posterior import (
     FitOptions,
     Posterior,
@@ -32,7 +30,7 @@ from vitrail.learning.posterior import (
     drawn_from_marginals,
     leads_of,
 )
-from vitrail.learning.problem import Problem
+from vitrail.learning.table import Plan, Problem, make_plan
 from vitrail.learning.training import messages_fit, problem_of
 from vitrail.model.calibration import Evidence
 from vitrail.nn import Program
@@ -40,28 +38,28 @@ from vitrail.nn.moments import moments
 from vitrail.solvers import Status
 
 CANDIDATES = ("streaming", "ste")
-SEEN, HELD = 20_000, 5_000  # rows that the choice trains on and asks about, at most
+TRAIN_ROWS, HELD_OUT_ROWS = 20_000, 5_000  # of the trial, at most
 
 
 def select(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
     """Train by the candidate that is right on more held-out rows; streaming, if there are none."""
     check_networks(options, "select", options.predictor)
     if previous is None or "solver" in options.changed:
-        settled = _chosen(data, options, _problem(data, options))
+        chosen = _chosen(data, options, _problem(data, options))
     else:
-        settled = going_on(data, options, previous)
-        check_posterior(options, settled.plan)
-    made = settled.plan
+        chosen = continued_plan(data, options, previous)
+        check_posterior(options, chosen.plan)
+    plan = chosen.plan
     return run(
         data,
         options,
         previous,
-        settled,
+        chosen,
         solver="select",
-        selected=made.solver,
-        batch_size=made.batch,
-        epochs=made.epochs,
-        stages=[stage.name for stage in made.stages],
+        selected=plan.solver,
+        batch_size=plan.batch,
+        epochs=plan.epochs,
+        stages=[stage.name for stage in plan.stages],
     )
 
 
@@ -82,25 +80,24 @@ def suits(problem: Problem) -> bool:
     return (program.shallow is None or not messages_fit(problem)) and _has_moments(program)
 
 
-def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settled:
+def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> PlanChoice:
     program = problem.program
     # straight-through knows no posterior of a deep net
     alone = options.predictor == "posterior" and program.shallow is None
     candidates = CANDIDATES[:1] if alone else CANDIDATES
-    choosing = choosing_of(data, options, problem)
     plans = {name: _plan(problem, options, name) for name in candidates}
-    parts = choosing.folds()[:1]
-    if not parts or len(candidates) == 1:
-        return Settled(plans[candidates[0]], notes={"held_out_accuracy": {}})
+    folds = trial_folds(data, options.seed)[:1]
+    if not folds or len(candidates) == 1:
+        return PlanChoice(plans[candidates[0]], notes={"held_out_accuracy": {}})
     seen, held = (
-        part.where(torch.from_numpy(random_order(choosing.seed, len(part))[:most]).sort().values)
-        for part, most in zip(parts[0], (SEEN, HELD), strict=True)
+        part.where(torch.from_numpy(random_order(options.seed, len(part))[:most]).sort().values)
+        for part, most in zip(folds[0], (TRAIN_ROWS, HELD_OUT_ROWS), strict=True)
     )
     found: dict[str, Choice] = {}
     accuracy: dict[str, float] = {}
     stopped = False
     small = problem_of(program, [seen])
-    trials = choosing.trained([seen], [_plan(small, options, name) for name in candidates])
+    trials = train_each([seen], [_plan(small, options, name) for name in candidates], options)
     for name in candidates:
         try:
             trained = next(trials)
@@ -111,10 +108,10 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settle
             break
         bits = trained.best[None]
         if name == "streaming" and options.predictor != "best":
-            log_odds = trained.log_odds[trained.chosen, torch.arange(len(trained.best))]
-            bits = drawn_from_marginals(log_odds, count_of(options), choosing.seed)
+            log_odds = trained.of_best(trained.log_odds)
+            bits = drawn_from_marginals(log_odds, num_networks(options), options.seed)
         evidence = Evidence(leads_of(program, bits, held.inputs), held.labels, held.weight)
-        hits = choosing.hits(evidence)
+        hits = correct(evidence, data)
         accuracy[name] = round(float((hits * held.weight).sum() / held.weight.sum()), 6)
         found[name] = Choice(program, 0, hits, evidence, trained, True)
         if Status.INTERRUPTED in trained.status:
@@ -122,14 +119,14 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> Settle
             break
     best = max(accuracy, key=lambda name: accuracy[name])
     notes = {"held_out_accuracy": accuracy}
-    return Settled(plans[best], found[best], stopped, notes)
+    return PlanChoice(plans[best], found[best], stopped, notes)
 
 
 def _plan(problem: Problem, options: FitOptions, name: str) -> Plan:
     """The plan of a candidate: both see the rows equally often, in equal batches."""
-    usual = plan(problem, {"solver": "streaming"})
+    usual = make_plan(problem, {"solver": "streaming"})
     equal: dict[str, Any] = {"batch": usual.batch, "epochs": usual.epochs, "beta": math.inf}
-    return plan(problem, {**equal, **options.given, "polish": 0, "solver": name})
+    return make_plan(problem, {**equal, **options.given, "polish": 0, "solver": name})
 
 
 def _has_moments(program: Program) -> bool:

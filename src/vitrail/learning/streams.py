@@ -2,9 +2,9 @@
 
 One look at all rows finds the labels and an even sample; the encoder is fitted to the sample, and
 some of its rows are held out for calibration. Then batch after batch goes through `streaming`, and
-only one window of rows and one number per weight are held. Ranks read and
-encode a share of every window each, and then do the same sums: batches are small, and a sum over
-ranks for each would take longer than the batch.
+only one window of rows and one number per weight are held. Each rank reads and encodes a share of
+every window, and all then do the same sums: batches are small, and a sum over ranks for each would
+take longer than the batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vitrail.decode import threshold
 from vitrail.draws import random_order
 from vitrail.errors import DataError
 from vitrail.factors import network
-from vitrail.graph import FactorGraph, factor_graph
+from vitrail.graph import factor_graph
 from vitrail.learning.examples import Examples
 from vitrail.learning.folds import split_rows
 from vitrail.learning.learn import model_of
@@ -32,19 +32,18 @@ from vitrail.learning.posterior import (
     drawn_from_marginals,
     leads_of,
 )
-from vitrail.learning.preprocessing import Preprocessing, auto_bias, auto_coding
+from vitrail.learning.preprocessing import BIAS, Preprocessing, multilayer, usual_coding
 from vitrail.learning.table import STREAM_BATCH, stream_schedules
 from vitrail.memory import in_gigabytes
 from vitrail.model import Model
 from vitrail.model.calibration import Evidence
 from vitrail.model.model import as_inputs
-from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
 from vitrail.solvers import Status, streaming
 from vitrail.solvers.history import History
 from vitrail.tables.encoders import fit_encoder
+from vitrail.tables.sources import RowSelector
 from vitrail.tables.streams import ROWS, Windows, blocks, labels_of, sample, target_of
-from vitrail.tables.wanted import Wanted
 
 DEFAULT_MEMORY = 2**31
 BASE = 3 * 2**28  # bytes that the program itself takes, with torch and the blocks it reads
@@ -86,7 +85,7 @@ def fit_stream(
     Examples:
         >>> model = fit_stream("long.parquet", "kind", memory=4 * 2**30)  # doctest: +SKIP
     """
-    begun = time.perf_counter()
+    start = time.perf_counter()
     checked_count("epochs", epochs, 1)
     checked_count("networks", networks, 1)
     for units in hidden:
@@ -95,27 +94,28 @@ def fit_stream(
     world = ranks.here()
     found = sample(rows, target, SAMPLE, seed, world)
     encoder = fit_encoder(found.table)
-    coding = auto_coding(encoder)
-    front = Preprocessing(encoder, found.coder, coding, auto_bias(coding), "argmax")
-    program = program_of(mlp(front.num_inputs, hidden, front.num_outputs), (front.num_inputs,))
+    coding = usual_coding(encoder)
+    fixed = Preprocessing(encoder, found.coder, coding, BIAS[coding], "argmax")
+    program = multilayer(fixed.shape, hidden, fixed.num_outputs)
     held = _held_out(found.labels, seed)
-    apart = found.numbers[held]
+    held_numbers = found.numbers[held]
     size = window_rows(len(encoder.bit_names), memory)
     windows = Windows(found.total, size, len(encoder.bit_names), seed, world)
-    per_epoch = -(-(found.total - len(apart)) // STREAM_BATCH)
+    per_epoch = -(-(found.total - len(held_numbers)) // STREAM_BATCH)
     batches = epochs * per_epoch
     beta, rate = stream_schedules(batches, batches)
     solver = streaming(batch=STREAM_BATCH, batches=1, beta=beta, rate=rate)
     state, graph, number, done = None, None, 0, 0
     fitting = time.perf_counter()
     for epoch in range(epochs):
-        encoded = _encoded(rows, target, front, windows.wanted)
+        encoded = _encoded(rows, target, fixed, windows.select)
         for bits, labels, places in windows.shuffled(encoded, epoch):
-            mine = ~np.isin(places, apart)
-            bits, labels = bits[mine], labels[mine]
+            seen = ~np.isin(places, held_numbers)
+            bits, labels = bits[seen], labels[seen]
             for first in range(0, len(labels), STREAM_BATCH):
                 part = slice(first, first + STREAM_BATCH)
-                graph = _graph(program, front, bits[part], labels[part])
+                inputs = as_inputs(bits[part], coding, fixed.bias)
+                graph = factor_graph(network(program, inputs, torch.from_numpy(labels[part])))
                 if state is None:
                     state = solver.init(Key(seed), graph)
                 state = solver.absorb(Key(seed, number), graph, graph.blocks, state)
@@ -123,7 +123,7 @@ def fit_stream(
             done += len(labels)
             if progress is not None:
                 spent = time.perf_counter() - fitting
-                progress(done, epochs * (found.total - len(apart)), done / spent)
+                progress(done, epochs * (found.total - len(held_numbers)), done / spent)
     if state is None or graph is None:
         raise DataError("rows came once and not again; give a function that gives them each time")
     log_odds = solver.log_odds(graph, state)
@@ -132,7 +132,7 @@ def fit_stream(
         "rows": found.total,
         "encoder_rows": len(found.labels),
         "rows_per_second": round(done / seconds),
-        "seconds": round(time.perf_counter() - begun, 3),
+        "seconds": round(time.perf_counter() - start, 3),
         "target": target,
     }
     settings = {
@@ -144,19 +144,20 @@ def fit_stream(
         "window_rows": size,
         "seed": seed,
     }
-    table = found.table.take(held)
-    labels = torch.from_numpy(front.coder.encode(found.labels[held]))
-    inputs, alike = front.inputs(table), torch.ones(len(labels), dtype=torch.float64)
+    labels = torch.from_numpy(fixed.coder.encode(found.labels[held]))
+    inputs, equal = (
+        fixed.inputs(found.table.take(held)),
+        torch.ones(len(labels), dtype=torch.float64),
+    )
     drawn = drawn_from_marginals(log_odds[None], networks, seed)
-    best = threshold(Key(seed), log_odds)[None]
     posterior = Posterior(
         program=program,
         networks=drawn,
         votes=torch.ones(drawn.shape[:2], dtype=torch.int64),
-        best=best,
+        best=threshold(Key(seed), log_odds)[None],
         marginals=torch.sigmoid(log_odds)[None],
         accuracy=torch.full((1,), torch.nan),  # rows are gone
-        evidence=Evidence(leads_of(program, drawn, inputs), labels, alike),
+        evidence=Evidence(leads_of(program, drawn, inputs), labels, equal),
         settings=settings,
         history=History(),
         steps=number,
@@ -166,8 +167,8 @@ def fit_stream(
         state=state,
         notes=notes,
     )
-    examples = Examples(inputs, labels, alike, alike)
-    model = model_of(front, posterior, *calibrated(TrainingData(front, examples, []), posterior))
+    examples = Examples(inputs, labels, equal, equal)
+    model = model_of(fixed, posterior, *calibrated(TrainingData(fixed, examples, []), posterior))
     right = model.answers_of(inputs).numbers == labels
     model.record.pop("best_accuracy")
     model.record["test_rows"] = len(held)
@@ -194,18 +195,11 @@ def window_rows(bits: int, memory: int) -> int:
 
 
 def _encoded(
-    rows: ROWS, target: str, front: Preprocessing, wanted: Wanted
+    rows: ROWS, target: str, fixed: Preprocessing, select: RowSelector
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for block in blocks(rows, wanted):
+    for block in blocks(rows, select):
         if len(block):
             yield (
-                front.encoder.transform(block.without(target)),
-                front.coder.encode(labels_of(block, target), block.place),
+                fixed.encoder.transform(block.without(target)),
+                fixed.coder.encode(labels_of(block, target), block.place),
             )
-
-
-def _graph(
-    program: Program, front: Preprocessing, bits: np.ndarray, labels: np.ndarray
-) -> FactorGraph:
-    inputs = as_inputs(bits, front.coding, front.bias)
-    return factor_graph(network(program, inputs, torch.from_numpy(labels)))

@@ -1,25 +1,19 @@
 """The one table of solver names: classifier, command line and experiments all read it.
 
 A name stands for a learner and the options it takes. Most learners run stages of
-`vitrail.solvers`: their entries have a rule for their settings and one for their stages.
+`vitrail.solvers`: their entries have a rule for their settings and one for their stages, from which
+`make_plan` makes the plan of a training run.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from vitrail.baselines import BASELINES
-from vitrail.learning.problem import (
-    AUTO,
-    POLISH_FLIPS,
-    POLISH_ROUNDS,
-    Problem,
-    Settings,
-    usual,
-)
+from vitrail.nn import Program
 from vitrail.solvers import (
     MessagePassing,
     Stage,
@@ -34,10 +28,22 @@ from vitrail.solvers import (
     usual_rate,
 )
 from vitrail.solvers.annealed import Geometric
-from vitrail.solvers.portfolio import NAMES, reinforced_stage
+from vitrail.solvers.portfolio import (
+    LEAST_HITS,
+    NAMES,
+    Passing,
+    Shape,
+    reinforced_stage,
+    usual_passing,
+)
 from vitrail.solvers.streaming import Falling
-from vitrail.updates import flip
+from vitrail.updates import UPDATES, Update, counting, flip
 
+AUTO = "auto"
+EPOCHS = 5  # at least: marginals are also what the posterior and later rows start from
+BETA = 5.0  # of an example of mean weight
+POLISH_ROUNDS = 20  # of local search, where a flip is cheap
+POLISH_FLIPS = 20_000  # proposals per round
 SURVEY_SAMPLES = 100  # as in the paper
 SURVEY_BETA = 3.0  # of an example of mean weight
 SURVEY_DAMPING = 0.2  # of the old message, as in the paper
@@ -46,17 +52,117 @@ STREAM_BATCH, STREAM_BATCHES = 128, 16  # examples added up at once, and batches
 STREAM_STEPS = 20  # at least, so that beta and rate change little at each
 STREAM_EPOCHS, LEAST_BATCHES = 20, 500  # few examples are seen more often
 LAST_BETA = 10.0  # serves the posterior and one network alike
-SAMPLED_DRAWS = 32  # a message, where beliefs that commit are sampled
+SAMPLED_DRAWS = 32  # per message, where beliefs that commit are sampled
 ALIASES = {"straight_through": "ste", "portfolio": "messages"}
 OPTIONS = ("update", "samples", "beta", "damping", "batch", "epochs", "restarts", "polish")
 PARAMETERS = {"batch": "batch_size"}  # of the classifier, where it has another name
-FOUND = ", which solver='auto' takes for these rows and this net"
+BY_RULES = ", which solver='auto' takes for these rows and this net"
 STEPS = ("beta", "batch", "epochs", "restarts", "polish")
 PROVING = ("beta", "polish")
 SEARCHING = ("beta", "restarts", "polish")
+SETTLED = ("update", "samples", "damping", "batch")  # by a solver object itself
+BY_STAGES = ("beta", "epochs", "restarts", "polish")  # what can be set beside a solver object
 IN_FIGURES = {"sbp": "SBP", "ste": "GD", "s3p": "S3P", "s4p": "S4P", "snmp": "SNMP"}  # the paper's
 
 Stages = Sequence[Stage]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Nets of one program, each with its examples, that are trained side by side."""
+
+    program: Program
+    factors: int  # distinct examples of the largest net
+    examples: int  # of all nets together
+    weight: float = 1.0  # mean weight of an example: how many rows it stands for
+
+    def beta(self, of_example: float = BETA) -> float:
+        """Inverse temperature of a row under which an example has this one on average.
+
+        Many rows on few distinct examples would otherwise make every example as good as hard, the
+        rare wrong labels as much as the frequent right ones.
+        """
+        return of_example / self.weight
+
+    @property
+    def linear(self) -> bool:
+        return self.program.perceptron_low is not None
+
+    @property
+    def cheap_flips(self) -> bool:
+        """Whether the effect of one weight is known without evaluating the net anew."""
+        return self.program.shallow is not None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a training run does: `stages`, one after another, on `restarts` copies of each net.
+
+    The other fields are the settings that the stages are made from.
+    """
+
+    problem: Problem
+    solver: str
+    update: str
+    samples: int  # draws of the update, where it draws
+    beta: float
+    damping: float  # share of the old message that is kept
+    batch: int | None
+    epochs: int
+    restarts: int = 1
+    polish: int = 0  # rounds of local search after the solver
+    stages: tuple[Stage, ...] = ()
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The settings that run, as plain values; inf as text, which JSON can hold."""
+        options = SOLVERS[self.solver].options if self.solver in SOLVERS else BY_STAGES
+        plain: dict[str, Any] = {"solver": self.solver}
+        plain |= {parameter_of(name): getattr(self, name) for name in options}
+        plain["stages"] = [stage.name for stage in self.stages]
+        return {name: "inf" if value == math.inf else value for name, value in plain.items()}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings from which `make_plan` makes this plan again."""
+        if self.solver in SOLVERS:
+            return {name: getattr(self, name) for name in ("solver", *OPTIONS)}
+        stages = self.stages[: len(self.stages) - bool(self.polish)]
+        return {"solver": stages, **{name: getattr(self, name) for name in BY_STAGES}}
+
+    def changed(self, **settings: Any) -> Plan:
+        """The plan with some settings changed; stages are made anew."""
+        return make_plan(self.problem, {**self.settings, **settings})
+
+    def __reduce__(self) -> Any:
+        """Pickled by its settings: stages may hold functions that cannot be."""
+        return make_plan, (self.problem, self.settings)
+
+    def made_update(self) -> Update:
+        """The update that the settings name."""
+        if self.update in ("exact", "closed_form"):
+            return UPDATES[self.update]()
+        if self.update == "counting":
+            return counting(self.samples, least_hits=LEAST_HITS)
+        return UPDATES[self.update](self.samples)
+
+    def passing(self) -> Passing:
+        """How messages pass."""
+        return Passing(self.made_update(), self.damping, self.batch, self.epochs)
+
+    def shape(self) -> Shape:
+        """The problem as the portfolio sees it."""
+        problem, bits = self.problem, self.problem.program.num_bits
+        return Shape(
+            factors=problem.factors,
+            variables=bits,
+            edges=problem.examples * bits * self.restarts,
+            arity=bits,
+            weight=problem.factors * problem.weight,
+            linear=problem.linear,
+            cheap_flips=problem.cheap_flips,
+            hard=math.isinf(self.beta),
+        )
 
 
 @dataclass(frozen=True)
@@ -68,8 +174,8 @@ class Entry:
 
     summary: str
     options: tuple[str, ...]  # those of OPTIONS that it takes
-    settings: Callable[[Problem], Settings] | None = None
-    stages: Callable[[Settings, Problem], Stages] | None = None
+    settings: Callable[[Problem], Mapping[str, Any]] | None = None  # other than `usual_plan`
+    stages: Callable[[Plan], Stages] | None = None
 
 
 def canonical(name: str) -> str:
@@ -85,15 +191,15 @@ def parameter_of(option: str) -> str:
     return PARAMETERS.get(option, option)
 
 
-def check_options(solver: str, given: Iterable[str], *, found: bool = False) -> None:
-    """Raise for an option that a solver does not take; found: it was found by the rules."""
+def check_options(solver: str, given: Iterable[str], *, by_rules: bool = False) -> None:
+    """Raise for an option that a solver does not take; by_rules: the rules chose the solver."""
     for option in given:
         if option in SOLVERS[solver].options:
             continue
         others = [name for name, entry in SOLVERS.items() if option in entry.options]
         raise ValueError(
-            f"{parameter_of(option)} is no option of {solver!r}{FOUND if found else ''}; leave it "
-            f"out, or take a solver that has it: {', '.join(others)}"
+            f"{parameter_of(option)} is no option of {solver!r}{BY_RULES if by_rules else ''}; "
+            f"leave it out, or take a solver that has it: {', '.join(others)}"
         )
 
 
@@ -102,88 +208,104 @@ def baseline(name: str, **settings: Any) -> Any:
     return BASELINES["straight_through" if name == "ste" else name](**settings)
 
 
-def polish(settings: Settings, problem: Problem) -> Stages:
-    """Local search after any solver, if settings ask for some."""
-    if not settings.polish:
+def usual_plan(problem: Problem, solver: str = "sbp") -> Plan:
+    """Stochastic belief propagation in batches of factors: what other rules begin with."""
+    passing = usual_passing(problem.factors, problem.cheap_flips)
+    return Plan(
+        problem=problem,
+        solver=solver,
+        update="flip" if problem.cheap_flips else "counting",
+        samples=5 if problem.cheap_flips else 64,
+        beta=problem.beta(),
+        damping=passing.damping,
+        batch=passing.batch,
+        epochs=max(passing.epochs, EPOCHS),
+    )
+
+
+def make_plan(problem: Problem, given: Mapping[str, Any]) -> Plan:
+    """The plan for a problem; what is given stands as it is.
+
+    given: any of OPTIONS, and `solver`: a name, a solver, or a sequence of stages.
+    """
+    given = dict(given)
+    solver = given.pop("solver", "messages")
+    if isinstance(solver, str):
+        entry = SOLVERS[solver]
+        assert entry.settings is not None
+        assert entry.stages is not None
+        plan = replace(usual_plan(problem, solver), **{**entry.settings(problem), **given})
+        stages = entry.stages(plan)
+        if solver == "messages":
+            return replace(plan, stages=tuple(stages))
+    else:
+        foreign = [name for name in SETTLED if name in given]
+        if foreign:
+            raise ValueError(
+                f"{foreign[0]} belongs to the solver that was passed; set it there, or leave it "
+                "auto"
+            )
+        staged = isinstance(solver, tuple)
+        name = " + ".join(stage.name for stage in solver) if staged else repr(solver)
+        plan = replace(usual_plan(problem, name), **given)
+        stages = solver if staged else (_own_pace(solver, plan),)
+    return replace(plan, stages=(*stages, *_polish(plan)))
+
+
+def _own_pace(solver: Any, plan: Plan) -> Stage:
+    """As many steps as the solver has, or so many that it sees every example `epochs` times."""
+    name, steps = type(solver).__name__, getattr(solver, "steps", None)
+    if isinstance(steps, int):
+        return Stage(name, solver, steps)
+    return _by_epochs(name, solver, replace(plan, batch=getattr(solver, "batch", None)))
+
+
+def _by_epochs(name: str, solver: Any, plan: Plan) -> Stage:
+    """A solver that takes batches, for as many epochs as the plan says."""
+    passing, factors = plan.passing(), plan.problem.factors
+    return Stage(name, solver, passing.steps(factors), score_every=passing.score_every(factors))
+
+
+def _polish(plan: Plan) -> Stages:
+    """Local search after any solver, if there are rounds of it."""
+    if not plan.polish:
         return ()
-    shape = problem.shape(settings.beta, settings.restarts)
-    flips = settings.polish * POLISH_FLIPS
-    return portfolio(shape, ("polish",), flips=flips, rounds=settings.polish)
+    flips = plan.polish * POLISH_FLIPS
+    return portfolio(plan.shape(), ("polish",), flips=flips, rounds=plan.polish)
 
 
-def _messages(settings: Settings, problem: Problem) -> Stages:
+def _messages(plan: Plan) -> Stages:
     return portfolio(
-        problem.shape(settings.beta, settings.restarts),
-        NAMES if settings.polish else ("sbp",),
-        passing=settings.passing(),
-        flips=max(1, settings.polish) * POLISH_FLIPS,
-        rounds=max(1, settings.polish),
+        plan.shape(),
+        NAMES if plan.polish else ("sbp",),
+        passing=plan.passing(),
+        flips=max(1, plan.polish) * POLISH_FLIPS,
+        rounds=max(1, plan.polish),
     )
 
 
-def _polished(problem: Problem) -> Settings:
-    rounds = POLISH_ROUNDS if problem.cheap_flips else 0
-    return replace(usual(problem), solver="messages", polish=rounds)
+def _bp(plan: Plan) -> Stages:
+    return (_by_epochs(plan.solver, _belief_propagation(plan), plan),)
 
 
-def _unsampled(problem: Problem) -> Settings:
-    update = "closed_form" if problem.linear else "exact"
-    return replace(usual(problem), solver="bp", update=update)
-
-
-def _surveys(name: str) -> Callable[[Problem], Settings]:
-    """The paper's surveys: every factor at every step."""
-    return lambda problem: replace(
-        usual(problem),
-        solver=name,
-        beta=problem.beta(SURVEY_BETA),
-        damping=SURVEY_DAMPING,
-        batch=None,
-        epochs=20,
-    )
-
-
-def _epochs(name: str, epochs: int) -> Callable[[Problem], Settings]:
-    return lambda problem: replace(usual(problem), solver=name, epochs=epochs)
-
-
-def _hard(name: str) -> Callable[[Problem], Settings]:
-    return lambda problem: replace(usual(problem), solver=name, beta=math.inf)
-
-
-def _paced(solver: Any, settings: Settings, problem: Problem) -> Stages:
-    """A solver that takes batches, for as many epochs as the settings say."""
-    passing = settings.passing()
-    every = passing.score_every(problem.factors)
-    return (Stage(settings.solver, solver, passing.steps(problem.factors), score_every=every),)
-
-
-def _bp(settings: Settings, problem: Problem) -> Stages:
-    return _paced(_passing(settings), settings, problem)
-
-
-def _sbp(settings: Settings, problem: Problem) -> Stages:
-    shape, solver = problem.shape(settings.beta, settings.restarts), _passing(settings)
+def _sbp(plan: Plan) -> Stages:
+    shape, solver = plan.shape(), _belief_propagation(plan)
     if not shape.hard:
-        solver = shape.softened(solver, settings.passing().steps(problem.factors))
-    return _paced(solver, settings, problem)
+        solver = shape.softened(solver, plan.passing().steps(plan.problem.factors))
+    return (_by_epochs(plan.solver, solver, plan),)
 
 
-def _passing(settings: Settings) -> MessagePassing[Any]:
-    return belief_propagation(
-        settings.made_update(), damping=settings.damping, batch=settings.batch
-    )
+def _belief_propagation(plan: Plan) -> MessagePassing[Any]:
+    return belief_propagation(plan.made_update(), damping=plan.damping, batch=plan.batch)
 
 
-def _gradient(settings: Settings, problem: Problem) -> Stages:
-    return _paced(baseline(settings.solver, batch=settings.batch), settings, problem)
+def _gradient(plan: Plan) -> Stages:
+    return (_by_epochs(plan.solver, baseline(plan.solver, batch=plan.batch), plan),)
 
 
-def _streamed(problem: Problem) -> Settings:
+def _streaming_settings(problem: Problem) -> dict[str, Any]:
     epochs = max(STREAM_EPOCHS, -(-LEAST_BATCHES // -(-problem.factors // STREAM_BATCH)))
-    return replace(
-        usual(problem), solver="streaming", beta=math.inf, batch=STREAM_BATCH, epochs=epochs
-    )
+    return {"beta": math.inf, "batch": STREAM_BATCH, "epochs": epochs}
 
 
 def stream_schedules(steps: int, batches: int) -> tuple[Geometric, Falling]:
@@ -191,9 +313,9 @@ def stream_schedules(steps: int, batches: int) -> tuple[Geometric, Falling]:
     return geometric(1.0, LAST_BETA, max(2, steps)), falling(usual_rate(batches), steps)
 
 
-def _streaming(settings: Settings, problem: Problem) -> Stages:
-    batch = settings.batch or problem.factors
-    in_all = settings.epochs * -(-problem.factors // batch)
+def _streaming(plan: Plan) -> Stages:
+    batch = plan.batch or plan.problem.factors
+    in_all = plan.epochs * -(-plan.problem.factors // batch)
     batches = max(1, min(STREAM_BATCHES, in_all // STREAM_STEPS))
     steps = -(-in_all // batches)
     beta, rate = stream_schedules(steps, in_all)
@@ -201,68 +323,97 @@ def _streaming(settings: Settings, problem: Problem) -> Stages:
     return (Stage("streaming", solver, steps, score_every=steps),)
 
 
-def _search(settings: Settings, problem: Problem) -> Stages:
-    solver = baseline(settings.solver)
-    return (Stage(settings.solver, solver, getattr(solver, "steps", 1)),)
+def _search(plan: Plan) -> Stages:
+    solver = baseline(plan.solver)
+    return (Stage(plan.solver, solver, getattr(solver, "steps", 1)),)
 
 
-def _sp(make: Callable[..., Any]) -> Callable[[Settings, Problem], Stages]:
-    def build(settings: Settings, problem: Problem) -> Stages:
+def _survey_settings(problem: Problem) -> dict[str, Any]:
+    """The paper's surveys: every factor at every step."""
+    beta = problem.beta(SURVEY_BETA)
+    return {"beta": beta, "damping": SURVEY_DAMPING, "batch": None, "epochs": 20}
+
+
+def _surveys(make: Callable[..., Any]) -> Callable[[Plan], Stages]:
+    def build(plan: Plan) -> Stages:
         solver = make(
-            settings.made_update(),
+            plan.made_update(),
             survey_samples=SURVEY_SAMPLES,
-            damping=settings.damping,
-            batch=settings.batch,
+            damping=plan.damping,
+            batch=plan.batch,
         )
-        return (Stage(settings.solver, solver, settings.passing().steps(problem.factors)),)
+        return (Stage(plan.solver, solver, plan.passing().steps(plan.problem.factors)),)
 
     return build
 
 
-def _snmp(settings: Settings, problem: Problem) -> Stages:
-    steps = settings.passing().steps(problem.factors)
+def _snmp(plan: Plan) -> Stages:
+    steps = plan.passing().steps(plan.problem.factors)
     return snmp(
-        settings.made_update(),
+        plan.made_update(),
         steps=(steps, steps),
-        batch=settings.batch,
+        batch=plan.batch,
         survey_samples=SURVEY_SAMPLES,
-        damping=settings.damping,
+        damping=plan.damping,
     )
 
 
-def _reinforced(settings: Settings, problem: Problem) -> Stages:
-    return (reinforced_stage(problem.shape(settings.beta, settings.restarts)),)
+def _reinforced(plan: Plan) -> Stages:
+    return (reinforced_stage(plan.shape()),)
 
 
-def _sampled(settings: Settings, problem: Problem) -> Stages:
-    shape = problem.shape(settings.beta, settings.restarts)
-    stage = reinforced_stage(shape, shape.sampled(SAMPLED_DRAWS) if not shape.linear else FLIPS)
-    return (replace(stage, name="sampled"),)
+def _sampled(plan: Plan) -> Stages:
+    shape = plan.shape()
+    update = flip(SAMPLED_DRAWS) if shape.linear else shape.sampled(SAMPLED_DRAWS)
+    return (replace(reinforced_stage(shape, update), name="sampled"),)
 
 
-FLIPS = flip(SAMPLED_DRAWS)
+def _usual(problem: Problem) -> dict[str, Any]:
+    return {}
+
+
+def _messages_settings(problem: Problem) -> dict[str, Any]:
+    return {"polish": POLISH_ROUNDS if problem.cheap_flips else 0}
+
+
+def _bp_settings(problem: Problem) -> dict[str, Any]:
+    return {"update": "closed_form" if problem.linear else "exact"}
+
+
+def _hard(problem: Problem) -> dict[str, Any]:
+    return {"beta": math.inf}
+
+
+def _many_epochs(problem: Problem) -> dict[str, Any]:
+    return {"epochs": GRADIENT_EPOCHS}
+
 
 SOLVERS: dict[str, Entry] = {
     "chains": Entry("Metropolis chains from random starts, calibrated on held-out rows", ("beta",)),
     "messages": Entry(
-        "messages, then local search; hard examples get all stages", OPTIONS, _polished, _messages
+        "messages, then local search; hard examples get all stages",
+        OPTIONS,
+        _messages_settings,
+        _messages,
     ),
     "select": Entry("streaming or ste, by accuracy on held-out rows", ("batch", "epochs")),
-    "bp": Entry("belief propagation with exact messages", OPTIONS, _unsampled, _bp),
-    "sbp": Entry("stochastic belief propagation: sampled messages", OPTIONS, usual, _sbp),
-    "s3p": Entry("surveys, exact on the side of variables", OPTIONS, _surveys("s3p"), _sp(s3p)),
-    "s4p": Entry("surveys, sampled on both sides", OPTIONS, _surveys("s4p"), _sp(s4p)),
-    "snmp": Entry("sbp, then s4p on what is left", OPTIONS, _surveys("snmp"), _snmp),
-    "reinforced": Entry(
-        "belief propagation that commits", SEARCHING, _hard("reinforced"), _reinforced
+    "bp": Entry("belief propagation with exact messages", OPTIONS, _bp_settings, _bp),
+    "sbp": Entry("stochastic belief propagation: sampled messages", OPTIONS, _usual, _sbp),
+    "s3p": Entry(
+        "surveys, exact on the side of variables", OPTIONS, _survey_settings, _surveys(s3p)
     ),
-    "sampled": Entry("the same by sampled flips", SEARCHING, _hard("sampled"), _sampled),
-    "streaming": Entry("messages that no batch outlives; any depth", STEPS, _streamed, _streaming),
-    "ste": Entry("straight-through gradients", STEPS, _epochs("ste", GRADIENT_EPOCHS), _gradient),
-    "bop": Entry("binary optimiser", STEPS, _epochs("bop", GRADIENT_EPOCHS), _gradient),
-    "bayesbinn": Entry("Bayesian rule", STEPS, _epochs("bayesbinn", GRADIENT_EPOCHS), _gradient),
-    "annealing": Entry("simulated annealing", SEARCHING, _epochs("annealing", 1), _search),
-    "exhaustive": Entry("every configuration", PROVING, _epochs("exhaustive", 1), _search),
-    "cpsat": Entry("constraint solver with proofs", PROVING, _epochs("cpsat", 1), _search),
+    "s4p": Entry("surveys, sampled on both sides", OPTIONS, _survey_settings, _surveys(s4p)),
+    "snmp": Entry("sbp, then s4p on what is left", OPTIONS, _survey_settings, _snmp),
+    "reinforced": Entry("belief propagation that commits", SEARCHING, _hard, _reinforced),
+    "sampled": Entry("the same by sampled flips", SEARCHING, _hard, _sampled),
+    "streaming": Entry(
+        "messages that no batch outlives; any depth", STEPS, _streaming_settings, _streaming
+    ),
+    "ste": Entry("straight-through gradients", STEPS, _many_epochs, _gradient),
+    "bop": Entry("binary optimiser", STEPS, _many_epochs, _gradient),
+    "bayesbinn": Entry("Bayesian rule", STEPS, _many_epochs, _gradient),
+    "annealing": Entry("simulated annealing", SEARCHING, _usual, _search),
+    "exhaustive": Entry("every configuration", PROVING, _usual, _search),
+    "cpsat": Entry("constraint solver with proofs", PROVING, _usual, _search),
 }
 """Each solver by name, with the options it takes: names of the classifier and the command line."""

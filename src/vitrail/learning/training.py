@@ -13,8 +13,7 @@ from torch import Tensor
 from vitrail import ranks
 from vitrail.errors import TableTooLargeError
 from vitrail.learning.examples import Examples, graph_of
-from vitrail.learning.plan import Plan
-from vitrail.learning.problem import Problem
+from vitrail.learning.table import AUTO, Plan, Problem
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.nn import Program
 from vitrail.solvers import MessagePassing, Solution, Stage, Status, run_stages
@@ -24,6 +23,7 @@ from vitrail.solvers.streaming import Streaming
 
 Progress = Callable[[int, Tensor, Tensor], None]
 NAN = float("nan")
+GPU_MESSAGES = 5_000_000  # below, a few cores are done before a GPU has started
 MESSAGE_BYTES = 10  # of an example and a weight: a message, its copy as it changes, the input
 
 
@@ -33,30 +33,30 @@ class Trained:
 
     solution: Any  # a Solution: its problems are the nets that had examples, start by start
     starts: Tensor  # (R, N, A) bool, the best network of each start
-    before: Tensor  # (R, N, A) bool, the same before local search
+    unpolished_starts: Tensor  # (R, N, A) bool, the same before local search
     accuracy: Tensor  # (R, N) float64, on the training rows, of `starts`
     log_odds: Tensor  # (R, N, A) float64, the marginals of message passing
     stage: tuple[tuple[str, ...], ...]  # (R, N), which found each of `starts`; "" for none
 
     @property
-    def chosen(self) -> Tensor:
+    def best_start(self) -> Tensor:
         """The start that found the best network of each net, (N,) int64."""
         return self.accuracy.nan_to_num(-1.0).argmax(0)
 
     @property
     def best(self) -> Tensor:
         """The best network of each net, (N, A) bool."""
-        return self._of_chosen(self.starts)
+        return self.of_best(self.starts)
 
     @property
     def unpolished(self) -> Tensor:
         """What message passing alone found, (N, A) bool."""
-        return self._of_chosen(self.before)
+        return self.of_best(self.unpolished_starts)
 
     @property
     def marginals(self) -> Tensor:
         """P(w = 1) at the end of the chosen start, (N, A) float32."""
-        return torch.sigmoid(self._of_chosen(self.log_odds)).to(torch.float32)
+        return torch.sigmoid(self.of_best(self.log_odds)).to(torch.float32)
 
     @property
     def status(self) -> tuple[Status, ...]:
@@ -69,10 +69,11 @@ class Trained:
     @property
     def found_by(self) -> tuple[str, ...]:
         """The stage that found the best network of each net; "" where none had examples."""
-        return tuple(self.stage[start][net] for net, start in enumerate(self.chosen.tolist()))
+        return tuple(self.stage[start][net] for net, start in enumerate(self.best_start.tolist()))
 
-    def _of_chosen(self, values: Tensor) -> Tensor:
-        return values[self.chosen, torch.arange(values.shape[1])]
+    def of_best(self, values: Tensor) -> Tensor:
+        """Of values (R, N, …), those of the best start of each net, (N, …)."""
+        return values[self.best_start, torch.arange(values.shape[1])]
 
 
 def problem_of(program: Program, nets: Sequence[Examples]) -> Problem:
@@ -87,36 +88,40 @@ def train(
     plan: Plan,
     *,
     seed: int,
-    device: str = "cpu",
+    device: str = AUTO,
     earlier: Trained | None = None,
     progress: Progress | bool = False,
     checkpoint: str | Path | None = None,
 ) -> Trained:
     """Run a plan on every net at once and keep the best start of each; ranks share the examples.
 
+    device: "auto" is a GPU where there is one and enough messages to fill it.
     earlier: what the nets were before: their marginals are the prior, and a net without examples
     stays as it was. Ctrl-C ends the run with the best so far; where there is none, it goes on up.
     checkpoint: the name of files, to which a digest of the problem is appended: fits of other rows
     or settings have files of their own. They are removed when the run has ended without a stop.
     """
     program = plan.problem.program
+    if device == AUTO:
+        large = plan.problem.examples * program.num_bits >= GPU_MESSAGES
+        device = "cuda" if large and torch.cuda.is_available() else "cpu"
     present = [number for number, examples in enumerate(nets) if len(examples)]
     _check_memory(plan)
     graph = graph_of(program, [nets[number] for number in present], plan.beta, plan.restarts)
     if earlier is not None:
         graph = graph.with_prior(earlier.log_odds[:, present].flatten())
     graph = graph.to(device).shared(ranks.here())
-    stages = plan.stages if earlier is None else tuple(map(_going_on, plan.stages))
+    stages = plan.stages if earlier is None else tuple(map(_from_earlier, plan.stages))
     if checkpoint is not None:
         solvers = (stage.solver for stage in stages)
-        own = graph.world.agreed(run_fingerprint(*solvers, graph.everything, seed))
-        checkpoint = named_after(checkpoint, own)
-    kept = _Kept()
+        digest = graph.world.broadcast(run_fingerprint(*solvers, graph.everything, seed))
+        checkpoint = named_after(checkpoint, digest)
+    kept = _StageResults()
 
     def keep(stage: Stage, found: Solution[Any]) -> None:
         if stage.marginals or kept.log_odds is None:
             kept.log_odds = stage.solver.log_odds(graph, found.state).cpu()
-            kept.before = found.best.cpu()
+            kept.best = found.best.cpu()
         kept.solution = found
 
     try:
@@ -138,34 +143,34 @@ def train(
         found = replace(kept.solution, status=(Status.INTERRUPTED,) * graph.num_problems)
         by = ("",) * graph.num_problems
     assert kept.log_odds is not None
-    assert kept.before is not None
+    assert kept.best is not None
     if checkpoint is not None and graph.world.first and Status.INTERRUPTED not in found.status:
         for file in checkpoint_files(checkpoint, stages):
             file.unlink(missing_ok=True)
 
-    lead, everywhere = (plan.restarts, len(present)), (plan.restarts, len(nets))
-    bits = torch.zeros(*everywhere, program.num_bits, dtype=torch.bool)
-    starts, before, log_odds = bits.clone(), bits.clone(), bits.double()
-    accuracy = torch.full(everywhere, NAN, dtype=torch.float64)
+    some, every = (plan.restarts, len(present)), (plan.restarts, len(nets))
+    bits = torch.zeros(*every, program.num_bits, dtype=torch.bool)
+    starts, unpolished, log_odds = bits.clone(), bits.clone(), bits.double()
+    accuracy = torch.full(every, NAN, dtype=torch.float64)
     stage = [[""] * len(nets) for _ in range(plan.restarts)]
     if earlier is not None:
-        starts, before, log_odds = (
-            part.clone() for part in (earlier.starts, earlier.before, earlier.log_odds)
+        starts, unpolished, log_odds = (
+            part.clone() for part in (earlier.starts, earlier.unpolished_starts, earlier.log_odds)
         )
         accuracy = earlier.accuracy.clone()
         stage = [[*names] for names in earlier.stage]
-    starts[:, present] = found.best.cpu().reshape(*lead, -1)
-    before[:, present] = kept.before.reshape(*lead, -1)
-    log_odds[:, present] = kept.log_odds.reshape(*lead, -1)
-    accuracy[:, present] = found.best_accuracy.cpu().reshape(lead)
+    starts[:, present] = found.best.cpu().reshape(*some, -1)
+    unpolished[:, present] = kept.best.reshape(*some, -1)
+    log_odds[:, present] = kept.log_odds.reshape(*some, -1)
+    accuracy[:, present] = found.best_accuracy.cpu().reshape(some)
     for place, name in enumerate(by):
         start, net = divmod(place, len(present))
         stage[start][present[net]] = name
     found_by = tuple(tuple(names) for names in stage)
-    return Trained(found, starts, before, accuracy, log_odds, found_by)
+    return Trained(found, starts, unpolished, accuracy, log_odds, found_by)
 
 
-def _going_on(stage: Stage) -> Stage:
+def _from_earlier(stage: Stage) -> Stage:
     """The stage from what earlier rows have taught, where its solver can go on."""
     if not isinstance(stage.solver, Streaming):
         return stage
@@ -173,22 +178,22 @@ def _going_on(stage: Stage) -> Stage:
 
 
 @dataclass
-class _Kept:
+class _StageResults:
     """What stages have found so far."""
 
     solution: Solution[Any] | None = None
     log_odds: Tensor | None = None  # (V,), of message passing, before any local search
-    before: Tensor | None = None  # (V,) bool, the best network before any local search
+    best: Tensor | None = None  # (V,) bool, the best network before any local search
 
 
 def messages_fit(problem: Problem, restarts: int = 1) -> bool:
     """Whether a message from every example to every weight fits into memory."""
-    return _needed(problem, restarts) <= available_memory()
+    return _message_bytes(problem, restarts) <= available_memory()
 
 
-def _needed(problem: Problem, restarts: int) -> int:
-    in_all = MESSAGE_BYTES * problem.examples * problem.program.num_bits * restarts
-    return in_all // ranks.here().machines
+def _message_bytes(problem: Problem, restarts: int) -> int:
+    total = MESSAGE_BYTES * problem.examples * problem.program.num_bits * restarts
+    return total // ranks.here().machines
 
 
 def _check_memory(plan: Plan) -> None:
@@ -197,7 +202,7 @@ def _check_memory(plan: Plan) -> None:
     if not any(isinstance(s, MessagePassing) and not isinstance(s, Streaming) for s in solvers):
         return  # these keep one number per weight
     num_examples, weights = plan.problem.examples, plan.problem.program.num_bits
-    needed, available = _needed(plan.problem, plan.restarts), available_memory()
+    needed, available = _message_bytes(plan.problem, plan.restarts), available_memory()
     if needed > available:
         raise TableTooLargeError(
             f"training {weights} weights on {num_examples:,} different rows needs "

@@ -21,10 +21,10 @@ from vitrail.model.voting import (
     LEVELS,
     ONE,
     Scheme,
-    chances,
-    class_chances,
+    class_probabilities,
     class_scores,
     clipped_margins,
+    net_probabilities,
 )
 
 CLIPS = tuple(2**k - 1 for k in range(1, 11))
@@ -66,11 +66,11 @@ class Evidence:
         share = self.counts / self.counts.sum(1, keepdim=True)
         return (margin * share[..., None]).sum(1)
 
-    def chances(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
+    def probabilities(self, clip: int, table: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
         """The probability of every class on each row, in parts of 65535, (rows, C) int64."""
         level = ((self.scores(clip) + 1) * (LEVELS // 2)).floor().to(torch.int64)
-        score = class_scores(chances(level.clamp(0, LEVELS), table), num_classes, scheme)
-        return class_chances(score)
+        score = class_scores(net_probabilities(level.clamp(0, LEVELS), table), num_classes, scheme)
+        return class_probabilities(score)
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class _Fit:
 
 
 def _parts(z: Tensor, evidence: Evidence, num_classes: int, scheme: Scheme) -> Iterator[Part]:
-    """Of each net: logits, targets and weights of the rows that it is asked about."""
+    """Of each net: logits, targets and weights of the rows that it separates."""
     labels, weight = evidence.labels, evidence.weight
     if scheme == "argmax":
         yield z[:, 0], _targets(labels == 1, weight), weight
@@ -223,13 +223,8 @@ def _targets(positive: Tensor, weight: Tensor) -> Tensor:
 
 
 def logistic_table(slope: float) -> Tensor:
-    """Probabilities σ(slope·x) at the middle of each level, x from −1 to 1: (LEVELS + 1,) int64.
-
-    They are never 0 or ONE: no score is certain.
-    """
-    half = LEVELS // 2
-    x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
-    return torch.round(ONE * torch.sigmoid(slope * x)).to(torch.int64).clamp(1, ONE - 1)
+    """Probabilities σ(slope·x) by the level of x, from −1 to 1: (LEVELS + 1,) int64."""
+    return _parts_of_one(torch.sigmoid(slope * _middles()))
 
 
 def soft_table(score: Tensor, probability: Tensor, weight: Tensor) -> Tensor:
@@ -250,10 +245,18 @@ def rising(table: Tensor) -> Tensor:
 
 
 def _table(slope: float, shift: float) -> Tensor:
-    """σ(slope·z + shift) at the middle of each level, off 0 and ONE: (LEVELS + 1,) int64."""
+    """σ(slope·z + shift) by the level of a score, (LEVELS + 1,) int64."""
+    return _parts_of_one(torch.sigmoid(slope * _logit(_middles().clamp(max=1.0)) + shift))
+
+
+def _middles() -> Tensor:
+    """The middle of each level, in scores from −1 to 1."""
     half = LEVELS // 2
-    x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
-    probability = torch.sigmoid(slope * _logit(x.clamp(max=1.0)) + shift)
+    return (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - half) / half
+
+
+def _parts_of_one(probability: Tensor) -> Tensor:
+    """Probabilities in parts of ONE, never 0 or ONE: no score is certain."""
     return torch.round(ONE * probability).to(torch.int64).clamp(1, ONE - 1)
 
 
@@ -311,9 +314,3 @@ def _platt(z: Tensor, target: Tensor, weight: Tensor) -> tuple[float, float]:
         if gained <= CONVERGED * now:
             break
     return float(found[0]), float(found[1])
-
-
-def linear_table() -> Tensor:
-    """Probabilities that are the share of the score, (LEVELS + 1,) int64."""
-    x = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5) / (LEVELS + 1)
-    return torch.round(ONE * x).to(torch.int64)

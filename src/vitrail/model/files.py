@@ -6,7 +6,7 @@
     metadata  format, version, model and record (JSON), checksum: SHA-256 over all of it
 
 A file is spelled in one way only: what differs from that by a bit is damaged. Reading runs no
-code. Files of format 1 are read too (`first_format`).
+code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -25,17 +25,16 @@ from torch import Tensor, nn
 
 from vitrail.datasets.dataset import Coding
 from vitrail.errors import DataError
-from vitrail.model import first_format
 from vitrail.model.model import RATES, Model, ModelError
 from vitrail.model.voting import LEVELS, ONE, Scheme, num_nets
 from vitrail.nn import Program, program_of
 from vitrail.nn.nodes import MAX_SIZE
 from vitrail.nn.opaque import Opaque
 from vitrail.nn.program import program_from_nodes
+from vitrail.state import StateReader
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.labels import LabelCoder
-from vitrail.tables.plain import PlainReader
 
 FORMAT = "vitrail-model"
 VERSION = "2"
@@ -141,19 +140,16 @@ def model_from_bytes(
         if metadata.get("format") != FORMAT:
             raise ModelError(f"{name} is no vitrail model; give a file that `vitrail fit` wrote")
         version = metadata.get("version")
-        if version not in (VERSION, first_format.VERSION):
+        if version != VERSION:
             raise ModelError(
-                f"{name} has model format {version}, this vitrail reads formats 1 and {VERSION}; "
+                f"{name} has model format {version}, this vitrail reads format {VERSION}; "
                 "use the vitrail that wrote it, or train again"
             )
         state, notes = json.loads(metadata["model"]), json.loads(metadata.get("record") or "{}")
-        if version == first_format.VERSION:
-            state, tensors = first_format.converted(state, tensors)
-        else:
-            rest = {key: value for key, value in metadata.items() if key != "checksum"}
-            sound = metadata.get("checksum") == checksum(tensors, rest)
-            if not sound or content != spelled(tensors, metadata):
-                raise ModelError(f"{name} is damaged: its checksum does not fit; copy it again")
+        rest = {key: value for key, value in metadata.items() if key != "checksum"}
+        sound = metadata.get("checksum") == checksum(tensors, rest)
+        if not sound or content != spelled(tensors, metadata):
+            raise ModelError(f"{name} is damaged: its checksum does not fit; copy it again")
         return _parsed(tensors, state, notes, module)
     except ModelError:
         raise
@@ -201,25 +197,26 @@ def constants(program: Program) -> dict[str, Tensor]:
 def _parsed(
     tensors: Mapping[str, Tensor], state: object, notes: object, module: nn.Module | None
 ) -> Model:
-    read = PlainReader(state, "model")
+    read = StateReader(state, "model")
     kind = read.text("encoder_kind")
     read.require(kind in ENCODERS, f"has an encoder of the unknown kind {kind!r}")
     encoder = ENCODERS[kind].from_dict(read.mapping("encoder"))
     labels = LabelCoder.from_dict(read.mapping("labels"))
     coding = read.text("coding")
     read.require(coding in get_args(Coding), f"has the unknown coding {coding!r}")
-    bias, scheme = read.whole("bias", 0, MAX_SIZE), _scheme(read.text("scheme"))
+    bias, scheme = read.whole("bias", 0, MAX_SIZE), read.text("scheme")
+    read.require(scheme in get_args(Scheme), f"has the unknown scheme {scheme!r}")
     clip = read.whole("clip", 1, 2**31)
     thresholds = read.optional_wholes("thresholds", 0, ONE) or ()
     read.require(len(thresholds) in (0, RATES + 1), "has another number of thresholds")
     read.require(list(thresholds) == sorted(thresholds), "has thresholds out of order")
-    described = PlainReader(read.mapping("program"), "program")
+    described = StateReader(read.mapping("program"), "program")
     read.done()
     held = {name: value for name, value in tensors.items() if name.startswith(CONSTANT)}
     program = _program(described, held, module)
     classes = len(labels.classes)
     read.require(scheme == "argmax" or classes > 2, f"has two classes and the scheme {scheme}")
-    nets, outputs = num_nets(classes, scheme)
+    nets, outputs = num_nets(classes, cast("Scheme", scheme))
     inputs = len(encoder.bit_names) + bias
     read.require(inputs == program.num_inputs, "has other inputs than its net")
     read.require(program.num_outputs == outputs, "has other outputs than classes")
@@ -227,25 +224,18 @@ def _parsed(
     return Model(
         encoder=encoder,
         labels=labels,
-        coding="binary" if coding == "binary" else "bipolar",
+        coding=cast("Coding", coding),
         bias=bias,
         program=program,
-        scheme=scheme,
+        scheme=cast("Scheme", scheme),
         clip=clip,
         thresholds=tuple(thresholds),
-        record=notes if isinstance(notes, dict) else {},
+        record=cast("dict[str, Any]", notes),
         **_tensors({n: t for n, t in tensors.items() if n not in held}, nets, program.num_bits),
     )
 
 
-def _scheme(name: str) -> Scheme:
-    for known in get_args(Scheme):
-        if name == known:
-            return known
-    raise DataError(f"the model has the unknown scheme {name!r}; train anew")
-
-
-def _program(read: PlainReader, held: Mapping[str, Tensor], module: nn.Module | None) -> Program:
+def _program(read: StateReader, held: Mapping[str, Tensor], module: nn.Module | None) -> Program:
     """The net of the file: from its description, or from the user's module and its constants."""
     shape = read.wholes("input_shape", 1, MAX_SIZE)
     nodes, fingerprint = read.optional_items("nodes"), read.text("fingerprint")
@@ -254,7 +244,7 @@ def _program(read: PlainReader, held: Mapping[str, Tensor], module: nn.Module | 
         if module is not None:
             raise ModelError("this model knows its layers; load it without a module")
         program = program_from_nodes(shape, nodes)
-        read.require(fingerprint in ("", program.fingerprint), "has another net than it was")
+        read.require(fingerprint == program.fingerprint, "has another net than it was")
         return program
     if module is None:
         raise ModelError(
@@ -263,13 +253,14 @@ def _program(read: PlainReader, held: Mapping[str, Tensor], module: nn.Module | 
         )
     program = program_of(module, shape)
     own = constants(program)
-    fits = {name: (value.dtype, value.shape) for name, value in own.items()} == {
-        name: (value.dtype, value.shape) for name, value in held.items()
-    }
+    fits = set(own) == set(held) and all(
+        (own[name].dtype, own[name].shape) == (value.dtype, value.shape)
+        for name, value in held.items()
+    )
     if fits:
         for name, value in held.items():
             own[name].copy_(value)
-    if fingerprint and (not fits or program.fingerprint != fingerprint):
+    if not fits or program.fingerprint != fingerprint:
         raise ModelError(
             "this module is not the one the model was trained with (its code, layers or "
             f"constants differ; it has {program.num_bits} bits); pass that one"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS, LEAST_ROWS = 256, 16  # random rows on which every column is redrawn
 WORK = 1e10  # weights read in all: under a second in packed words, a few seconds elsewhere
-FEWER = 32  # networks that are asked where all of them would take longer
+FEWER = 32  # networks that are evaluated where all of them would take longer
 
 
 def column_bits(model: Model) -> list[tuple[str, slice]]:

@@ -35,13 +35,13 @@ class Answers(NamedTuple):
     """Answers of a model on rows: class numbers, probabilities in parts of 65535, votes against."""
 
     numbers: Tensor  # (rows,) int64
-    chances: Tensor  # (rows, C) int64, probabilities in parts of 65535
+    probabilities: Tensor  # (rows, C) int64, probabilities in parts of 65535
     against: Tensor  # (rows,) int64, share of votes against the answer, in parts of 65535
 
     @property
     def confidence(self) -> Tensor:
         """The probability of the answer, in parts of 65535, (rows,)."""
-        return self.chances.gather(1, self.numbers[:, None])[:, 0]
+        return self.probabilities.gather(1, self.numbers[:, None])[:, 0]
 
 
 class Abstention(NamedTuple):
@@ -133,7 +133,7 @@ class Model:
         """`voting.tally` of all networks, a chunk of rows at a time."""
         most = self.clip * int(self.votes.sum(0).max())
         if not (packable(self.program, inputs) and most <= MOST_PACKED):
-            for outputs in iter_outputs(self, inputs):
+            for outputs in outputs_of(self.program, self.networks, inputs):
                 yield voting.tally(voting.leads(outputs), self.votes, self.clip)
             return
         from vitrail.kernels.cpu.predict import Nets, tally
@@ -147,15 +147,15 @@ class Model:
 
     def _answers(self, score: Tensor, agreeing: Tensor) -> Answers:
         level = voting.levels(score, self.votes, self.clip)
-        chance = voting.chances(level, self.calibration)
-        score = voting.class_scores(chance, self.num_classes, self.scheme)
+        probability = voting.net_probabilities(level, self.calibration)
+        score = voting.class_scores(probability, self.num_classes, self.scheme)
         number = score.argmax(1)
         against = voting.opposition(agreeing, self.votes, number, self.num_classes, self.scheme)
-        return Answers(number, voting.class_chances(score), against)
+        return Answers(number, voting.class_probabilities(score), against)
 
     def probabilities(self, table: Any) -> np.ndarray:
         """P(class) of each row, (rows, C) float64; rows add up to 1."""
-        return self.answers(table).chances.numpy() / voting.ONE
+        return self.answers(table).probabilities.numpy() / voting.ONE
 
     def decisions(self, table: Any) -> np.ndarray:
         """Log-odds of each class, (rows, C) float64, ordered as the probabilities are.
@@ -268,11 +268,6 @@ def packable(program: Program, inputs: Tensor) -> bool:
     return program.packable and inputs.dtype == torch.int8 and not bool((inputs < 0).any())
 
 
-def iter_outputs(model: Model, inputs: Tensor) -> Iterator[Tensor]:
-    """Outputs (rows, K, N, O) float32 of a model's networks, a chunk of rows at a time."""
-    yield from outputs_of(model.program, model.networks, inputs)
-
-
 def outputs_of(program: Program, networks: Tensor, inputs: Tensor) -> Iterator[Tensor]:
     """Outputs (rows, K, N, O) float32 of networks (K, N, A), a chunk of rows at a time.
 
@@ -285,8 +280,8 @@ def outputs_of(program: Program, networks: Tensor, inputs: Tensor) -> Iterator[T
         (hidden,) = program.hidden or (0,)
         packed = Nets.of(networks.reshape(num * nets, weights).numpy(), hidden)
         for rows in chunks(len(inputs), PACKED_BYTES * num * nets, DEFAULT_MEMORY):
-            said = torch.from_numpy(outputs(inputs[rows].numpy(), packed))
-            yield said.reshape(-1, num, nets, 1)
+            found = torch.from_numpy(outputs(inputs[rows].numpy(), packed))
+            yield found.reshape(-1, num, nets, 1)
         return
     states = networks.reshape(1, num * nets, weights)
     per_row = 4 * num * nets * max(1, program.scratch_floats - 2 * weights)

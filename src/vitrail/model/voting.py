@@ -71,7 +71,7 @@ def levels(score: Tensor, votes: Tensor, clip: int) -> Tensor:
     return (score + most) * LEVELS // (2 * most)
 
 
-def chances(level: Tensor, table: Tensor) -> Tensor:
+def net_probabilities(level: Tensor, table: Tensor) -> Tensor:
     """q of each level (rows, N, O) by the tables (N, LEVELS + 1): int64."""
     nets = torch.arange(table.shape[0])[None, :, None]
     return table.to(torch.int64)[nets, level]
@@ -86,21 +86,21 @@ def num_nets(num_classes: int, scheme: Scheme) -> tuple[int, int]:
     return 1, 1 if num_classes == 2 else num_classes
 
 
-def class_scores(chance: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
+def class_scores(probability: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
     """Scores of the classes from q (rows, N, O): (rows, C) int64."""
     if scheme == "one-vs-rest":
-        return chance[:, :, 0]
+        return probability[:, :, 0]
     if scheme == "argmax":
-        q = chance[:, 0]
+        q = probability[:, 0]
         return torch.cat([ONE - q, q], 1) if num_classes == 2 else q
-    score = chance.new_zeros(len(chance), num_classes)
+    score = probability.new_zeros(len(probability), num_classes)
     for net, (low, high) in enumerate(combinations(range(num_classes), 2)):
-        score[:, low] += ONE - chance[:, net, 0]
-        score[:, high] += chance[:, net, 0]
+        score[:, low] += ONE - probability[:, net, 0]
+        score[:, high] += probability[:, net, 0]
     return score
 
 
-def class_chances(score: Tensor) -> Tensor:
+def class_probabilities(score: Tensor) -> Tensor:
     """Scores (rows, C) as probabilities that add up to ONE, (rows, C) int64."""
     part = score * ONE // score.sum(1, keepdim=True).clamp(min=1)
     answer = score.argmax(1, keepdim=True)
@@ -116,11 +116,11 @@ def decisions(
     (0, 1) orders rows of equal p: by the scores of the classes, then by votes. Of classes with
     equal scores the answer, which is the first, gets the largest value among them.
     """
-    chosen = class_scores(chances(levels(score, votes, clip), table), num_classes, scheme)
+    chosen = class_scores(net_probabilities(levels(score, votes, clip), table), num_classes, scheme)
     most = clip * votes.to(torch.int64).sum(0)[None, :, None]
     share = class_scores(ONE * (score + most).double() / (2 * most), num_classes, scheme)
     top = ONE * max(1, num_classes - 1)  # of a class's score
-    finer = class_chances(chosen) + (chosen + (share + 1) / (top + 2)) / (top + 1)
+    finer = class_probabilities(chosen) + (chosen + (share + 1) / (top + 2)) / (top + 1)
     if num_classes > 2:
         finer = finer.scatter(1, chosen.argmax(1, keepdim=True), finer.amax(1, keepdim=True))
     return torch.logit(finer / (ONE + 1))

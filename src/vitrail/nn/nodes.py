@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vitrail.nn.coding import values
-from vitrail.tables.plain import PlainReader
+from vitrail.state import StateReader
 
 Shape = tuple[int, ...]
 Indices = NDArray[np.int64]
@@ -254,7 +254,7 @@ KINDS: dict[str, type[Node]] = {
 
 def node_from_dict(state: object) -> Node:
     """A node as `to_dict` wrote it; DataError for anything else."""
-    read = PlainReader(state, "layer")
+    read = StateReader(state, "layer")
     kind = read.text("kind")
     read.require(kind in KINDS, f"is of the unknown kind {kind!r}")
 

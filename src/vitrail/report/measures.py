@@ -23,7 +23,7 @@ SHOWN_COLUMNS = 12
 SHOWN_BITS = 3  # per column
 WORK = 3e7  # evaluations of a net on a row per part of the report: a second or two
 LEAST_ROWS = 50
-ASKED = 32  # networks whose response to a bit is measured
+MOST_NETWORKS = 32  # networks whose response to a bit is measured
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
     truth = model.labels.encode(labels, table.place)
     inputs = model.inputs(table)
     answers = model.answers_of(inputs)
-    numbers, probabilities = answers.numbers.numpy(), answers.chances.numpy() / ONE
+    numbers, probabilities = answers.numbers.numpy(), answers.probabilities.numpy() / ONE
     right = numbers == truth
     confusion = np.zeros((model.num_classes, model.num_classes), np.int64)
     np.add.at(confusion, (truth, numbers), 1)
@@ -191,9 +191,9 @@ def _agreement(model: Model, inputs: torch.Tensor, seed: int) -> np.ndarray:
     A network associates a bit with a class where setting it, on the rows given, raises the lead of
     the class, on average.
     """
-    asked = model.networks[:ASKED]
+    networks = model.networks[:MOST_NETWORKS]
     bits = len(model.encoder.bit_names)
-    cost = 2.0 * bits * len(asked) * asked.shape[1]
+    cost = 2.0 * bits * len(networks) * networks.shape[1]
     rows = inputs[_some(inputs, cost * 4, seed)[:64]]
     low = -1 if model.coding == "bipolar" else 0
     found = np.zeros((bits, model.num_classes))
@@ -201,7 +201,7 @@ def _agreement(model: Model, inputs: torch.Tensor, seed: int) -> np.ndarray:
         both = torch.cat([rows, rows])
         both[: len(rows), bit], both[len(rows) :, bit] = 1, low
         for_class = torch.cat([_for_classes(model, part) for part in outputs_of(
-            model.program, asked, both
+            model.program, networks, both
         )])  # fmt: skip
         effect = (for_class[: len(rows)] - for_class[len(rows) :]).mean(0)  # (K, C)
         found[bit] = effect.sign().mean(0).numpy()

@@ -12,15 +12,15 @@ import numpy as np
 from vitrail import __version__, pages
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, Cost, cost
-from vitrail.export.errors import ExportError
 from vitrail.export.formats import golden_rows
+from vitrail.export.plan import ExportError
 from vitrail.export.report import work_of
 from vitrail.model import Model
 from vitrail.report.charts import line_chart, panes
 from vitrail.report.measures import Measures, ShownRow, measure
 
 MOST_BITS = 2**21  # of networks that are compiled for devices; more would take minutes
-ENTRY = "predict"  # the function whose bytes are told: rows in, an answer out
+ENTRY = "predict"  # the function whose bytes are shown: rows in, an answer out
 MOST_CLASSES = 30  # of a confusion matrix that fits a page
 MOST_CONFUSED = 20  # pairs of classes that are listed instead
 

@@ -203,7 +203,7 @@ class Chains:
     def _of_all(self, mine: Tensor) -> Tensor:
         """What all ranks know of their chains, (C, N, …)."""
         count, nets, _ = self._shape
-        known = self._world.spread(mine, count * nets)
+        known = self._world.all_gather_shares(mine, count * nets)
         return known.view(nets, count, *mine.shape[1:]).transpose(0, 1).contiguous()
 
     def advance(self, sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:

@@ -141,7 +141,7 @@ def gathered(state: Any, world: World) -> dict[str, Tensor]:
     """`flatten` of the state of all ranks, at rank 0; elsewhere rows of factors are left out."""
     tensors, shared = flatten(state), rows_of_factors(state)
     for name in sorted(shared):
-        whole = world.gathered(tensors.pop(name))
+        whole = world.gather(tensors.pop(name))
         if whole is not None:
             tensors[name] = whole
     return tensors

@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 
 from vitrail.factors import Network
-from vitrail.factors.linear import LinearProblem, linear_problem
+from vitrail.factors.linear import linear_problem
 from vitrail.factors.split import split
 from vitrail.graph import FactorGraph
-from vitrail.nn.wiring import Wiring
+from vitrail.nn.program import linear_program
+from vitrail.nn.wiring import MAX_FAN_IN, Wiring
 from vitrail.random import Key, Stream, lanes32
 from vitrail.scopes import Dense
 
@@ -122,38 +123,47 @@ def _flip_searches(graph: FactorGraph) -> list[FlipSearch]:
 def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSearch:
     linear = linear_problem(graph, variables)
     if linear is not None:
-        return _of_linear(linear, number)
+        num_weights = linear.inputs.shape[1]
+        wiring = linear_program(num_weights, linear.low).wiring
+        if wiring is None:
+            raise ValueError(
+                f"local search and chains of a linear net take at most {MAX_FAN_IN:,} weights, got "
+                f"{num_weights:,}; add hidden units, such as hidden=(3,), leave columns out, or do "
+                "without them: polish=0 and predictor='best'"
+            )
+        table = linear.inputs, linear.labels, linear.weight
+        return _compiled_search(wiring, *table, variables, number, ramp())
     block = graph.blocks[0]
     alone = len(graph.blocks) == 1 and block.arity == graph.num_variables
     if alone and isinstance(block, Network) and isinstance(block.scope, Dense):
         wiring = block.program.wiring
         if wiring is not None:
-            return _of_network(block, wiring, variables, number)
+            table = block.inputs.flatten(1), block.labels, block.weight
+            return _compiled_search(wiring, *table, variables, number, errors())
     return _EvaluatedSearch(graph, variables, number)
 
 
-def _of_linear(problem: LinearProblem, number: int) -> FlipSearch:
-    from vitrail.kernels.cpu.anneal import anneal, columns
+def _compiled_search(
+    wiring: Wiring,
+    inputs: Tensor,
+    labels: Tensor,
+    weight: Tensor,
+    variables: Tensor,
+    number: int,
+    energy: Energy,
+) -> FlipSearch:
+    """The search of a net of this package's layers on inputs (F, I) and labels (F,)."""
+    from vitrail.kernels.cpu.anneal import Examples, anneal
 
-    counts = _counts(problem.weight)
-    inputs, labels = problem.inputs.numpy(), problem.labels.numpy()
-    kernel = partial(anneal, columns(inputs, labels, problem.low, counts.each))
-    fan_in = len(problem.variables)
-    return _CompiledSearch(problem.variables, number, ramp(), kernel, counts, len(labels), fan_in)
-
-
-def _of_network(block: Network, wiring: Wiring, variables: Tensor, number: int) -> FlipSearch:
-    from vitrail.kernels.cpu.anneal_network import Examples, anneal_network
-
-    counts = _counts(block.weight)
+    counts = _counts(weight)
     examples = Examples(
-        np.ascontiguousarray(block.inputs.flatten(1).cpu().numpy().T),
-        block.labels.cpu().numpy().astype(np.int16),
+        np.ascontiguousarray(inputs.to(torch.int8).cpu().numpy().T),
+        labels.cpu().numpy().astype(np.int16),
         counts.each,
     )
-    kernel = partial(anneal_network, wiring, examples)
+    kernel = partial(anneal, wiring, examples)
     fan_in = wiring.output_fan_in
-    return _CompiledSearch(variables, number, errors(), kernel, counts, block.num_factors, fan_in)
+    return _CompiledSearch(variables, number, energy, kernel, counts, len(labels), fan_in)
 
 
 @dataclass(frozen=True)

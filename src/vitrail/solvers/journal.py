@@ -48,7 +48,7 @@ class Journal:
                 )
             self._bits = list(tensors["bits"].numpy())
             self._wrong = list(tensors["wrong"])
-        if int(world.agreed(str(len(self._bits)))) != len(self._bits):
+        if int(world.broadcast(str(len(self._bits)))) != len(self._bits):
             raise CheckpointError(
                 f"ranks find different checkpoints at {path}; put it on a disk that all of them see"
             )

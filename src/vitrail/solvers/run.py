@@ -19,8 +19,9 @@ from torch import Tensor
 
 from vitrail import interrupts
 from vitrail.checks import check_made, checked_count, checked_number, checked_path
-from vitrail.factors import Factors, Network
+from vitrail.factors import Factors
 from vitrail.graph import FactorGraph
+from vitrail.kernels.dispatch import find
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
 from vitrail.ranks import World
@@ -142,7 +143,7 @@ def run(
         if state is not None and world.size > 1:
             start = files.gathered(state, world)
         which = files.run_fingerprint(solver, graph.everything, seed, start, known)
-        saver = _Saver(Path(checkpoint), world.agreed(which), world)
+        saver = _Saver(Path(checkpoint), world.broadcast(which), world)
     now = solver.init(Key(seed), graph) if state is None else state
     track, history, step = loop.start(now, after), History(), 0
     if saver is not None:
@@ -376,10 +377,6 @@ def satisfied(graph: FactorGraph, states: Tensor) -> Tensor:
 
 
 def _by_kernel(block: Factors, states: Tensor) -> Tensor | None:
-    from vitrail.kernels import dispatch
-
     terms = block.num_factors * block.arity * len(states)
-    twin = dispatch.find("score", "auto", block, terms // 4, 1)  # four cost about a draw
-    if twin is None or not isinstance(block, Network):
-        return None
-    return twin.satisfied(block, states)
+    kernel = find("score", "auto", block, terms // 4, 1)  # four cost about a draw
+    return None if kernel is None else kernel.satisfied(block, states)

@@ -12,10 +12,9 @@ from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.s4p import s4p
 from vitrail.solvers.sp import Part, SPState, SurveyPropagation
-from vitrail.surveys.cavity import Cavities, drawn_values
 from vitrail.surveys.fft import belief_survey, exact_surveys
 from vitrail.surveys.histogram import MASS_ONE
-from vitrail.surveys.variable import cavity_address
+from vitrail.surveys.variable import Cavities, cavity_address, drawn_values
 from vitrail.updates import Update
 
 

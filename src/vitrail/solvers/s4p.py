@@ -13,7 +13,7 @@ from vitrail.checks import checked_count, checked_number
 from vitrail.decode import threshold
 from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
-from vitrail.kernels.protocols import GaussianCavities, SurveyDraws, SurveyKernels
+from vitrail.kernels.dispatch import BackendError, GaussianCavities, SurveyDraws, find
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
@@ -30,15 +30,17 @@ from vitrail.solvers.sp import (
     degrees,
 )
 from vitrail.surveys import VARIABLES
-from vitrail.surveys.cavity import Cavities, Feed, cavities
 from vitrail.surveys.factor_update import checked_inner, pair_tables
 from vitrail.surveys.gaussian import Gaussian, moment_units
 from vitrail.surveys.histogram import MASS_ONE, Grid, Split, histogram, normalised, relative_masses
 from vitrail.surveys.variable import (
+    Cavities,
+    Feed,
     Tracks,
     VariableUpdate,
     belief_address,
     branch_threshold,
+    cavities,
     cavity_address,
     log_means_of,
 )
@@ -95,15 +97,15 @@ class S4P(SurveyPropagation):
         gamma: Tensor,
     ) -> Iterator[tuple[Part, Updated]]:
         block, variable = graph.blocks[number], self.variable(state)
-        twin = self._twin(block, variable, len(rows))
-        if twin is None or not isinstance(variable, Gaussian):
+        kernel = self._kernel(block, variable, len(rows))
+        if kernel is None or not isinstance(variable, Gaussian):
             yield from super().changes(key, graph, state, prepared, number, rows, gamma)
             return
         settings, survey = self.settings, state.surveys[number]
         inner, samples = settings.update, settings.survey_samples
         assert isinstance(inner, Flip)
         assert isinstance(block, Network)
-        tables = block.once_at_beta(_tables, twin, inner.samples, settings.grid)
+        tables = block.once_at_beta(_tables, kernel, inner.samples, settings.grid)
         draw = SurveyDraws(inner.stream, inner.samples, samples, inner.limit)
 
         def contributions(sums: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,7 +115,7 @@ class S4P(SurveyPropagation):
         for chunk in chunks(len(rows), (SCRATCH + samples) * block.arity, settings.memory):
             index = rows[chunk]
             problem = graph.problem_of_factors[number][index]
-            draws, means = contributions(twin.sums(survey, index, tables))
+            draws, means = contributions(kernel.sums(survey, index, tables))
             part = Part(number, block, index, problem, survey[:0], draws, means)
             gather = part.scope.gather
             prior = gather(state.prior)
@@ -123,7 +125,7 @@ class S4P(SurveyPropagation):
                 torch.stack([prior + one[0], prior + zero[0]], dim=1),
                 torch.stack([one[1], zero[1]], dim=1).clamp(min=0).sqrt(),
             )
-            sums, change, starved = twin.update(
+            sums, change, starved = kernel.update(
                 key, draw, block, index, survey, cavities, gamma[problem], tables
             )
             draws, means = contributions(sums)
@@ -131,19 +133,17 @@ class S4P(SurveyPropagation):
             counts = starved.sum(), len(index) * samples * inner.samples, inner.samples
             yield part, Updated(None, draws, means, change, *counts, every)
 
-    def _twin(self, block: Factors, variable: VariableUpdate, rows: int) -> SurveyKernels | None:
+    def _kernel(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
         """The compiled module that makes a whole step of gaussian surveys with flips, if any."""
         settings = self.settings
         inner, grid = settings.update, settings.grid
         plain = isinstance(variable, Gaussian) and self.feed == "draws" and not settings.fixed
         if not (plain and isinstance(inner, Flip) and grid.split == "round" and not grid.hard_ends):
             return None
-        from vitrail.kernels import dispatch
-
         lanes = rows * block.arity * settings.survey_samples * inner.samples
         try:
-            return dispatch.find("survey", inner.backend, block, lanes, inner.samples)
-        except dispatch.BackendError:
+            return find("survey", inner.backend, block, lanes, inner.samples)
+        except BackendError:
             return None  # the named backend still serves the flips, or refuses them itself
 
     def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
@@ -172,7 +172,7 @@ class S4P(SurveyPropagation):
         if tracks.log_weight is None:
             mass = torch.full(odds.shape, MASS_ONE, device=graph.device)
         else:
-            mass = relative_masses(tracks.log_weight[:, watched], dim=0)
+            mass = relative_masses(tracks.log_weight[:, watched])
         return normalised(histogram(self.settings.grid, odds, mass))
 
     def _tracks(self, key: Key, state: SPState) -> Tracks:
@@ -183,11 +183,11 @@ class S4P(SurveyPropagation):
         )
 
 
-def _tables(block: Factors, twin: SurveyKernels, samples: int, grid: Grid) -> Any:
+def _tables(block: Factors, kernel: Any, samples: int, grid: Grid) -> Any:
     """The tables that a compiled step works from."""
     logs = block.log_means(samples)
     tables, units = pair_tables(logs[0], grid), moment_units(grid, logs.device)
-    return twin.Tables(units, tables.bins, tables.rank, tables.mass)
+    return kernel.Tables(units, tables.bins, tables.rank, tables.mass)
 
 
 def s4p(

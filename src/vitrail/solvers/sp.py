@@ -34,10 +34,9 @@ from vitrail.solvers.base import (
 from vitrail.solvers.bp import random_prior
 from vitrail.solvers.damping import Damping, held
 from vitrail.solvers.schedules import Batches, Order
-from vitrail.surveys.cavity import Cavities
 from vitrail.surveys.factor_update import factor_histogram, mixed
 from vitrail.surveys.histogram import Grid, loaded, masses, point_mass, stored
-from vitrail.surveys.variable import VariableUpdate, log_means, mean_log_odds
+from vitrail.surveys.variable import Cavities, VariableUpdate, log_means, mean_log_odds
 from vitrail.updates import CavityUpdate
 
 Store = Literal["float32", "fixed16"]

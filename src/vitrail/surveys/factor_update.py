@@ -34,7 +34,7 @@ def factor_histogram(grid: Grid, estimate: Estimate, y: float = 1.0) -> Tensor:
     one, zero = estimate.log_one.movedim(1, 0), estimate.log_zero.movedim(1, 0)
     log_mass = torch.logaddexp(one, zero)
     log_odds = torch.where(torch.isneginf(log_mass), 0.0, one - zero)
-    return histogram(grid, log_odds, relative_masses(y * log_mass, dim=0))
+    return histogram(grid, log_odds, relative_masses(y * log_mass))
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def pair_tables(logs: Tensor, grid: Grid) -> PairTables:
     log_odds = torch.where(torch.isneginf(log_mass), 0.0, one - zero)
     largest, rank = log_mass.unique(return_inverse=True)
     both = torch.stack([log_mass.expand(len(largest), -1), largest[:, None].expand(-1, len(rank))])
-    relative = relative_masses(both, dim=0)[0]
+    relative = relative_masses(both)[0]
     return PairTables(torch.round(positions(grid, log_odds)).to(torch.int64), rank, relative)
 
 

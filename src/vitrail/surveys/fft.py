@@ -5,7 +5,7 @@ log-odds add up: a convolution, so a product of spectra. The leave-one-out produ
 prefixes and suffixes, never by dividing. What is certain (p = 1 in Πp, p = 0 in Π(1−p)) stays out
 of the convolution; its share goes to the end atom.
 
-Cost O(n·L log L) a variable of n factors, L = n·G points: for small problems only.
+Cost O(n·L log L) per variable of n factors, L = n·G points: for small problems only.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _others(values: Tensor) -> Tensor:
 class ExactSurveys:
     """Cavity surveys of every edge, and where both products were zero."""
 
-    cavities: tuple[Tensor, ...]  # (F, A, B) float64 a block
+    cavities: tuple[Tensor, ...]  # (F, A, B) float64 per block
     contradiction: Tensor  # (V,) bool
 
 

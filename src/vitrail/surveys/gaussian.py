@@ -41,8 +41,8 @@ def moment_units(grid: Grid, device: torch.device) -> MomentUnits:
 class Gaussian(VariableUpdate):
     """In each product the sum of the tilted log-odds has mean Σ mean_J and variance Σ var_J.
 
-    A contribution is four sums a variable instead of R draws: mean and variance under S_J·p and
-    under S_J·(1−p). With hard ends two more a product: a survey's share of certainty q_J enters
+    A contribution is four sums per variable instead of R draws: mean and variance under S_J·p and
+    under S_J·(1−p). With hard ends two more per product: a survey's share of certainty q_J enters
     by log(1 − q_J), and the sum is certain with probability 1 − Π(1 − q_J).
     """
 
@@ -64,7 +64,7 @@ class Gaussian(VariableUpdate):
         return self.from_sums(torch.stack(sums), grid)
 
     def from_sums(self, sums: Tensor, grid: Grid) -> Tensor:
-        """The contribution (C, 1, F, A) from integer sums (8, F, A), four a product:
+        """The contribution (C, 1, F, A) from integer sums (8, F, A), four per product:
 
         of weights, of those not certain, of these times the log-odds, and times its square.
         """

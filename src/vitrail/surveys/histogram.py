@@ -23,7 +23,7 @@ Split = Literal["round", "linear"]
 MAX_BINS = 1025  # masses·tilts then stay below 2⁴⁰, which `scaled` multiplies exactly
 MASS_ONE = 2**20  # the integer mass of a whole survey, up to rounding
 FIXED_ONE = 65535  # the 16-bit fixed-point mass of one
-FIXED_SHIFT = 32768  # int16 holds fixed-point masses less this
+FIXED_SHIFT = 32768  # int16 holds fixed-point masses minus this
 SNAP = 1e-6  # p·(B−1) this close to a half is a tie
 LATTICE = 2.0**26  # survey logs are multiples of 1/LATTICE: 10⁷ of them add up exactly in float64
 SOFT_PARTS = 1000  # where zeros are no proof the end bins stand for p = 0.001 and 0.999
@@ -137,9 +137,9 @@ def positions(grid: Grid, log_odds: Tensor) -> Tensor:
     return torch.where((position - half).abs() < SNAP, half, position)
 
 
-def relative_masses(log_mass: Tensor, dim: int) -> Tensor:
-    """exp(log_mass − largest along dim) in units of 2⁻²⁰, int64; 0 where all are −inf."""
-    largest = log_mass.amax(dim, keepdim=True)
+def relative_masses(log_mass: Tensor) -> Tensor:
+    """exp(log_mass − largest along axis 0) in units of 2⁻²⁰, int64; 0 where all are −inf."""
+    largest = log_mass.amax(0, keepdim=True)
     relative = torch.exp(log_mass - torch.where(torch.isneginf(largest), 0.0, largest))
     return torch.round(relative * MASS_ONE).to(torch.int64)
 

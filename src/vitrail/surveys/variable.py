@@ -3,22 +3,32 @@
 The target is the measure Π_J S_J(p_J)·(Π_J p_J + Π_J (1 − p_J)) over the other factors J of a
 variable, the prior multiplying the two products. A factor puts into its variables' totals some
 numbers (its contribution) that depend only on its survey and on the address of its draws. So a
-cavity is the totals less the factor's own contribution, which is made again from its address
-when needed: in batches no step touches the surveys of other factors.
+cavity is the totals minus the factor's own contribution, which is made again from its address
+when needed: in batches no step touches the surveys of other factors. `cavities` makes of the
+draws what a factor update takes: equal weights, finite log-odds.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from vitrail.numerics import EXACT_LIMIT
 from vitrail.random import Key, Stream, lanes32
-from vitrail.surveys.histogram import Grid, draw, on_survey_lattice
+from vitrail.surveys.histogram import (
+    MASS_ONE,
+    Grid,
+    draw,
+    histogram,
+    on_survey_lattice,
+    relative_masses,
+)
+
+Feed = Literal["draws", "histogram"]
 
 
 @dataclass(frozen=True)
@@ -31,15 +41,15 @@ class Address:
     slots: int  # A for cavities, V for beliefs
     of_beliefs: bool = False
 
-    def lanes(self, stream: Stream, per_slot: int = 1) -> Tensor:
-        """32-bit lanes (R, …, slots·per_slot); beliefs have a stream of their own."""
+    def lanes(self, stream: Stream) -> Tensor:
+        """32-bit lanes (R, …, slots); beliefs have a stream of their own."""
         if self.of_beliefs:
             # each purpose has its own block of samples within the decoding stream
             samples = self.samples + (1 + int(stream) * 2**24)
             key = self.key.of(Stream.DECODE)
         else:
             samples, key = self.samples, self.key.of(stream)
-        return lanes32(key, self.factors, samples, self.slots * per_slot)
+        return lanes32(key, self.factors, samples, self.slots)
 
 
 def cavity_address(key: Key, ids: Tensor, survey_samples: int, arity: int) -> Address:
@@ -88,18 +98,11 @@ class VariableUpdate(ABC):
         """Draws from totals (C, R, …), sums of `log_means` (4, …) and the prior (…), log-odds."""
 
 
-def survey_draws(
-    key: Key, step: Tensor, ids: Tensor, weights: Tensor, survey_samples: int
-) -> Tensor:
-    """R bins of each edge, (F, A, R) int64, from integer weights (F, A, B).
+def survey_lanes(key: Key, step: Tensor, ids: Tensor, arity: int, survey_samples: int) -> Tensor:
+    """32-bit lanes for R bins of each edge, (F, A, R) int64.
 
     Draw r of the factor's slot a has the sample number r and the slot a, at the factor's step.
     """
-    return draw(weights, survey_lanes(key, step, ids, weights.shape[1], survey_samples))
-
-
-def survey_lanes(key: Key, step: Tensor, ids: Tensor, arity: int, survey_samples: int) -> Tensor:
-    """The 32-bit lanes of those draws, (F, A, R) int64."""
     samples = torch.arange(survey_samples, device=ids.device)
     lanes = lanes32(
         key.of(Stream.SURVEY), ids[None, :], samples[:, None], arity, step=step[None, :]
@@ -145,3 +148,55 @@ def branch_of(address: Address, means: Tensor, prior: Tensor) -> Tensor:
 def branch_threshold(means: Tensor, prior: Tensor) -> Tensor:
     """2³²·Z1/(Z1 + Z0), int64: a 32-bit lane below it belongs to the product over p."""
     return torch.round(torch.sigmoid(mean_log_odds(means, prior)) * 2**32).to(torch.int64)
+
+
+@dataclass(frozen=True)
+class Cavities:
+    """R cavities of each edge and how many draws stand behind them."""
+
+    log_odds: Tensor  # (R, F, A) float64, ±inf allowed
+    effective: Tensor  # (F, A) float64: (Σ weight)²/Σ weight², 0 where no draw has mass
+
+
+def cavities(
+    address: Address, tracks: Tracks, means: Tensor, prior: Tensor, grid: Grid, feed: Feed
+) -> Cavities:
+    """Draws of equal weight from tracks (R, F, A).
+
+    feed "histogram": bin them and draw from the histogram, as the paper has it. "draws": draws
+    without weights are taken as they are, weighted ones are drawn again by weight. Where no draw
+    has mass (each product holds a zero) the mean of the surveys stands in.
+    """
+    survey_samples = tracks.log_odds.shape[0]
+    if tracks.log_weight is None:
+        mass = torch.full(tracks.log_odds.shape, MASS_ONE, device=tracks.log_odds.device)
+        effective = torch.full_like(tracks.log_odds[0], survey_samples)
+        if feed == "draws":
+            return Cavities(tracks.log_odds, effective)
+    else:
+        mass = relative_masses(tracks.log_weight)
+        effective = effective_draws(mass)
+    if feed == "histogram":
+        drawn = drawn_values(address, histogram(grid, tracks.log_odds, mass), grid)
+    else:
+        again = draw(mass.movedim(0, -1).contiguous(), _lanes(address)).movedim(-1, 0)
+        drawn = tracks.log_odds.gather(0, again)
+    if tracks.log_weight is not None:
+        drawn = torch.where(effective > 0, drawn, mean_log_odds(means, prior))
+    return Cavities(drawn, effective)
+
+
+def drawn_values(address: Address, counts: Tensor, grid: Grid) -> Tensor:
+    """Log-odds (R, F, A) of bins drawn from integer histograms (F, A, B); ±inf at the ends."""
+    bins = draw(counts, _lanes(address)).movedim(-1, 0)
+    return torch.logit(grid.values(counts.device))[bins]
+
+
+def effective_draws(mass: Tensor) -> Tensor:
+    """(Σ m)²/Σ m² over the draws of masses (R, …) int64: (…) float64, 0 without mass."""
+    share = mass.to(torch.float64)
+    return share.sum(0).square() / share.square().sum(0).clamp(min=1.0)
+
+
+def _lanes(address: Address) -> Tensor:
+    return address.lanes(Stream.CAVITY).movedim(0, -1).contiguous()

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from vitrail.random import Key
-from vitrail.surveys.histogram import Grid
-from vitrail.surveys.variable import Address, Tracks, VariableUpdate, survey_draws
+from vitrail.surveys.histogram import Grid, draw
+from vitrail.surveys.variable import Address, Tracks, VariableUpdate, survey_lanes
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Weighted(VariableUpdate):
     def contribution(
         self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int
     ) -> Tensor:
-        bins = survey_draws(key, step, ids, mass, survey_samples).permute(2, 0, 1)
+        lanes = survey_lanes(key, step, ids, mass.shape[1], survey_samples)
+        bins = draw(mass, lanes).permute(2, 0, 1)
         tables = grid.tables(mass.device)
         rows = [tables.log[0], tables.log[1]]
         if grid.hard_ends:

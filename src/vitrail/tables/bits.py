@@ -10,10 +10,10 @@ import numpy as np
 
 from vitrail.checks import checked_count
 from vitrail.errors import DataError, listed
-from vitrail.tables.account import ColumnAccount
+from vitrail.state import StateReader, plain_fields
 from vitrail.tables.cells import read_cells
+from vitrail.tables.columns import ColumnAccount
 from vitrail.tables.frames import Frame, as_frame, places
-from vitrail.tables.plain import PlainReader
 
 Ends = tuple[float, float]
 BITS, SIGNS = (0.0, 1.0), (-1.0, 1.0)
@@ -111,7 +111,7 @@ class BitColumns:
         return self.trained or self.names
 
     @property
-    def apart(self) -> list[int]:
+    def selectable(self) -> list[int]:
         """The bits that `only` can choose among; of several a column, the first of each."""
         return list(range(len(self.names)))
 
@@ -170,26 +170,17 @@ class BitColumns:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, fit for JSON."""
-        return {
-            "names": list(self.names),
-            "low": self.low,
-            "high": self.high,
-            "constant": list(self.constant),
-            "cuts": self.cuts,
-            "trained": list(self.trained),
-            "narrowest": list(self.narrowest or ()),
-        }
+        return plain_fields(self) | {"narrowest": list(self.narrowest or ())}
 
     @staticmethod
     def from_dict(state: object) -> BitColumns:
         """The reverse of `to_dict`; anything else is refused."""
-        read = PlainReader(state, "bit columns")
+        read = StateReader(state, "bit columns")
         names = read.texts("names")
-        constant = read.texts("constant") if read.has("constant") else ()
-        cuts = read.whole("cuts", 1, MOST_CUTS) if read.has("cuts") else 1
-        trained = read.texts("trained") if read.has("trained") else ()
+        constant, trained = read.texts("constant", ()), read.texts("trained", ())
+        cuts = read.whole("cuts", 1, MOST_CUTS, 1)
         low, high = read.number("low"), read.number("high")
-        scale = read.numbers("narrowest") if read.has("narrowest") else ()
+        scale = read.numbers("narrowest", ())
         narrowest = next((ends for ends in WHOLE_PIXELS if ends == scale), None)
         code = BitColumns(names, low, high, constant, cuts, trained, narrowest)
         read.done()

@@ -1,7 +1,14 @@
 """What a cell of a table says: nothing, a number, or a word.
 
 A column is read through its distinct values, so that text is parsed once per value and not once
-per row: `levels[codes]` is the column.
+per row: `levels[codes]` is the column. Arrow columns are held in few types:
+
+| given | held as |
+|---|---|
+| text of any layout (large_string, string_view, dictionaries) | text by its distinct values |
+| decimals, half floats, run-end encoded values | float64, float32, the values |
+| categories that are no text | a dictionary with 32-bit places |
+| numbers, booleans, dates, lists, … | as they are, to pass through or be refused on use |
 """
 
 from __future__ import annotations
@@ -12,10 +19,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 
 from vitrail.errors import DataError
-from vitrail.tables.blanks import stripped
-from vitrail.tables.spelling import Spelling, plain_number, respelled
+from vitrail.tables.spelling import CELL_TYPES, Spelling, as_number, numeral, stripped
 
 # Spellings of "no value", compared without case and without surrounding blanks.
 MISSING_WORDS = frozenset(
@@ -25,7 +33,8 @@ MISSING_WORDS = frozenset(
 MAX_COLUMNS = 1 << 15
 NOTHINGS = frozenset({"NoneType", "NAType", "NaTType"})  # the last two are pandas', by name
 DATES = ("date", "time", "period")  # how types of dates and times begin, wherever they are from
-CELL_TYPES = (str, int, float, np.integer, np.floating, np.bool_)
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True)
@@ -44,23 +53,19 @@ class Cells:
         """How many rows hold each level, (L,), each row as often as it counts."""
         return np.bincount(self.codes, self.weight, minlength=len(self.levels))
 
-    def rows_of(self, levels: np.ndarray) -> int:
-        """How many rows hold one of the levels, (L,) bool."""
-        return int(levels[self.codes].sum())
-
     def spelled(self, spelling: Spelling) -> Cells:
         """The same cells, their numbers read as a column spells them."""
-        return replace(self, numbers=_finite(respelled(self.levels, self.numbers, spelling)))
-
-    @property
-    def is_number(self) -> np.ndarray:
-        """(L,) bool."""
-        return ~np.isnan(self.numbers)
+        numbers = self.numbers.copy()
+        plain = spelling.decimal == "." and spelling.accepts("")
+        for i in np.flatnonzero(np.isnan(numbers) if plain else np.ones(len(numbers), bool)):
+            if isinstance(self.levels[i], str):
+                numbers[i] = numeral(self.levels[i]).read(spelling)
+        return replace(self, numbers=np.nan_to_num(numbers, nan=np.nan))
 
     @property
     def is_word(self) -> np.ndarray:
         """(L,) bool: neither missing nor a number."""
-        return ~self.missing & ~self.is_number
+        return ~self.missing & np.isnan(self.numbers)
 
     def first_row(self, level: int) -> int:
         """The first row, counted from 0, that holds the level."""
@@ -81,26 +86,11 @@ def is_missing(value: object) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def as_number(value: object) -> float:
-    """The number a cell spells as programs do, NaN if none; `true` and `false` are 1 and 0."""
-    if isinstance(value, str):
-        return plain_number(value)
-    try:
-        return float(value) if isinstance(value, CELL_TYPES) else math.nan
-    except OverflowError:  # Python's whole numbers have no bound
-        # only an int overflows
-        return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]
-
-
 def as_word(value: object) -> str:
     """The text by which a category is known: stripped, whole numbers without a point."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return _utf8(stripped(str(value)))
-
-
-def _utf8(text: str) -> str:
-    """The text with `?` for what UTF-8 cannot write."""
+    text = stripped(str(value))
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -118,43 +108,55 @@ def as_column(
 
 
 def read_cells(values: Any, name: str) -> Cells:
-    """Parse the column `name`. Cost: rows, to find the distinct values, which are then parsed."""
-    values = as_column(values, f"column {name!r} must hold a value a row")
-    if values.dtype.kind in "biuf":
-        levels, codes = np.unique(values, return_inverse=True)
-        numbers = levels.astype(np.float64)
-        return Cells(levels, _finite(numbers), np.isnan(numbers), codes)
-    if values.dtype.kind not in "OU":
-        raise _not_a_cell(str(values.dtype), name)
-    return parse_levels(*_factorize(values, name), name)
+    """Parse the column `name`, of Arrow or anything that numpy takes for an array.
 
-
-def parse_levels(levels: np.ndarray, codes: np.ndarray, name: str) -> Cells:
-    """The cells of a column of objects whose distinct values are known."""
+    Cost: rows, to find the distinct values, which are then parsed.
+    """
+    are_words = False
+    if isinstance(values, pa.ChunkedArray) and pa.types.is_dictionary(values.type):
+        are_words = not pa.types.is_string(values.type.value_type)
+        levels, codes = decode_dictionary(values, name)
+        used = np.bincount(codes, minlength=len(levels)) > 0  # part of a table has only some
+        levels, codes = levels[used], (np.cumsum(used) - 1)[codes]
+    else:
+        values = as_column(values, f"column {name!r} must hold a value a row")
+        if values.dtype.kind in "biuf":
+            levels, codes = np.unique(values, return_inverse=True)
+            numbers = levels.astype(np.float64)
+            return Cells(levels, np.nan_to_num(numbers, nan=np.nan), np.isnan(numbers), codes)
+        if values.dtype.kind not in "OU":
+            raise _not_a_cell(str(values.dtype), name)
+        column = values.tolist()
+        try:
+            index = {value: i for i, value in enumerate(dict.fromkeys(column))}
+        except TypeError:
+            unhashable = next(value for value in column if not isinstance(value, Hashable))
+            raise _not_a_cell(type(unhashable).__name__, name) from None
+        levels = np.empty(len(index), object)
+        levels[:] = list(index)
+        codes = np.fromiter(map(index.__getitem__, column), np.intp, len(column))
     for kind in set(map(type, levels)):
         if not issubclass(kind, CELL_TYPES) and kind.__name__ not in NOTHINGS:
             raise _not_a_cell(kind.__name__, name)
     numbers = np.fromiter(map(as_number, levels), np.float64, len(levels))
     missing = np.isnan(numbers)
     missing[missing] = [is_missing(level) for level in levels[missing]]
-    return Cells(levels, _finite(numbers), missing, codes)
+    # infinities become the largest floats, so that midpoints and JSON stay finite
+    return Cells(levels, np.nan_to_num(numbers, nan=np.nan), missing, codes, are_words=are_words)
 
 
-def _finite(numbers: np.ndarray) -> np.ndarray:
-    """Infinities as the largest floats, so that midpoints and JSON stay finite."""
-    return np.nan_to_num(numbers, nan=np.nan)
-
-
-def _factorize(values: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    column = values.tolist()
+def decode_dictionary(column: pa.ChunkedArray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values, None last for rows without one, and each row's place among them."""
+    column = column.unify_dictionaries().combine_chunks()
     try:
-        index = {value: i for i, value in enumerate(dict.fromkeys(column))}
-    except TypeError:
-        strange = next(value for value in column if not isinstance(value, Hashable))
-        raise _not_a_cell(type(strange).__name__, name) from None
-    levels = np.empty(len(index), object)
-    levels[:] = list(index)
-    return levels, np.fromiter(map(index.__getitem__, column), np.intp, len(column))
+        values = column.dictionary.to_pylist()
+    except UnicodeDecodeError:
+        raise DataError(
+            f"column {name!r} holds text that is not UTF-8; write the file again as UTF-8"
+        ) from None
+    levels = np.empty(len(values) + 1, object)
+    levels[:-1] = values
+    return levels, column.indices.fill_null(len(values)).to_numpy()
 
 
 def _not_a_cell(kind: str, name: str) -> DataError:
@@ -181,7 +183,7 @@ def checked_names(names: list[str], title: str = "") -> list[str]:
         )
     seen: set[str] = set()
     for name in names:
-        if _utf8(name) != name:
+        if name.encode("utf-8", "replace").decode() != name:
             raise DataError(f"{of_file}column name {name!r} cannot be written as UTF-8; rename it")
         if name in seen:
             raise DataError(
@@ -189,3 +191,55 @@ def checked_names(names: list[str], title: str = "") -> list[str]:
             )
         seen.add(name)
     return names
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """What a column of that type is held as."""
+    types = pa.types
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return TEXT
+    if isinstance(kind, pa.DictionaryType):
+        held = plain_type(kind.value_type)
+        return held if held == TEXT else pa.dictionary(pa.int32(), held)
+    if isinstance(kind, pa.RunEndEncodedType):
+        return plain_type(kind.value_type)
+    if types.is_decimal(kind):
+        return pa.float64()
+    return pa.float32() if types.is_float16(kind) else kind
+
+
+def plain_table(table: pa.Table) -> pa.Table:
+    """The table with its columns as they are held, without what others note beside them."""
+    names = table.column_names
+    columns = [_held(column, name) for name, column in zip(names, table.columns, strict=True)]
+    return pa.Table.from_arrays(columns, names)
+
+
+def _held(column: Any, name: str) -> Any:
+    target = plain_type(column.type)
+    if target == column.type:
+        return column
+    try:
+        if isinstance(column.type, pa.RunEndEncodedType):
+            return _held(compute.call_function("run_end_decode", [column]), name)
+        if isinstance(column.type, pa.DictionaryType):
+            parts = [
+                pa.DictionaryArray.from_arrays(
+                    part.indices.cast(pa.int32()), part.dictionary.cast(target.value_type)
+                )
+                for part in column.chunks
+            ]
+            return pa.chunked_array(parts, target)
+        if target == TEXT:
+            return column.cast(pa.string()).dictionary_encode()
+        return column.cast(target)
+    except pa.ArrowException as error:
+        raise DataError(
+            f"column {name!r} holds {column.type} values that cannot be read "
+            f"({sentence(error)}); convert it or leave it out"
+        ) from None
+
+
+def sentence(error: Exception) -> str:
+    """What pyarrow says, on one line."""
+    return " ".join(str(error).split()).rstrip(".")

@@ -1,18 +1,43 @@
-"""What one column of a table becomes: its bits, their names, and how it is saved."""
+"""What one column of a table becomes: its bits, their names, a summary, and how it is saved.
+
+A microcontroller holds a number as int32 or float32. So that it decides as Python does, cells and
+thresholds are rounded to that type before they are compared. Whole numbers are int32: x > 54.5 is
+x ≥ 55, exactly. Others are float32. Only where float32 would merge training values that a
+threshold separates is a column held as float64.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from vitrail.errors import counted
+from vitrail.state import StateReader, plain_fields
 from vitrail.tables.cells import Cells, as_word
-from vitrail.tables.cuts import NUMBER_TYPES, NumberType, rounded
-from vitrail.tables.plain import PlainReader
-from vitrail.tables.spelling import PLAIN, Spelling, numeral
+from vitrail.tables.spelling import PLAIN, Numeral, Spelling, numeral
+
+NumberType = Literal["int32", "float32", "float64"]
+MOST_WHOLE = 2**31 - 1  # the smallest int32 stands for no number in exported code
+Kind = Literal["numbers", "words", "bits", "dropped"]
+MOST_LINES = 20  # of a summary of all columns
+MOST_NAMES = 3  # of columns that share a line
+
+
+def rounded(numbers: Any, kind: NumberType) -> np.ndarray:
+    """Numbers as a column compares them, held in float64, which all three types fit in.
+
+    float32: the nearest, its largest for what is out of range. Whole numbers lie on neither side
+    of a threshold by rounding, so int32 leaves numbers as they are.
+    """
+    numbers = np.asarray(numbers, np.float64)
+    if kind != "float32":
+        return numbers
+    most = np.finfo(np.float32).max
+    return np.clip(numbers, -most, most).astype(np.float32).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -64,26 +89,19 @@ class ColumnCode:
         return () if len(self.values) == 2 else self.thresholds
 
     def bits(self, cells: Cells) -> np.ndarray:
-        """The column's bits, (rows, bits) int8."""
-        if self.numeric:
-            cells = cells.spelled(self.spelling)
-        numbers, missing, words = cells.numbers, cells.missing, cells.is_word
-        if not self.numeric:
-            words = ~missing | (not self.missing)  # numbers, and news of no value, are words here
-        parts: list[np.ndarray] = []
+        """The column's bits, (rows, bits) int8; cells as the column spells them."""
+        missing = cells.missing
+        # else numbers are words, as are missing values where training had none
+        words = cells.is_word if self.numeric else ~missing | (not self.missing)
         place = {word: i for i, word in enumerate(self.categories)}
-        found = np.array(
-            [
-                place.get(as_word(level), -1) if word else -2
-                for level, word in zip(cells.levels, words, strict=True)
-            ],
-            np.intp,
-        )
+        found = np.full(len(words), -2)
+        found[words] = [place.get(as_word(level), -1) for level in cells.levels[words]]
         if self.numeric and not self.other:
             missing = missing | (found == -1)
-        parts += [found == i for i in range(len(self.categories))]
+        parts = [found == i for i in range(len(self.categories))]
         parts += [found == -1] * self.other
         if self.thresholds or self.values:
+            numbers = cells.numbers
             if not self.missing:
                 numbers = np.where(missing, self.typical, numbers)
             cuts, numbers = (rounded(x, self.held_as) for x in (self.thresholds, numbers))
@@ -103,7 +121,7 @@ class ColumnCode:
         return [first + len(self.values) + i for i in range(len(self.thresholds))]
 
     @property
-    def apart(self) -> list[int]:
+    def selectable(self) -> list[int]:
         """The bits that `only` can choose among: all but those of bins and of other words."""
         rest = [len(self.bit_names) - 1] * self.missing
         return [*(self.steps if self.numeric else range(len(self.categories))), *rest]
@@ -167,51 +185,43 @@ class ColumnCode:
         return np.vstack([numbers, missing, lone[:words]])
 
     def unknown_words(self, cells: Cells) -> list[int]:
-        """Levels that are no numbers in a column of them, and were not there in training."""
+        """Levels that are no numbers in a column of them, and were not there in training.
+
+        cells: as the column spells them.
+        """
         if not self.numeric or self.other:
             return []
         known = {*self.categories, *self.strays}
-        words = np.flatnonzero(cells.spelled(self.spelling).is_word)
+        words = np.flatnonzero(cells.is_word)
         return [int(level) for level in words if as_word(cells.levels[level]) not in known]
 
     def contradiction(self, cells: Cells) -> int | None:
-        """A level of numbers with decimals behind the mark that training's had not; None for none.
-
-        Where there is one, another with two readings may mean either, whatever training says.
-        """
-        if not self.numeric or cells.levels.dtype.kind not in "OU":
-            return None
-        candidates = np.isnan(cells.numbers) if self.spelling.decimal == "." else ~cells.missing
-        for level in np.flatnonzero(candidates):
-            text = cells.levels[level]
-            if isinstance(text, str) and self.spelling.contradicts(numeral(text)):
-                return int(level)
-        return None
+        """A level of numbers with decimals behind the mark that training's had not, or None."""
+        plain = self.spelling.decimal == "."
+        levels = np.isnan(cells.numbers) if plain else ~cells.missing
+        return self._find(cells, levels, self.spelling.contradicts)
 
     def doubtful(self, cells: Cells) -> int | None:
-        """A level of numbers that has two readings; None for none."""
+        """A level of numbers that has two readings, or None."""
+        return self._find(cells, ~cells.missing, self.spelling.doubts)
+
+    def _find(
+        self, cells: Cells, levels: np.ndarray, holds: Callable[[Numeral], bool]
+    ) -> int | None:
+        """The first of the levels (L,) bool that holds, as they came; None for none."""
         if not self.numeric or cells.levels.dtype.kind not in "OU":
             return None
-        texts = ((i, text) for i, text in enumerate(cells.levels) if isinstance(text, str))
-        return next((i for i, text in texts if self.spelling.doubts(numeral(text))), None)
+        for level in np.flatnonzero(levels).tolist():
+            text = cells.levels[level]
+            if isinstance(text, str) and holds(numeral(text)):
+                return level
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text."""
-        return {
-            "name": self.name,
-            "numeric": self.numeric,
-            "categories": list(self.categories),
-            "other": self.other,
-            "thresholds": list(self.thresholds),
-            "values": list(self.values),
-            "missing": self.missing,
-            "typical": self.typical,
-            "held_as": self.held_as,
-            "decimal": self.spelling.decimal,
-            "unit": self.spelling.unit,
-            "grouped": self.spelling.grouped,
-            "strays": list(self.strays),
-        }
+        fields = plain_fields(self)
+        spelling, strays = fields.pop("spelling"), fields.pop("strays")
+        return {**fields, **spelling, "strays": strays}
 
     @staticmethod
     def from_dict(state: object) -> ColumnCode:
@@ -220,11 +230,11 @@ class ColumnCode:
         Older files do not say how numbers are held; theirs are compared as they were, as float64.
         Nor do they say whether thousands were grouped; theirs may be.
         """
-        read = PlainReader(state, "column code")
-        held_as = read.text("held_as") if read.has("held_as") else "float64"
-        known: dict[str, NumberType] = {choice: choice for choice in NUMBER_TYPES}
-        read.require(held_as in known, f"has numbers held as the unknown {held_as!r}")
-        decimal = read.text("decimal") if read.has("decimal") else "."
+        read = StateReader(state, "column code")
+        held_as = read.text("held_as", "float64")
+        known = held_as in get_args(NumberType)
+        read.require(known, f"has numbers held as the unknown {held_as!r}")
+        decimal = read.text("decimal", ".")
         read.require(decimal in (".", ",", ""), f"has the unknown mark of decimals {decimal!r}")
         code = ColumnCode(
             name=read.text("name"),
@@ -235,13 +245,9 @@ class ColumnCode:
             values=read.numbers("values"),
             missing=read.flag("missing"),
             typical=read.number("typical"),
-            held_as=known[held_as],
-            spelling=Spelling(
-                decimal,
-                read.text("unit") if read.has("unit") else "",
-                read.flag("grouped") if read.has("grouped") else True,
-            ),
-            strays=read.texts("strays") if read.has("strays") else (),
+            held_as=held_as,  # pyright: ignore[reportArgumentType] (it is one of them)
+            spelling=Spelling(decimal, read.text("unit", ""), read.flag("grouped", True)),
+            strays=read.texts("strays", ()),
         )
         read.done()
         thresholds, values = code.thresholds, code.values
@@ -253,3 +259,69 @@ class ColumnCode:
         read.require(code.numeric or not thresholds, "has thresholds for words")
         read.require(bool(code.bit_names), "has no bits")
         return code
+
+
+@dataclass(frozen=True)
+class ColumnAccount:
+    """How one column is encoded.
+
+    kept_as  numbers, words or bits; or dropped
+    bits     number of bits
+    missing  number of training rows without a value
+    note     why it was dropped, or what was unusual; "" for nothing
+    """
+
+    name: str
+    kept_as: Kind
+    bits: int
+    missing: int
+    note: str = ""
+
+    def __str__(self) -> str:
+        """`age: numbers, 7 bits, 3 missing; decimal commas`."""
+        return f"{self.name}: {self.encoding}"
+
+    @property
+    def encoding(self) -> str:
+        """Its encoding, without its name."""
+        parts = [self.kept_as]
+        parts += [counted(self.bits, "bit")] * bool(self.bits)
+        parts += [f"{self.missing:,} missing"] * bool(self.missing)
+        return ", ".join(parts) + f"; {self.note}" * bool(self.note)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain text and numbers."""
+        return plain_fields(self)
+
+    @staticmethod
+    def from_dict(state: object) -> ColumnAccount:
+        """The reverse of `to_dict`; anything else is refused."""
+        read = StateReader(state, "account of a column")
+        kept_as = read.text("kept_as")
+        read.require(kept_as in get_args(Kind), f"has the unknown kind {kept_as!r}")
+        account = ColumnAccount(
+            read.text("name"),
+            kept_as,  # pyright: ignore[reportArgumentType] (it is one of them)
+            read.whole("bits", 0, 2**31),
+            read.whole("missing", 0, 2**53),
+            read.text("note"),
+        )
+        read.done()
+        return account
+
+
+def column_lines(accounts: Sequence[ColumnAccount]) -> Iterator[str]:
+    """A line per column; with many columns, a line per encoding, at most 20."""
+    if len(accounts) <= MOST_LINES:
+        yield from map(str, accounts)
+        return
+    alike: dict[str, list[str]] = {}
+    for account in accounts:
+        alike.setdefault(account.encoding, []).append(account.name)
+    groups = sorted(alike.items(), key=lambda group: group[0].startswith("dropped"), reverse=True)
+    for encoding, names in groups[:MOST_LINES]:
+        more = f" and {len(names) - MOST_NAMES:,} more" * (len(names) > MOST_NAMES)
+        yield f"{', '.join(names[:MOST_NAMES])}{more}: {encoding}" + " each" * (len(names) > 1)
+    left = sum(len(names) for _, names in groups[MOST_LINES:])
+    if left:
+        yield f"and {counted(left, 'column')} more; `vitrail info --json` has them all"

@@ -1,7 +1,7 @@
 """CSV and TSV: opened once, read in blocks, every cell kept as the text it was written as.
 
-pyarrow splits the rows, fast and in constant memory. Only when it finds a fault is the file read
-again, slowly, to name the line.
+pyarrow splits the rows, fast and in constant memory, in threads of its own. Only when it finds a
+fault is the file read again, slowly, to name the line.
 """
 
 from __future__ import annotations
@@ -9,7 +9,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
+import time
+import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -18,36 +22,33 @@ from pyarrow import csv as arrow_csv
 
 from vitrail.errors import DataError
 from vitrail.files import Unpacked, is_stream
-from vitrail.tables.arrow import TEXT
-from vitrail.tables.background import BackgroundReads
-from vitrail.tables.blanks import BLANKS, stripped
-from vitrail.tables.cells import checked_names
-from vitrail.tables.lines import FileRow, Lines
-from vitrail.tables.spelling import plain_number
-from vitrail.tables.wanted import Wanted, everything
+from vitrail.tables.cells import TEXT, checked_names
+from vitrail.tables.sources import Block, RowSelector, Source, all_rows
+from vitrail.tables.spelling import BLANKS, as_number, stripped
 
 BLOCK_BYTES = 1 << 23  # a row must fit in a block; a dozen or so are in flight at once
 DELIMITERS = ",;\t|"  # looked for in this order
 BLANK_LINE = BLANKS.encode() + b"\r\n"  # what a line without text is made of
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BINARY = "is not a text table (it holds binary data); give CSV or TSV, or name it by its format"
+LONGEST_WAIT = 5.0  # seconds; a pipe may be silent for longer, with a thread waiting for its bytes
+SURROGATE = re.compile("[\ud800-\udfff]")  # what bytes that are no text are decoded to
+INTERVAL = 0.001  # seconds between looks at whether threads have ended
 
 
-class DelimitedFile:
+class DelimitedFile(Source):
     """A CSV or TSV file, plain or gzipped, or standard input for `-`.
 
     The delimiter may be left open: then it is a comma, or, where the header has none, a semicolon,
     a tab or a bar.
     """
 
-    label = None
-    image_shape = None
     untyped = True
-    num_rows = None  # lines are not counted before they are read
 
     def __init__(self, path: str | Path, delimiter: str | None = None) -> None:
         self._bytes = Unpacked(path)
-        self.title = self._bytes.title
+        self.title, self.file_bytes = self._bytes.title, self._bytes.file_bytes
+        self._path = None if is_stream(path) else Path(path)
         self._stream = io.BufferedReader(self._bytes, 1 << 20)
         try:
             header = self._header_bytes()
@@ -55,38 +56,39 @@ class DelimitedFile:
         except BaseException:
             self.close()
             raise
-        self.lines = Lines(None if is_stream(path) else Path(path), self.delimiter)
+        self.schema = pa.schema([(name, TEXT) for name in self.names])
+        self._rows_ahead: Iterator[_FileRow] = iter(())
+        self._next_row = 0  # that `_rows_ahead` gives
 
     def close(self) -> None:
         self._stream.close()
 
-    @property
-    def file_bytes(self) -> int | None:
-        return self._bytes.file_bytes
-
-    @property
-    def schema(self) -> pa.Schema:
-        """All columns as dictionary-encoded text."""
-        return pa.schema([(name, TEXT) for name in self.names])
-
-    def place(self, row: int) -> str:
-        """Where in the file a row of the table stands, rows counted from 0."""
-        return self.lines.place(row)
-
     def expected_blocks(self) -> float:
-        """About how many blocks there are, judged by what has been read."""
         total = self._bytes.total()
         return 1.0 if total is None else total / BLOCK_BYTES
 
-    def blocks(self, wanted: Wanted = everything) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows, block by block, each with its place; some may be empty. Can be had once."""
+    def place(self, row: int) -> str:
+        """`line 17`, where the file can be read again, else the row with the header as row 1."""
+        try:
+            if row < self._next_row or self._next_row == 0:
+                self._rows_ahead, self._next_row = self._read_again(), 0
+                next(self._rows_ahead, None)  # the header
+            for found in self._rows_ahead:
+                self._next_row += 1
+                if self._next_row > row:
+                    return f"line {found.first}"
+        except DataError:  # it is gone or was changed since
+            pass
+        return f"row {row + 2} (the header is row 1)"
+
+    def blocks(self, select: RowSelector = all_rows) -> Iterator[Block]:
         last_row, start, reader = None, 0, None
-        reads = BackgroundReads(cast(BinaryIO, self._stream))
+        reads = _BackgroundReads(cast(BinaryIO, self._stream))
         try:
             reader = self._open(reads) if self._skip_blank_lines() else ()
             for block in reader:
                 last_row = block.slice(block.num_rows - 1) if block else last_row
-                if len(wanted(start, block.num_rows)):
+                if len(select(start, block.num_rows)):
                     yield start, block
                 start += block.num_rows
         except pa.ArrowInvalid as error:
@@ -99,7 +101,7 @@ class DelimitedFile:
         if swallowed and self._bytes.end != b'"':
             raise self._fault("a quote is never closed", reads.ragged)
 
-    def _open(self, reads: BackgroundReads) -> arrow_csv.CSVStreamingReader:
+    def _open(self, reads: _BackgroundReads) -> arrow_csv.CSVStreamingReader:
         source = reads.source()
         parsing = arrow_csv.ParseOptions(
             delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=source
@@ -170,32 +172,35 @@ class DelimitedFile:
                     "save it with ordinary line ends"
                 )
             names = [stripped(name) for name in rows[0]]
-            if len(names) > 1:
-                self._refuse_numbers(names)
-                return candidate, checked_names(names, self.title)
+            if len(names) == 1:
+                continue
+            numbers = [name for name in names if name and not math.isnan(as_number(name))]
+            counts = [list(map(str, range(first, first + len(numbers)))) for first in (0, 1)]
+            if len(numbers) > len(names) / 2 and numbers not in counts:
+                raise DataError(
+                    f"{self.title}: expected names of columns in the first line, found numbers "
+                    f"such as {numbers[0]!r}; add a line of names"
+                )
+            return candidate, checked_names(names, self.title)
         return delimiter or DELIMITERS[0], names
-
-    def _refuse_numbers(self, names: list[str]) -> None:
-        """Raise a DataError where the first line is a row of data, not of names."""
-        numbers = [name for name in names if name and not math.isnan(plain_number(name))]
-        counts = [list(map(str, range(first, first + len(numbers)))) for first in (0, 1)]
-        if len(numbers) > len(names) / 2 and numbers not in counts:
-            raise DataError(
-                f"{self.title}: expected names of columns in the first line, found numbers such "
-                f"as {numbers[0]!r}; add a line of names"
-            )
 
     def _fault(self, noticed: str, ragged: list[Any]) -> DataError:
         """The first fault of the file with its line, or what was noticed of it."""
-        width = len(self.names)
-        last = None
-        for row in self.lines.rows():
+        width, last = len(self.names), None
+        for row in self._read_again():
+            line = f"{self.title}, line {row.first}:"
             if not row.is_text:
+                return DataError(f"{line} not UTF-8 text; save the file as UTF-8")
+            if row.width is None:
                 return DataError(
-                    f"{self.title}, line {row.first}: not UTF-8 text; save the file as UTF-8"
+                    f"{line} the row goes on beyond line {row.last}; is a quote left open?"
                 )
             if row.width != width:
-                return self._ragged(row, width)
+                goes_on = f"the row goes on to line {row.last}: is a quote left open?"
+                remedy = goes_on if row.last > row.first else "correct the line"
+                return DataError(
+                    f"{line} expected {width} fields as in the header, found {row.width}; {remedy}"
+                )
             last = row
         if last is not None and self._bytes.end != b'"' and last.last > last.first:
             return DataError(
@@ -214,16 +219,83 @@ class DelimitedFile:
             )
         return DataError(f"{self.title} cannot be read as a table: {' '.join(noticed.split())}")
 
-    def _ragged(self, row: FileRow, width: int) -> DataError:
-        if row.width is None:
-            return DataError(
-                f"{self.title}, line {row.first}: the row goes on beyond line {row.last}; is a "
-                "quote left open?"
-            )
-        remedy = "correct the line"
-        if row.last > row.first:
-            remedy = f"the row goes on to line {row.last}: is a quote left open?"
-        return DataError(
-            f"{self.title}, line {row.first}: expected {width} fields as in the header, "
-            f"found {row.width}; {remedy}"
-        )
+    def _read_again(self) -> Iterator[_FileRow]:
+        """The header and the rows that are not blank, with their lines; none of a stream."""
+        if self._path is None:
+            return
+        with io.BufferedReader(Unpacked(self._path)) as stream:
+            text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+            rows, first = csv.reader(text, delimiter=self.delimiter), 1
+            try:
+                for row in rows:
+                    if row:
+                        is_text = not any(map(SURROGATE.search, row))
+                        yield _FileRow(first, rows.line_num, len(row), is_text)
+                    first = rows.line_num + 1
+            except csv.Error:  # a field longer than Python reads; what follows is not known
+                yield _FileRow(first, rows.line_num, None, True)
+
+
+@dataclass(frozen=True)
+class _FileRow:
+    """One row: its first and last line, counted from 1, and its fields; None if endless."""
+
+    first: int
+    last: int
+    width: int | None
+    is_text: bool
+
+
+class _BackgroundReads:
+    """A stream while pyarrow reads it, and the rows of another width that it found.
+
+    pyarrow's threads call Python for every block. One that does so while the interpreter ends is
+    killed on the spot: the process aborts, or waits for that thread for ever. So whoever hands a
+    stream to pyarrow waits, before going on, until no thread holds it.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._finished = stream, False
+        self._source: weakref.ref[_HeldFile] | None = None
+        self.ragged: list[Any] = []
+
+    def source(self) -> Any:
+        """What to give to pyarrow, and to keep no reference to."""
+        source = _HeldFile()
+        source.read, source.note = self._read, self._note
+        self._source = weakref.ref(source)
+        return source
+
+    def finish(self) -> None:
+        """Return when no thread holds the source; the next read of any of them is the last."""
+        self._finished = True
+        latest = time.monotonic() + LONGEST_WAIT
+        while self._source is not None and self._source() is not None:
+            if time.monotonic() > latest:
+                return
+            time.sleep(INTERVAL)
+
+    def _read(self, size: int = -1) -> bytes:
+        return b"" if self._finished else self._stream.read(size)
+
+    def _note(self, row: Any) -> str:
+        self.ragged.append(row)
+        return "error"
+
+
+class _HeldFile:
+    """The file that pyarrow holds; called with a row of too few or too many fields, it notes it.
+
+    Its functions are not its own methods: the traceback of an error in one of them would keep the
+    file alive.
+    """
+
+    closed = False
+    read: Any
+    note: Any
+
+    def __call__(self, row: Any) -> str:
+        return self.note(row)
+
+    def close(self) -> None:
+        """The one who opened the stream closes it."""

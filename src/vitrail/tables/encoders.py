@@ -22,20 +22,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from vitrail.checks import checked_count
 from vitrail.errors import DataError, DataWarning, counted
-from vitrail.tables.account import ColumnAccount
+from vitrail.state import StateReader
 from vitrail.tables.bits import BitColumns, bit_range
-from vitrail.tables.cells import Cells
-from vitrail.tables.columns import ColumnCode
-from vitrail.tables.cuts import affordable_thresholds
-from vitrail.tables.drafts import ColumnFitter, Drafted, Numbers
+from vitrail.tables.cells import Cells, place_in_table
+from vitrail.tables.columns import ColumnAccount, ColumnCode
+from vitrail.tables.fitting import ColumnFitter
 from vitrail.tables.frames import Frame, as_frame, places
-from vitrail.tables.plain import PlainReader
 from vitrail.tables.spelling import numeral
 from vitrail.tables.table import Table
 
@@ -86,12 +85,15 @@ class TableEncoder:
             raise DataError("the table has no columns to learn from; add some beside the labels")
         if len(frame) < 2:
             raise DataError(f"expected at least two rows to learn from, got {len(frame)}; add rows")
-        fitter = ColumnFitter(frame, weight, max_categories, pairs)
-        drafts = fitter.drafts()
-        if thresholds is None:
-            numbers = sum(isinstance(d, Numbers) and len(d.values) > 2 for d in drafts)
-            thresholds = affordable_thresholds(numbers, len(frame))
-        return _encoder([draft.finish(thresholds) for draft in drafts])
+        fitted = ColumnFitter(frame, max_categories, pairs, weight).fit(thresholds)
+        codes = tuple(column.code for column in fitted if column.code is not None)
+        account = tuple(column.account for column in fitted)
+        if not codes:
+            raise DataError(
+                f"none of the columns tells rows apart ({account[0].name}: {account[0].note}); "
+                "add columns that carry information"
+            )
+        return TableEncoder(codes, tuple(note.name for note in account), account)
 
     @property
     def bit_names(self) -> tuple[str, ...]:
@@ -103,20 +105,11 @@ class TableEncoder:
         """The columns of training, in their order."""
         return self.names
 
-    def coarser(self, most: int) -> tuple[TableEncoder, list[int]]:
-        """With at most `most` thresholds per column of numbers, and which of the bits are left."""
-        return self._with([code.coarser(most) for code in self.columns])
-
     @property
-    def apart(self) -> list[int]:
-        """The bits that `only` can choose among."""
-        return [first + bit for code, first in self._placed() for bit in code.apart]
-
-    def only(self, bits: Collection[int]) -> tuple[TableEncoder, list[int]]:
-        """What reads only these bits and those that must be read with them, and which are left."""
-        return self._with(
-            [code.only({bit - first for bit in bits}) for code, first in self._placed()]
-        )
+    def spans(self) -> list[slice]:
+        """The places of each column's bits."""
+        ends = np.cumsum([len(code.bit_names) for code in self.columns]).tolist()
+        return [slice(start, end) for start, end in pairwise([0, *ends])]
 
     def states(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Of each column the place of its bits, and those of every kind of value it can have."""
@@ -124,31 +117,39 @@ class TableEncoder:
             yield bits, code.states()
 
     @property
-    def spans(self) -> list[slice]:
-        """The places of each column's bits."""
-        return [slice(first, first + len(code.bit_names)) for code, first in self._placed()]
+    def selectable(self) -> list[int]:
+        """The bits that `only` can choose among."""
+        codes = zip(self.columns, self.spans, strict=True)
+        return [span.start + bit for code, span in codes for bit in code.selectable]
 
-    def _placed(self) -> Iterator[tuple[ColumnCode, int]]:
-        """The columns, and the place of the first bit of each."""
-        first = 0
-        for code in self.columns:
-            yield code, first
-            first += len(code.bit_names)
+    def only(self, bits: Collection[int]) -> tuple[TableEncoder, list[int]]:
+        """What reads only these bits and those that must be read with them, and which are left."""
+        codes = zip(self.columns, self.spans, strict=True)
+        return self._with([code.only({bit - span.start for bit in bits}) for code, span in codes])
+
+    def coarser(self, most: int) -> tuple[TableEncoder, list[int]]:
+        """With at most `most` thresholds per column of numbers, and which of the bits are left."""
+        return self._with([code.coarser(most) for code in self.columns])
 
     def _with(
         self, codes: list[tuple[ColumnCode, list[int]] | None]
     ) -> tuple[TableEncoder, list[int]]:
-        """These codes in the place of the columns', None being none, and which bits are left."""
-        places = [first for _, first in self._placed()]
-        kept = {one[0].name: one[0] for one in codes if one is not None}
-        left = [
-            first + bit
-            for one, first in zip(codes, places, strict=True)
-            if one is not None
-            for bit in one[1]
-        ]
-        account = tuple(_accounted(one, kept.get(one.name)) for one in self.account)
-        return replace(self, columns=tuple(kept.values()), account=account), left
+        """These codes in place of the columns', None for none, and which bits are left."""
+        chosen: dict[str, ColumnCode] = {}
+        left: list[int] = []
+        for one, span in zip(codes, self.spans, strict=True):
+            if one is not None:
+                chosen[one[0].name] = one[0]
+                left += [span.start + bit for bit in one[1]]
+        account = []
+        for note in self.account:
+            if note.name in chosen:
+                note = replace(note, bits=len(chosen[note.name].bit_names))
+            elif note.bits:
+                why = "a small model does without it"
+                note = replace(note, kept_as="dropped", bits=0, note=why)
+            account.append(note)
+        return replace(self, columns=tuple(chosen.values()), account=tuple(account)), left
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -169,31 +170,28 @@ class TableEncoder:
         frame = as_frame(table)
         where = places(frame, self.names, [code.name for code in self.columns])
         bits = np.empty((len(frame), len(self.bit_names)), np.int8)
-        first, strange, contradiction = 0, [], None
-        for code in self.columns:
+        unknown, contradiction = [], ""
+        for code, span in zip(self.columns, self.spans, strict=True):
             cells = frame.cells(where[code.name])
-            width = len(code.bit_names)
-            bits[:, first : first + width] = code.bits(cells)
-            first += width
-            other = code.contradiction(cells)
-            if other is not None and contradiction is None:
-                contradiction = str(cells.levels[other]), code.name
-            for level in code.unknown_words(cells):
+            spelled = cells.spelled(code.spelling) if code.numeric else cells
+            bits[:, span] = code.bits(spelled)
+            level = code.contradiction(cells)
+            if level is not None and not contradiction:
+                contradiction = f"{str(cells.levels[level])!r} in column {code.name!r}"
+            for level in code.unknown_words(spelled):
                 if code.spelling.doubts(numeral(str(cells.levels[level]))):
                     raise _two_readings(frame, code, cells, level, "no number written so")
                 rows = np.flatnonzero(cells.codes == level)
-                strange.append((code.name, str(cells.levels[level]), int(rows[0]), len(rows)))
-        if contradiction is not None:
-            text, column = contradiction
-            for code in self.columns:
-                cells = frame.cells(where[code.name])
-                level = code.doubtful(cells)
-                if level is not None:
-                    why = f"no number such as {text!r} in column {column!r}"
-                    raise _two_readings(frame, code, cells, level, why)
-        if strange:
-            name, word, row, _ = strange[0]
-            more = sum(count for *_, count in strange) - 1
+                unknown.append((code.name, str(cells.levels[level]), int(rows[0]), len(rows)))
+        # Beside a number of another spelling, one with two readings may mean either.
+        for code in self.columns if contradiction else ():
+            cells = frame.cells(where[code.name])
+            level = code.doubtful(cells)
+            if level is not None:
+                raise _two_readings(frame, code, cells, level, f"no number such as {contradiction}")
+        if unknown:
+            name, word, row, _ = unknown[0]
+            more = sum(count for *_, count in unknown) - 1
             also = f" (and {counted(more, 'cell')} like it)" * bool(more)
             warnings.warn(
                 f"column {name!r}, {frame.place(row)}: expected a number, found {word!r}{also}; "
@@ -214,11 +212,10 @@ class TableEncoder:
     @staticmethod
     def from_dict(state: object) -> TableEncoder:
         """The encoder of `to_dict`; anything malformed is a ValueError. Runs no code."""
-        read = PlainReader(state, "encoder")
+        read = StateReader(state, "encoder")
         columns = tuple(ColumnCode.from_dict(column) for column in read.items("columns"))
         names = read.texts("names")
-        notes = read.items("account") if read.has("account") else []
-        account = tuple(ColumnAccount.from_dict(note) for note in notes)
+        account = tuple(map(ColumnAccount.from_dict, read.items("account", [])))
         read.done()
         used = [code.name for code in columns]
         read.require(bool(used), "has no columns")
@@ -240,7 +237,8 @@ def fit_encoder(table: Any, weight: np.ndarray | None = None) -> TableEncoder | 
         frame, weight = frame.take(rows), weight[rows]
     if isinstance(frame, Table) and frame.image_shape is not None:
         return BitColumns.of_images(frame)
-    found = None if isinstance(frame, Table) and frame.stands_in_file else bit_range(frame)
+    in_file = isinstance(frame, Table) and frame.place_of is not place_in_table
+    found = None if in_file else bit_range(frame)
     if found is not None:
         return BitColumns.fit(frame, *found)
     return TableEncoder.fit(frame, weight=weight)
@@ -257,22 +255,3 @@ def _two_readings(
         f"{found.point:g} or {found.comma:g}, and training had {unknown}; write numbers as in the "
         "table of training"
     )
-
-
-def _accounted(one: ColumnAccount, code: ColumnCode | None) -> ColumnAccount:
-    """What became of a column that is read by this code now."""
-    if code is not None:
-        return replace(one, bits=len(code.bit_names))
-    gone = replace(one, kept_as="dropped", bits=0, note="a small model does without it")
-    return gone if one.bits else one
-
-
-def _encoder(drafts: list[Drafted]) -> TableEncoder:
-    codes = tuple(draft.code for draft in drafts if draft.code is not None)
-    account = tuple(draft.account for draft in drafts)
-    if not codes:
-        raise DataError(
-            f"none of the columns tells rows apart ({account[0].name}: {account[0].note}); "
-            "add columns that carry information"
-        )
-    return TableEncoder(codes, tuple(note.name for note in account), account)

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 
 from vitrail.errors import DataError, listed
-from vitrail.tables.blanks import stripped
+from vitrail.state import StateReader
 from vitrail.tables.cells import (
     NOTHINGS,
     advice_on_dates,
     as_column,
-    as_number,
     as_word,
     is_missing,
     place_in_table,
 )
-from vitrail.tables.plain import PlainReader
+from vitrail.tables.spelling import as_number, stripped
 
 Label = str | int | float | bool
 Place = Callable[[int], str]  # what a row, counted from 0, is called in a sentence
@@ -48,12 +47,15 @@ class LabelCoder:
     @staticmethod
     def fit(labels: Any, place: Place = place_in_table) -> LabelCoder:
         """Learn the classes of a column of labels: text, whole or decimal numbers, booleans."""
-        values, kind = _read(labels, place)
+        values, kind = require_labels(labels, place)
         if not values:
             raise DataError("expected labels to learn from, got none; add rows")
         counts = Counter(values)
         ranked = sorted(counts, key=lambda label: (-counts[label], len(str(label)), str(label)))
-        spelling = {_without_blanks(label): label for label in reversed(ranked)}
+        spelling = {
+            stripped(label) if isinstance(label, str) else label: label
+            for label in reversed(ranked)
+        }
         try:
             classes = sorted(spelling.values())
         except TypeError:
@@ -66,7 +68,14 @@ class LabelCoder:
                 f"expected at least two classes, but every label is {classes[0]!r}; "
                 "give rows of another class too"
             )
-        _refuse_amounts(classes)
+        numbers = [as_number(label) for label in classes]
+        fractions = [label for label, x in zip(classes, numbers, strict=True) if x % 1]
+        if len(classes) > MANY_CLASSES and all(map(np.isfinite, numbers)) and fractions:
+            raise DataError(
+                f"the target holds amounts, such as {fractions[0]} ({len(classes)} different "
+                "ones), where a classifier needs classes; cut them into ranges, such as low and "
+                "high, or choose another column"
+            )
         texts = [label for label in classes if isinstance(label, str)]
         strange = next((text for text in texts if as_word(text) != stripped(text)), None)
         if strange is not None:
@@ -79,7 +88,7 @@ class LabelCoder:
         The class 1 is also found as the text `1` and the reverse, so that a model trained on one
         kind of file can be tested on another. `place` names a row in an error.
         """
-        values, _ = _read(labels, place)
+        values, _ = require_labels(labels, place)
         number: dict[Any, int] = {as_word(label): k for k, label in enumerate(self.classes)}
         number |= {label: k for k, label in enumerate(self.classes)}
         number = {x: number.get(x, number.get(as_word(x), -1)) for x in set(values)}
@@ -102,7 +111,7 @@ class LabelCoder:
     @staticmethod
     def from_dict(state: object) -> LabelCoder:
         """The coder of `to_dict`; anything malformed is a ValueError."""
-        read = PlainReader(state, "label coder")
+        read = StateReader(state, "label coder")
         kind = read.text("kind")
         read.require(
             kind in {*LABEL_KINDS.values(), LARGE_NUMBERS},
@@ -143,17 +152,6 @@ def check_recurring(classes: int, rows: int) -> None:
         )
 
 
-def require_labels(labels: Any, place: Place = place_in_table, untyped: bool = False) -> None:
-    """Raise a DataError where a label is missing, or is neither text, number nor boolean.
-
-    untyped: whether labels are cells of a text file, where `NA` and the like stand for no value.
-    """
-    values, _ = _read(labels, place)
-    if untyped:
-        missing = [is_missing(x) and _without_blanks(x) not in NAMES_OF_NOTHING for x in values]
-        _refuse_missing(missing, place)
-
-
 def as_labels(values: Any) -> np.ndarray:
     """The values as an array; a NaN among text stays one, which numpy would write as 'nan'."""
     array = np.asarray(values)
@@ -164,8 +162,14 @@ def as_labels(values: Any) -> np.ndarray:
     return array
 
 
-def _read(labels: Any, place: Place) -> tuple[list[Any], str]:
-    """The labels as Python values, none of them missing, and their kind."""
+def require_labels(
+    labels: Any, place: Place = place_in_table, untyped: bool = False
+) -> tuple[list[Any], str]:
+    """The labels as Python values, and their kind.
+
+    A DataError where one is missing, or is neither text, number nor boolean.
+    untyped: whether labels are cells of a text file, where `NA` and the like stand for no value.
+    """
     array = as_column(labels, "expected one label a row", as_labels)
     if array.dtype.kind not in LABEL_KINDS:
         raise _not_a_label(str(array.dtype))
@@ -173,36 +177,22 @@ def _read(labels: Any, place: Place) -> tuple[list[Any], str]:
     for kind in set(map(type, values)):
         if not issubclass(kind, Label) and kind.__name__ not in NOTHINGS:
             raise _not_a_label(kind.__name__)
-    # text may say anything: `NA` is a country, and a name
-    missing = [not stripped(x) if isinstance(x, str) else is_missing(x) for x in values]
-    _refuse_missing(missing, place)
-    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
-        return values, LARGE_NUMBERS
-    return values, LABEL_KINDS[array.dtype.kind]
-
-
-def _refuse_missing(missing: list[bool], place: Place) -> None:
+    missing = [_is_missing_label(x, untyped) for x in values]
     if any(missing):
         raise DataError(
             f"the label is missing in {sum(missing)} of {len(missing)} rows, first in "
             f"{place(missing.index(True))}; fill it in or leave these rows out"
         )
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        return values, LARGE_NUMBERS
+    return values, LABEL_KINDS[array.dtype.kind]
 
 
-def _without_blanks(label: Any) -> Any:
-    return stripped(label) if isinstance(label, str) else label
-
-
-def _refuse_amounts(classes: list[Any]) -> None:
-    numbers = [as_number(label) for label in classes]
-    if len(classes) > MANY_CLASSES and all(map(np.isfinite, numbers)):
-        amount = next((label for label in classes if as_number(label) % 1), None)
-        if amount is not None:
-            raise DataError(
-                f"the target holds amounts, such as {amount} ({len(classes)} different ones), "
-                "where a classifier needs classes; cut them into ranges, such as low and high, or "
-                "choose another column"
-            )
+def _is_missing_label(value: Any, untyped: bool) -> bool:
+    """Text may say anything, as `NA` is a country, and a name; in a text file it is no value."""
+    if not isinstance(value, str) or not stripped(value):
+        return is_missing(value)
+    return untyped and is_missing(value) and stripped(value) not in NAMES_OF_NOTHING
 
 
 def _not_a_label(kind: str) -> DataError:

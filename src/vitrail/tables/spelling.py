@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrail.errors import DataError
-from vitrail.tables.blanks import stripped
 
+BLANKS = " \t"  # ASCII space and tab; readers handle line ends, other spaces are text
+CELL_TYPES = (str, int, float, np.integer, np.floating, np.bool_)
 TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # so that a flag reads alike from text and Parquet
 PERCENT = "%"
 LONGEST = 60  # characters of a number; longer texts are not looked at
@@ -99,9 +100,19 @@ class Numeral:
 NO_NUMERAL = Numeral(math.nan, math.nan)
 
 
-def plain_number(text: str) -> float:
-    """The number that a text spells as programs do, NaN if none; true and false are 1 and 0."""
-    text = stripped(text)
+def stripped(text: str) -> str:
+    """The text without blanks around it: for readers, encoders, labels and exported code."""
+    return text.strip(BLANKS)
+
+
+def as_number(value: object) -> float:
+    """The number that a cell spells as programs do, NaN if none; true and false are 1 and 0."""
+    if not isinstance(value, str):
+        try:
+            return float(value) if isinstance(value, CELL_TYPES) else math.nan
+        except OverflowError:  # of a Python int, which has no bound
+            return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]
+    text = stripped(value)
     # float() also takes 1_000 and the digits of other scripts, which are hardly meant as numbers
     if not text.isascii() or "_" in text:
         return math.nan
@@ -116,28 +127,19 @@ def plain_number(text: str) -> float:
 def numeral(text: str) -> Numeral:
     """All readings of a text."""
     text = stripped(text)
-    number = plain_number(text)
+    number = as_number(text)
     if not math.isnan(number):
         if "." not in text:
             return Numeral(number, number)
         comma = number * 1000 if TWO_READINGS.fullmatch(text) else math.nan
         return Numeral(number, comma, marks=frozenset("."))
-    return _local_numeral(text)
-
-
-def spells_number(text: str) -> bool:
-    """Whether a text that is no number to programs is one to people."""
-    return _local_numeral(stripped(text)).is_number
-
-
-def _local_numeral(text: str) -> Numeral:
     if len(text) > LONGEST or text[:1].isalpha():
         return NO_NUMERAL
     found = NUMERAL.fullmatch(text)
     if found is None or (found["sign"] and found["inner"]):
         return NO_NUMERAL
     before, unit = found["before"] or "", found["unit"] or ""
-    if (before and not _is_currency(before)) or (before and unit):
+    if before and (unit or not _is_currency(before)):
         return NO_NUMERAL
     digits = found["digits"]
     for group in GROUPS:
@@ -246,19 +248,3 @@ def _contradiction(name: str, point: str, comma: str, doubtful: str) -> DataErro
         f"column {name!r} spells numbers in two ways, such as {point!r} and {comma!r}, so that "
         f"{doubtful!r} may mean two things; write all of them in one way"
     )
-
-
-def respelled(levels: np.ndarray, numbers: np.ndarray, spelling: Spelling) -> np.ndarray:
-    """The numbers of levels (L,) of a column that spells numbers so; NaN where a level is none.
-
-    numbers: the levels as programs read them, NaN where they cannot.
-    """
-    if spelling.decimal == "." and spelling.accepts(""):
-        unread = np.flatnonzero(np.isnan(numbers))
-    else:
-        unread = np.arange(len(levels))
-    numbers = numbers.copy()
-    for i in unread:
-        if isinstance(levels[i], str):
-            numbers[i] = numeral(levels[i]).read(spelling)
-    return numbers

@@ -22,9 +22,8 @@ from vitrail.errors import DataError
 from vitrail.random import Key, permutation_keys
 from vitrail.ranks import ALONE, World
 from vitrail.tables.labels import LabelCoder, check_recurring, require_labels
-from vitrail.tables.sources import ArraySource, file_format, open_source
-from vitrail.tables.table import BATCH_ROWS, Table, iter_table
-from vitrail.tables.wanted import Wanted, everything
+from vitrail.tables.sources import ArraySource, RowSelector, all_rows
+from vitrail.tables.table import BATCH_ROWS, Table, file_format, iter_table, open_source
 
 ROWS = Path | str | Callable[[], Iterable[tuple[Any, Any]]]
 """A file, or what gives batches of inputs (rows, columns) and labels (rows,) anew each time."""
@@ -35,7 +34,7 @@ LABEL = "label"  # what the column of labels is called where batches have no nam
 
 @dataclass(frozen=True)
 class Sample:
-    """What one look at all rows tells."""
+    """What reading all rows once tells."""
 
     table: Table  # some rows, drawn evenly, without the labels
     labels: np.ndarray  # (rows of the table,)
@@ -44,10 +43,10 @@ class Sample:
     total: int  # rows in all
 
 
-def blocks(rows: ROWS, wanted: Wanted = everything) -> Iterator[Table]:
-    """The wanted rows from the first on, a block at a time."""
+def blocks(rows: ROWS, select: RowSelector = all_rows) -> Iterator[Table]:
+    """The selected rows from the first on, a block at a time."""
     if isinstance(rows, str | Path):
-        yield from iter_table(rows, wanted=wanted)
+        yield from iter_table(rows, select=select)
         return
     if not callable(rows):
         raise TypeError(f"rows are a file, or a function that gives batches, got {rows!r}")
@@ -60,7 +59,7 @@ def blocks(rows: ROWS, wanted: Wanted = everything) -> Iterator[Table]:
         for first, block in source.blocks():
             arrow = pa.Table.from_batches([block])
             table = Table(arrow, LABEL, source.image_shape, start + first)
-            chosen = wanted(table.start, len(table))
+            chosen = select(table.start, len(table))
             if len(chosen):
                 yield table if len(chosen) == len(table) else table.take(chosen)
         start += source.num_rows
@@ -88,25 +87,25 @@ def labels_of(block: Table, target: str) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What one rank has seen of the rows."""
+class _RankSample:
+    """What one rank has read of the rows."""
 
-    keys: np.ndarray  # of the rows kept
+    keys: np.ndarray  # of the sampled rows
     numbers: np.ndarray  # their places in the stream
-    arrow: pa.Table | None  # the rows kept
-    labels: set[Any]  # of all rows seen
-    count: int  # rows seen
+    arrow: pa.Table | None  # the sampled rows
+    labels: set[Any]  # of all rows read
+    count: int  # rows read
 
 
 def sample(rows: ROWS, target: str, count: int, seed: int, world: World = ALONE) -> Sample:
-    """At most `count` rows, the same whatever the blocks are, and all labels; one look at all.
+    """At most `count` rows, the same whatever the blocks are, and all labels; reads all rows once.
 
-    Ranks each look at a share of the rows and tell each other what they have found.
+    Each rank reads a share of the rows; then ranks exchange what they have found.
     """
-    kept: list[tuple[np.ndarray, Table]] = []
-    limit, seen_rows, held, columns = 2**62, 0, 0, None
-    seen: set[Any] = set()
-    for block in blocks(rows, _looked_at(rows, world)):
+    parts: list[tuple[np.ndarray, Table]] = []  # rows with their keys
+    limit, num_rows, columns = 2**62, 0, None
+    classes: set[Any] = set()
+    for block in blocks(rows, _share_of_rank(rows, world)):
         if not len(block):
             continue
         columns = columns or block.columns
@@ -115,39 +114,37 @@ def sample(rows: ROWS, target: str, count: int, seed: int, world: World = ALONE)
                 f"{block.place(0)} has {len(block.columns) - 1} columns, those before have "
                 f"{len(columns) - 1}; give batches of one table"
             )
-        seen.update(labels_of(block, target).tolist())
-        if len(seen) > MOST_CLASSES:
-            check_recurring(len(seen), 2 * MOST_CLASSES)
-        keys = _keys(seed, 0, _places(block))
-        chosen = np.flatnonzero(keys < limit)
-        kept.append((keys[chosen], block.take(chosen)))
-        seen_rows, held = seen_rows + len(block), held + len(chosen)
-        if held > 2 * count:
-            limit = int(np.partition(np.concatenate([keys for keys, _ in kept]), count)[count])
-            kept = [_below(keys, part, limit) for keys, part in kept]
-            held = sum(len(keys) for keys, _ in kept)
-    mine = _Look(
-        np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in kept)]),
-        np.concatenate([np.empty(0, np.int64), *(_places(part) for _, part in kept)]),
-        pa.concat_tables([part.arrow for _, part in kept]) if kept else None,
-        seen,
-        seen_rows,
+        classes.update(labels_of(block, target).tolist())
+        if len(classes) > MOST_CLASSES:
+            check_recurring(len(classes), 2 * MOST_CLASSES)
+        num_rows += len(block)
+        parts.append(_below(limit, _keys(seed, 0, block.numbers), block))
+        if sum(len(keys) for keys, _ in parts) > 2 * count:
+            limit = int(np.partition(np.concatenate([keys for keys, _ in parts]), count)[count])
+            parts = [_below(limit, *part) for part in parts]
+    none = np.empty(0, np.int64)
+    mine = _RankSample(
+        np.concatenate([none, *(keys for keys, _ in parts)]),
+        np.concatenate([none, *(part.numbers for _, part in parts)]),
+        pa.concat_tables([part.arrow for _, part in parts]) if parts else None,
+        classes,
+        num_rows,
     )
-    looks = world.exchanged(mine)
-    total = sum(look.count for look in looks)
+    shares = world.all_gather_objects(mine)
+    total = sum(share.count for share in shares)
     if total < 2:
         raise DataError(f"expected at least two rows to learn from, got {total}; add rows")
-    arrow = pa.concat_tables([look.arrow for look in looks if look.arrow is not None])
-    numbers = np.concatenate([look.numbers for look in looks])
+    numbers = np.concatenate([share.numbers for share in shares])
     in_order = np.argsort(numbers)
-    keys = np.concatenate([look.keys for look in looks])[in_order]
-    chosen = in_order[np.sort(np.argsort(keys, kind="stable")[:count])]
-    first = kept[0][1] if kept else next(iter(blocks(rows)))
+    ranked = np.argsort(np.concatenate([share.keys for share in shares])[in_order], kind="stable")
+    chosen = in_order[np.sort(ranked[:count])]
+    first = parts[0][1] if parts else next(iter(blocks(rows)))
+    arrow = pa.concat_tables([share.arrow for share in shares if share.arrow is not None])
     whole = Table(
         arrow.unify_dictionaries(), first.label, first.image_shape, place_of=first.place_of
     )
     table = whole.take(chosen)
-    labels = set().union(*(look.labels for look in looks))
+    labels = set().union(*(share.labels for share in shares))
     coder = LabelCoder.fit(np.array(sorted(labels, key=lambda label: (str(type(label)), label))))
     check_recurring(len(coder.classes), total)
     return Sample(table.without(target), table[target], numbers[chosen], coder, total)
@@ -167,7 +164,7 @@ class Windows:
     seed: int
     world: World = ALONE
 
-    def wanted(self, first: int, count: int) -> np.ndarray:
+    def select(self, first: int, count: int) -> np.ndarray:
         """The rows that this rank reads."""
         return _stretches(self.total, self.size, self.world)(first, count)
 
@@ -182,7 +179,7 @@ class Windows:
         left = np.empty((0, self.width), np.int8), np.empty(0, np.int64)
         for start in range(0, self.total, self.size):
             count = min(self.size, self.total - start)
-            need, held = len(self.world.stretch(count)), [(left[0][:0], left[1][:0])]
+            need, held = len(self.world.contiguous_share(count)), [(left[0][:0], left[1][:0])]
             while need:
                 if not len(left[1]):
                     left = next(source, left)
@@ -207,13 +204,13 @@ class Windows:
         held.clear()  # one copy of a window at a time
         if self.world.size == 1:
             return bits, labels
-        packed = torch.cat(self.world.together(torch.from_numpy(np.packbits(bits, axis=1))))
-        labels = torch.cat(self.world.together(torch.from_numpy(labels))).numpy()
+        packed = torch.cat(self.world.all_gather(torch.from_numpy(np.packbits(bits, axis=1))))
+        labels = torch.cat(self.world.all_gather(torch.from_numpy(labels))).numpy()
         return np.unpackbits(packed.numpy(), axis=1, count=self.width).view(np.int8), labels
 
 
-def _looked_at(rows: ROWS, world: World) -> Wanted:
-    """The share of all rows that a rank looks at: a run of them where their number is known."""
+def _share_of_rank(rows: ROWS, world: World) -> RowSelector:
+    """The share of all rows that a rank reads: a run of them where their number is known."""
     if isinstance(rows, str | Path) and file_format(rows) == "parquet":
         with closing(open_source(rows)) as source:
             total = source.num_rows
@@ -223,10 +220,10 @@ def _looked_at(rows: ROWS, world: World) -> Wanted:
     def alternate(first: int, count: int) -> np.ndarray:
         return np.flatnonzero((first + np.arange(count)) // BATCH_ROWS % world.size == world.rank)
 
-    return everything if world.size == 1 else alternate
+    return all_rows if world.size == 1 else alternate
 
 
-def _stretches(total: int, size: int, world: World) -> Wanted:
+def _stretches(total: int, size: int, world: World) -> RowSelector:
     """Of every `size` rows, this rank's run."""
 
     def mine(first: int, count: int) -> np.ndarray:
@@ -236,7 +233,7 @@ def _stretches(total: int, size: int, world: World) -> Wanted:
         least, most = world.rank * rows // world.size, (world.rank + 1) * rows // world.size
         return np.flatnonzero((places - start >= least) & (places - start < most))
 
-    return everything if world.size == 1 else mine
+    return all_rows if world.size == 1 else mine
 
 
 def _keys(seed: int, epoch: int, places: np.ndarray) -> np.ndarray:
@@ -245,11 +242,7 @@ def _keys(seed: int, epoch: int, places: np.ndarray) -> np.ndarray:
     return permutation_keys(Key(seed), ids, torch.full_like(ids, epoch)).numpy()
 
 
-def _below(keys: np.ndarray, part: Table, limit: int) -> tuple[np.ndarray, Table]:
+def _below(limit: int, keys: np.ndarray, rows: Table) -> tuple[np.ndarray, Table]:
+    """The rows whose keys are below the limit."""
     chosen = np.flatnonzero(keys < limit)
-    return keys[chosen], part.take(chosen)
-
-
-def _places(part: Table) -> np.ndarray:
-    """Places of a block's rows in the stream, (rows,) int64."""
-    return part.start + np.arange(len(part)) if part.rows is None else part.rows
+    return keys[chosen], rows.take(chosen)

@@ -10,18 +10,29 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
+from vitrail.datasets.idx import read_idx
 from vitrail.errors import DataError, counted, listed
+from vitrail.files import is_stream, open_file
 from vitrail.memory import check_size
-from vitrail.tables.cells import Cells, parse_levels, place_in_table, read_cells
+from vitrail.tables.cells import Cells, decode_dictionary, place_in_table, read_cells
+from vitrail.tables.delimited import DelimitedFile
 from vitrail.tables.labels import check_target
-from vitrail.tables.sources import Format, Source, open_source
-from vitrail.tables.wanted import Wanted, everything
+from vitrail.tables.sources import (
+    ArraySource,
+    NpzSource,
+    ParquetSource,
+    RowSelector,
+    Source,
+    all_rows,
+)
 
+Format = Literal["csv", "tsv", "parquet", "npz", "idx"]
+SUFFIXES: dict[str, Format] = {f".{kind}": kind for kind in get_args(Format) if kind != "idx"}
 BATCH_ROWS = 65_536
 LOADING_COPIES = 2  # joining blocks and their dictionaries holds the table twice for a while
 
@@ -37,12 +48,7 @@ class Table:
     rows: np.ndarray | None = None  # the place of every row in its file, where some were taken out
     place_of: Callable[[int], str] = place_in_table  # how a sentence names a row of the file
     untyped: bool = False  # whether cells are those of a text file, where `NA` is no value
-    has_names = True
-
-    @property
-    def stands_in_file(self) -> bool:
-        """Whether the rows come from a file, not from another program's memory."""
-        return self.place_of is not place_in_table
+    has_names: bool = True  # False where columns are found by their places
 
     @property
     def columns(self) -> list[str]:
@@ -54,22 +60,15 @@ class Table:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """A column, (rows,): numbers as numbers, text as objects, None or NaN where missing."""
-        self._require(name)
-        chunks = [_to_numpy(chunk, name) for chunk in self.arrow.column(name).chunks]
-        return np.concatenate(chunks) if chunks else np.empty(0, object)
+        column = self._column(name)
+        if not pa.types.is_dictionary(column.type):
+            return column.to_numpy()
+        levels, codes = decode_dictionary(column, name)
+        return levels[codes]
 
     def cells(self, name: str) -> Cells:
         """A column, parsed; text is held by its distinct values already."""
-        self._require(name)
-        column = self.arrow.column(name)
-        if not pa.types.is_dictionary(column.type) or not column.num_chunks:
-            return read_cells(self[name], name)
-        column = column.unify_dictionaries()
-        parts = [_levels(chunk, name) for chunk in column.chunks]
-        levels, codes = parts[0][0], np.concatenate([codes for _, codes in parts])
-        used = np.bincount(codes, minlength=len(levels)) > 0  # part of a table has only some
-        cells = parse_levels(levels[used], (np.cumsum(used) - 1)[codes], name)
-        return replace(cells, are_words=not pa.types.is_string(column.type.value_type))
+        return read_cells(self._column(name), name)
 
     def labels(self, name: str) -> np.ndarray:
         """A column, (rows,), if a classifier can learn to tell its values."""
@@ -82,20 +81,24 @@ class Table:
         return self.place_of(self.start + row if self.rows is None else int(self.rows[row]))
 
     def without(self, *names: str) -> Table:
-        """The table less some columns."""
+        """The table minus some columns."""
         for name in names:
-            self._require(name)
+            self._column(name)
         if set(self.columns) == set(names):
             raise DataError(
                 f"the table has no columns beside {listed(names)}; add some to learn from"
             )
         return replace(self, arrow=self.arrow.drop_columns(list(names)))
 
+    @property
+    def numbers(self) -> np.ndarray:
+        """The place of every row in its file or stream, counted from 0, (rows,) int64."""
+        return self.start + np.arange(len(self)) if self.rows is None else self.rows
+
     def take(self, rows: Any) -> Table:
         """The rows with the given indices, in that order."""
         rows = np.asarray(rows, np.int64)
-        origin = self.start + rows if self.rows is None else self.rows[rows]
-        return replace(self, arrow=self.arrow.take(pa.array(rows)), rows=origin)
+        return replace(self, arrow=self.arrow.take(pa.array(rows)), rows=self.numbers[rows])
 
     def with_columns(self, columns: Mapping[str, Any]) -> Table:
         """The table with further columns on the right."""
@@ -106,9 +109,12 @@ class Table:
             arrow = arrow.append_column(name, pa.array(values))
         return replace(self, arrow=arrow)
 
-    def _require(self, name: str) -> None:
-        if name not in self.columns:
-            raise DataError(f"column {name!r} not found; columns are: {listed(self.columns, 20)}")
+    def _column(self, name: str) -> pa.ChunkedArray:
+        try:
+            return self.arrow.column(name)
+        except KeyError:
+            names = listed(self.columns, 20)
+            raise DataError(f"column {name!r} not found; columns are: {names}") from None
 
 
 def read_table(path: str | Path, kind: Format | None = None) -> Table:
@@ -135,16 +141,21 @@ def read_table(path: str | Path, kind: Format | None = None) -> Table:
             if block.num_rows:
                 blocks.append(block)
                 rows, held = rows + block.num_rows, held + block.nbytes
-                _check_size(str(path), source, len(blocks), rows, held)
+                # refused as soon as the blocks so far tell that memory cannot hold the rest
+                more = max(1.0, source.expected_blocks() / len(blocks))
+                width = counted(len(source.schema), "column")
+                what = f"about {counted(int(rows * more), 'row')} × {width}"
+                needed = int(held * more * LOADING_COPIES)
+                check_size(str(path), what, needed, source.file_bytes, held)
         arrow = pa.Table.from_batches(blocks, source.schema).unify_dictionaries()
-        return replace(_empty(source), arrow=arrow)
+        return _table_of(source, arrow)
 
 
 def iter_table(
     path: str | Path,
     batch_rows: int = BATCH_ROWS,
     kind: Format | None = None,
-    wanted: Wanted = everything,
+    select: RowSelector = all_rows,
 ) -> Iterator[Table]:
     """The table as batches of rows; CSV, TSV, Parquet and NPZ in constant memory.
 
@@ -154,8 +165,8 @@ def iter_table(
         path: As for `read_table`.
         batch_rows: Rows of a batch at most.
         kind: The format; None is what the file's name tells.
-        wanted: Tells which of `count` rows from `first` on to give; of Parquet, others stay unread
-            where a whole row group is not wanted.
+        select: Returns the numbers, from 0, of the rows to give among `count` rows from `first`
+            on; a row group of Parquet without any stays unread.
 
     Yields:
         The batches in order.
@@ -165,52 +176,60 @@ def iter_table(
         ...     print(len(batch))
     """
     with closing(open_source(path, kind)) as source:
-        some, empty = False, _empty(source)
-        for start, block in source.blocks(wanted):
+        some = False
+        for start, block in source.blocks(select):
             for first in range(0, block.num_rows, batch_rows):
                 arrow = pa.Table.from_batches([block.slice(first, batch_rows)])
-                batch = replace(empty, arrow=arrow, start=start + first)
-                chosen = wanted(batch.start, len(batch))
+                batch = replace(_table_of(source, arrow), start=start + first)
+                chosen = select(batch.start, len(batch))
                 if len(chosen):
                     some = True
                     yield batch if len(chosen) == len(batch) else batch.take(chosen)
         if not some:
-            yield empty
+            yield _table_of(source, source.schema.empty_table())
 
 
-def _empty(source: Source) -> Table:
-    """A table of a source, without rows."""
+def _table_of(source: Source, arrow: pa.Table) -> Table:
     return Table(
-        source.schema.empty_table(),
-        source.label,
-        source.image_shape,
-        place_of=source.place,
-        untyped=source.untyped,
+        arrow, source.label, source.image_shape, place_of=source.place, untyped=source.untyped
     )
 
 
-def _check_size(title: str, source: Source, blocks: int, rows: int, held: int) -> None:
-    """Refuse, as soon as the blocks so far tell it, what memory cannot hold."""
-    more = max(1.0, source.expected_blocks() / blocks)
-    what = f"about {counted(int(rows * more), 'row')} × {counted(len(source.schema), 'column')}"
-    check_size(title, what, int(held * more * LOADING_COPIES), source.file_bytes, held)
+def open_source(path: str | Path, kind: Format | None = None) -> Source:
+    """Open a file by its format, told by its name unless given."""
+    kind = kind or file_format(path)
+    if kind not in get_args(Format):
+        raise DataError(f"unknown format {kind!r}; choose one of {', '.join(get_args(Format))}")
+    if kind in ("csv", "tsv"):
+        return DelimitedFile(path, delimiter="\t" if kind == "tsv" else None)
+    if is_stream(path):
+        raise DataError(f"{kind} cannot be read from standard input; give a file, or CSV")
+    if kind == "parquet":
+        return ParquetSource(path)
+    if kind == "npz":
+        return NpzSource(path)
+    path = Path(path)
+    images = read_idx(path, axes=3)
+    # the labels lie beside the images if files are named as MNIST's are
+    beside = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
+    labels = read_idx(beside, axes=1) if beside != path and beside.exists() else None
+    return ArraySource(str(path), images, "label", labels)
 
 
-def _levels(column: pa.DictionaryArray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values, None last for rows without one, and each row's place among them."""
-    try:
-        values = column.dictionary.to_pylist()
-    except UnicodeDecodeError:
+def file_format(path: str | Path) -> Format:
+    """The format a file's name tells; standard input and pipes are CSV."""
+    path = Path(path)
+    if is_stream(path):
+        return "csv"
+    name = path.name.casefold().removesuffix(".gz")
+    if "idx" in name and "ubyte" in name:
+        return "idx"
+    suffix = Path(name).suffix
+    if suffix not in SUFFIXES:
+        if not path.is_file():
+            open_file(path).close()  # that it is not there is said before its name tells nothing
         raise DataError(
-            f"column {name!r} holds text that is not UTF-8; write the file again as UTF-8"
-        ) from None
-    levels = np.empty(len(values) + 1, object)
-    levels[:-1] = values
-    return levels, column.indices.fill_null(len(values)).to_numpy()
-
-
-def _to_numpy(column: pa.Array, name: str) -> np.ndarray:
-    if isinstance(column, pa.DictionaryArray):
-        levels, codes = _levels(column, name)
-        return levels[codes]
-    return column.to_numpy(zero_copy_only=False)
+            f"cannot tell the format of {path} from its name; expected it to end in "
+            f"{', '.join(SUFFIXES)} or idx3-ubyte: rename it"
+        )
+    return SUFFIXES[suffix]

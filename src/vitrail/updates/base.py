@@ -19,15 +19,16 @@ from torch import Tensor
 
 from vitrail.checks import checked_count
 from vitrail.factors import Factors
+from vitrail.kernels.dispatch import find
 from vitrail.numerics import DEFAULT_MEMORY, EXACT_LIMIT, SAMPLED_LIMIT, chunks, on_lattice
-from vitrail.random import Key
+from vitrail.random import Key, bernoulli
 
 Backend = Literal["auto", "torch", "numba", "triton"]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """log p̃(1) and log p̃(0), float64, with what they cost and how well they are founded."""
+    """log p̃(1) and log p̃(0), float64, with their cost and the number of draws behind them."""
 
     log_one: Tensor  # (F, R, A), log of the mean potential with the variable at 1
     log_zero: Tensor  # (F, R, A), the same at 0
@@ -53,7 +54,7 @@ class Sweep:
     """A batch of factors after a damped update, and what it did to the variables."""
 
     messages: Tensor  # (F, A) float32 log-odds, on the lattice
-    moved: Tensor  # (V,) float64: sum of the new messages less the old ones, exactly
+    moved: Tensor  # (V,) float64: sum of the new messages minus the old ones, exactly
     change: Tensor  # (F,): largest change of a factor's messages, as probabilities
     starved: Tensor  # (F,) int64: messages that say nothing
     evaluations: int
@@ -105,14 +106,15 @@ class Update(ABC):
         """New messages of the factors at rows (f,), γ (f,) the weight of the new ones.
 
         This is the definition of what a step of belief propagation does to factors; an update
-        with a compiled twin may do it in one visit of each row.
+        with a compiled kernel may do it in one visit of each row.
         """
         result = self.messages(key, factors, belief, message, rows)
         scope = factors.scope if rows is None else factors.scope.select(rows)
         forbids, num_variables = result.forbids, belief.shape[0]
-        mix = self._mixed if self.exact else self._mixed_by_kernel
-        new, moved, change = mix(
-            factors, result.log_odds, message, gamma, on_probability, rows, num_variables
+        # asked for messages by torch, damping is torch's too
+        backend = "torch" if getattr(self, "backend", "auto") == "torch" else "auto"
+        new, moved, change = self._mixed(
+            factors, result.log_odds, message, gamma, on_probability, rows, num_variables, backend
         )
         return Sweep(
             new,
@@ -146,43 +148,24 @@ class Update(ABC):
         on_probability: bool,
         rows: Tensor | None,
         num_variables: int,
+        backend: Backend = "auto",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """New messages (f, A) after damping, their sum less the old ones', and largest changes."""
-        old = (message if rows is None else message[rows]).double()
-        scope = factors.scope if rows is None else factors.scope.select(rows)
-        new = damped(old, log_odds, gamma[:, None], on_probability)
-        change = (torch.sigmoid(new.double()) - torch.sigmoid(old)).abs().amax(1)
-        return new, scope.total(new.double() - old, num_variables), change
-
-    def _mixed_by_kernel(
-        self,
-        factors: Factors,
-        log_odds: Tensor,
-        message: Tensor,
-        gamma: Tensor,
-        on_probability: bool,
-        rows: Tensor | None,
-        num_variables: int,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The same by a kernel, where there is one: `_mixed` decides what it leaves open."""
-        from vitrail.kernels import dispatch
-
-        given = log_odds, message, gamma, on_probability, rows, num_variables
-        twin = dispatch.find("damp", self._backend, factors, log_odds.numel(), 0)
-        if twin is None:
-            return self._mixed(factors, *given)
-        new, moved, change, left = twin.mixed(factors, *given)
-        if len(left):
+        """New messages (f, A) after damping, their sum minus the old ones', and largest changes."""
+        kernel = None if self.exact else find("damp", backend, factors, log_odds.numel(), 0)
+        if kernel is None:
+            old = (message if rows is None else message[rows]).double()
+            scope = factors.scope if rows is None else factors.scope.select(rows)
+            new = damped(old, log_odds, gamma[:, None], on_probability)
+            change = (torch.sigmoid(new.double()) - torch.sigmoid(old)).abs().amax(1)
+            return new, scope.total(new.double() - old, num_variables), change
+        given = message, gamma, on_probability, rows, num_variables
+        new, moved, change, left = kernel.mixed(factors, log_odds, *given)
+        if len(left):  # the definition decides what the kernel leaves open
             places = left if rows is None else rows[left]
-            given = log_odds[left], message, gamma[left], on_probability, places, num_variables
-            new[left], more, change[left] = self._mixed(factors, *given)
+            given = message, gamma[left], on_probability, places, num_variables
+            new[left], more, change[left] = self._mixed(factors, log_odds[left], *given, "torch")
             moved = moved + more
         return new, moved, change
-
-    @property
-    def _backend(self) -> Backend:
-        """Asked for messages by torch, damping is torch's too; else what there is."""
-        return "torch" if getattr(self, "backend", "auto") == "torch" else "auto"
 
     def _as_messages(self, estimate: Estimate) -> Messages:
         one, zero = estimate.log_one[:, 0], estimate.log_zero[:, 0]
@@ -270,6 +253,23 @@ def _joined(parts: list[Estimate], cavity: Tensor) -> Estimate:
         min(hits, default=None),
         min(sizes, default=None),
     )
+
+
+def configurations(
+    key: Key, factors: Factors, threshold: Tensor, samples: int, backend: Backend = "torch"
+) -> Tensor:
+    """S configurations for each track of cavities: (F, R·S, A) bool.
+
+    threshold (F, R, A) int32. Draw s of track r has the sample number r·S + s.
+    """
+    if backend != "torch" and threshold.is_cuda:
+        kernel = find("draw", "auto", factors, threshold.numel() * samples, samples)
+        if kernel is not None:
+            return kernel.configurations(key, factors, threshold, samples)
+    num_factors, tracks, _ = threshold.shape
+    number = torch.arange(tracks * samples, device=threshold.device).view(tracks, samples)
+    ids = factors.ids.view(num_factors, 1, 1)
+    return bernoulli(key, ids, number, threshold[:, :, None, :]).flatten(1, 2)
 
 
 MOST_DRAWS = 2**24  # of a factor and a step; beyond, a float32 no longer counts hits

@@ -8,13 +8,13 @@ is satisfied exactly when K ≥ T, for either weight coding and with ties counte
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.kernels.protocols import GaussianKernels
+from vitrail.kernels.dispatch import PATIENCE, find
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key
 from vitrail.updates.base import CavityUpdate, Estimate, Sweep
@@ -26,8 +26,8 @@ Method = Literal["convolution", "gaussian"]
 class ClosedForm(CavityUpdate):
     """p̃(v) = P(K ≥ T | w_i = v), leave-one-out.
 
-    convolution: exact, O(A²) a factor, from prefix laws and suffix tails (no division).
-    gaussian: O(A) a factor; P(K ≥ T) ≈ Φ((μ − T + ½)/σ), the ½ being the lattice's boundary.
+    convolution: exact, O(A²) per factor, from prefix laws and suffix tails (no division).
+    gaussian: O(A) per factor; P(K ≥ T) ≈ Φ((μ − T + ½)/σ), the ½ being the lattice's boundary.
     """
 
     method: Method
@@ -58,11 +58,11 @@ class ClosedForm(CavityUpdate):
         rows: Tensor | None = None,
     ) -> Sweep:
         self.check(factors)
-        twin = self._twin(factors)
-        if twin is None or not isinstance(factors, Network):
+        kernel = self._kernel(factors)
+        if kernel is None:
             return super().sweep(key, factors, belief, message, gamma, on_probability, rows)
         # the same messages to within 1e-5 (absolute, or relative to those above 1)
-        messages, moved, change = twin.gaussian_sweep(
+        messages, moved, change = kernel.gaussian_sweep(
             factors, belief, message, self.limit, gamma, on_probability, rows
         )
         # a Gaussian tail is never zero
@@ -73,18 +73,16 @@ class ClosedForm(CavityUpdate):
         self, key: Key, factors: Factors, belief: Tensor, rows: Tensor | None = None
     ) -> Tensor:
         self.check(factors)
-        twin = self._twin(factors)
-        if twin is None or not isinstance(factors, Network):
+        kernel = self._kernel(factors)
+        if kernel is None:
             return super().total(key, factors, belief, rows)
-        return twin.gaussian_total(factors, belief, self.limit, rows)
+        return kernel.gaussian_total(factors, belief, self.limit, rows)
 
-    def _twin(self, factors: Factors) -> GaussianKernels | None:
+    def _kernel(self, factors: Factors) -> Any:
         """The compiled module for gaussian messages, if any; it is taken whatever the work."""
         if self.method != "gaussian":
             return None
-        from vitrail.kernels import dispatch
-
-        return dispatch.find("gaussian", "auto", factors, dispatch.PATIENCE + 1, 0)
+        return find("gaussian", "auto", factors, PATIENCE + 1, 0)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
         assert isinstance(factors, Network)

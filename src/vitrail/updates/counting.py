@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors, Network
-from vitrail.kernels.protocols import CountingKernels
+from vitrail.factors import Factors
+from vitrail.kernels.dispatch import find
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key, Stream, thresholds
 from vitrail.updates.base import (
@@ -18,8 +18,8 @@ from vitrail.updates.base import (
     Estimate,
     checked_backend,
     checked_draws,
+    configurations,
 )
-from vitrail.updates.draws import configurations
 from vitrail.updates.flip import Flip
 from vitrail.updates.pinned import Pinned
 
@@ -43,17 +43,15 @@ class Counting(CavityUpdate):
     backend: Backend = "auto"
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
-        if self._twin(factors, cavity.shape[1]) is not None:
+        if self._kernel(factors, cavity.shape[1]) is not None:
             return cavity.shape[1] * factors.arity * 96
         return cavity.shape[1] * self.samples * (48 * factors.arity + factors.row_bytes)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        twin = self._twin(factors, cavity.shape[1])
+        kernel = self._kernel(factors, cavity.shape[1])
         key_draws, threshold = key.of(Stream.CONFIGURATION), thresholds(cavity)
-        if twin is None or not isinstance(factors, Network):
-            found = self._counts(key_draws, factors, threshold, self.samples)
-        else:
-            found = twin.counts(key_draws, factors, threshold, self.samples)
+        counts = self._counts if kernel is None else kernel.counts
+        found = counts(key_draws, factors, threshold, self.samples)
         count_one, hits_one, hits_all = (part.double() for part in found)
         hits_all = hits_all[..., None]
         fewest = torch.minimum(count_one, self.samples - count_one)
@@ -80,12 +78,10 @@ class Counting(CavityUpdate):
         score = score.view(shape).to(kind)
         return ones.sum(2), torch.einsum("frs,frsa->fra", score, ones), score.sum(2)
 
-    def _twin(self, factors: Factors, tracks: int) -> CountingKernels | None:
+    def _kernel(self, factors: Factors, tracks: int) -> Any:
         """The compiled module that serves these factors, if any."""
-        from vitrail.kernels import dispatch
-
         lanes = factors.num_factors * tracks * self.samples * factors.arity
-        return dispatch.find("counting", self.backend, factors, lanes, self.samples)
+        return find("counting", self.backend, factors, lanes, self.samples)
 
     def _log_mean(self, factors: Factors, hits: Tensor, count: Tensor, hits_all: Tensor) -> Tensor:
         mean = hits_all / self.samples

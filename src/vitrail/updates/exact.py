@@ -13,7 +13,7 @@ from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key
 from vitrail.updates.base import CavityUpdate, Estimate
 
-MAX_EXACT_ARITY = 20  # a million configurations a factor
+MAX_EXACT_ARITY = 20  # a million configurations per factor
 TILE = 4096  # configurations in flight; fixed, so that sums are taken in one order
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors, Network
-from vitrail.kernels.protocols import FlipKernels
+from vitrail.factors import Factors
+from vitrail.kernels.dispatch import find
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key, Stream, thresholds
 from vitrail.updates.base import (
@@ -18,8 +19,8 @@ from vitrail.updates.base import (
     Messages,
     checked_backend,
     checked_draws,
+    configurations,
 )
-from vitrail.updates.draws import configurations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Flip(CavityUpdate):
     backend: Backend = "auto"
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
-        if self._twin(factors, cavity.shape[0] * cavity.shape[1]) is not None:
+        if self._kernel(factors, cavity.shape[0] * cavity.shape[1]) is not None:
             return cavity.shape[1] * factors.arity * 64
         draws = cavity.shape[1] * self.samples
         neighbours = 1 if factors.cheap_flips else factors.arity
@@ -51,21 +52,19 @@ class Flip(CavityUpdate):
         rows: Tensor | None = None,
     ) -> Messages:
         num_factors = factors.num_factors if rows is None else len(rows)
-        twin = None if self.smoothing else self._twin(factors, num_factors)
-        if twin is None or not isinstance(factors, Network):
+        kernel = None if self.smoothing else self._kernel(factors, num_factors)
+        if kernel is None:
             return super().messages(key, factors, belief, message, rows)
-        log_odds, starved = twin.messages(
+        log_odds, starved = kernel.messages(
             key.of(self.stream), factors, belief, message, self.samples, self.limit, rows
         )
         return Messages(log_odds, starved, self._evaluations(factors, num_factors), self.samples)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
         tracks = cavity.shape[0] * cavity.shape[1]
-        twin, key = self._twin(factors, tracks), key.of(self.stream)
-        if twin is None or not isinstance(factors, Network):
-            one, zero, drawn = self._hits(key, factors, thresholds(cavity), self.samples)
-        else:
-            one, zero, drawn = twin.hits(key, factors, thresholds(cavity), self.samples)
+        kernel, key = self._kernel(factors, tracks), key.of(self.stream)
+        hits = self._hits if kernel is None else kernel.hits
+        one, zero, drawn = hits(key, factors, thresholds(cavity), self.samples)
         count: float = self.samples
         if self.smoothing:
             extra = (self.smoothing * drawn.double() / count)[..., None]
@@ -90,12 +89,10 @@ class Flip(CavityUpdate):
         totals = [_total(score, dim=2) for score in scores]
         return totals[0], totals[1], totals[2][..., 0]
 
-    def _twin(self, factors: Factors, tracks: int) -> FlipKernels | None:
+    def _kernel(self, factors: Factors, tracks: int) -> Any:
         """The compiled module that serves these factors, if any; tracks of all of them."""
-        from vitrail.kernels import dispatch
-
         lanes = tracks * self.samples * factors.arity
-        return dispatch.find("flip", self.backend, factors, lanes, self.samples)
+        return find("flip", self.backend, factors, lanes, self.samples)
 
     def _evaluations(self, factors: Factors, tracks: int) -> int:
         neighbours = 0 if factors.cheap_flips else factors.arity

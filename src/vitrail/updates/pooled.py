@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from vitrail.factors import Factors, Network
-from vitrail.kernels.protocols import PoolKernels
+from vitrail.factors import Factors
+from vitrail.kernels.dispatch import find
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import THRESHOLD_ONE, Key, Stream, bernoulli, thresholds
 from vitrail.updates.base import (
@@ -58,33 +59,26 @@ class Pooled(Update):
         cavity = cavity.clamp(-self.limit, self.limit)
         shift = _log_odds(thresholds(cavity)) - factors.scope.gather(_log_odds(thresholds(belief)))
         rows_in_pool = 1 if factors.scope.shared else factors.num_factors
-        twin = self._twin(factors)
+        kernel = self._kernel(factors)
         scratch = self.samples * factors.row_bytes
-        if twin is not None and isinstance(factors, Network):
-            scratch = twin.scratch_bytes(factors, self.samples)
+        if kernel is not None:
+            scratch = kernel.scratch_bytes(factors, self.samples)
         per_factor = 40 * self.samples + scratch
         per_factor += 9 * self.samples * factors.arity * rows_in_pool // max(1, factors.num_factors)
         parts = []
         for rows in chunks(factors.num_factors, per_factor, self.memory):
             index = torch.arange(rows.start, rows.stop, device=belief.device)
-            parts.append(self._estimate(twin, factors.select(index), pool, shift[rows]))
+            parts.append(self._estimate(kernel, factors.select(index), pool, shift[rows]))
         return _joined(parts, cavity[:, None])
 
-    def _twin(self, factors: Factors) -> PoolKernels | None:
+    def _kernel(self, factors: Factors) -> Any:
         """The compiled module that scores a shared pool, if any."""
-        from vitrail.kernels import dispatch
-
         lanes = factors.num_factors * self.samples * factors.arity
-        return dispatch.find("pool", self.backend, factors, lanes, self.samples)
+        return find("pool", self.backend, factors, lanes, self.samples)
 
-    def _estimate(
-        self, twin: PoolKernels | None, factors: Factors, pool: Tensor, shift: Tensor
-    ) -> Estimate:
+    def _estimate(self, kernel: Any, factors: Factors, pool: Tensor, shift: Tensor) -> Estimate:
         states = factors.scope.gather(pool).transpose(0, 1)  # (F or 1, S, A)
-        if twin is None or not isinstance(factors, Network):
-            score = factors.score(states)
-        else:
-            score = twin.pool_scores(factors, states[0])
+        score = factors.score(states) if kernel is None else kernel.pool_scores(factors, states[0])
         score = score.to(torch.float64)  # (F, S)
         ones = states.to(torch.float64)
         log_weight = _by_row(shift, ones.transpose(1, 2))

@@ -6,6 +6,7 @@ In a process of its own, because clusters leave threads and sockets behind that 
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -14,14 +15,14 @@ import numpy as np
 from vitrail import BinaryNetClassifier
 from vitrail.engines import checked_backend, workers
 from vitrail.fingerprint import fingerprint
-from vitrail.lab.experiments.fig3 import outcomes
 from vitrail.lab.experiments.methods import SBP
+from vitrail.lab.experiments.tasks import solve_linear
 from vitrail.lab.experiments.units import Unit, compute
 
 
 def units() -> list[Unit]:
-    settings = {"num_inputs": 5, "size": 6, "steps": 2, "repeats": 2, "method": SBP()}
-    return [Unit(outcomes, {**settings, "seed": seed}, 1.0) for seed in range(3)]
+    settings = {"family": "glass", "sizes": ((5, 6),), "epochs": 2, "repeats": 2, "method": SBP()}
+    return [Unit(solve_linear, {**settings, "seed": seed}, 1.0) for seed in range(3)]
 
 
 def chosen() -> list[str]:
@@ -40,6 +41,12 @@ def chosen() -> list[str]:
 
 if __name__ == "__main__":
     backend = checked_backend(sys.argv[1])
-    rows = [done.rows for done in compute(units(), Path(sys.argv[2]), 2, backend=backend)]
     with workers(backend, 2):
+        if backend == "dask":  # the sweep joins this cluster; it takes seconds to start another
+            from dask import config  # pyright: ignore[reportPrivateImportUsage]
+            from distributed import default_client
+
+            os.environ["DASK_SCHEDULER_ADDRESS"] = default_client().scheduler.address
+            config.refresh()
+        rows = [done.rows for done in compute(units(), Path(sys.argv[2]), 2, backend=backend)]
         print(json.dumps({"rows": rows, "chosen": chosen()}))  # noqa: T201

@@ -84,6 +84,12 @@ def test_clusters_give_what_one_process_gives(
     assert len(list((tmp_path / "spread").glob("*.json"))) == 3
 
 
+def test_two_processes_give_the_same_rows(tmp_path: Path):
+    alone = compute(units(), tmp_path / "alone", jobs=1)
+    spread = compute(units(), tmp_path / "spread", jobs=2)
+    assert [part.rows for part in spread] == [part.rows for part in alone]
+
+
 def test_two_processes_choose_the_same_nets(models: list[str]):
     with workers("processes", 2):
         assert chosen() == models

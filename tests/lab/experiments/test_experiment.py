@@ -13,7 +13,7 @@ from vitrail.lab.experiments.methods import GD, SBP, Rate, solve, tuned
 
 
 def rows(changes):
-    """One row a (repeat, size), with `changes[repeat][size]` in the column `best`."""
+    """One row per (repeat, size), with `changes[repeat][size]` in the column `best`."""
     return [
         {"repeat": repeat, "size": size, "best": value}
         for repeat, values in enumerate(changes)
@@ -46,7 +46,8 @@ def test_a_clear_difference_is_one_by_students_t(count, quantile):
 
 
 def test_curves_and_cells_have_mean_and_spread():
-    line = curve("SBP", [1.0], [[1.0, 3.0]])
+    line = curve("SBP", rows([[1.0], [3.0]]), "size", "best")
+    assert line.x == [0]
     assert line.y == [2.0]
     assert line.spread == [pytest.approx(math.sqrt(2))]
     assert plus_minus([1.0, 3.0], 2) == "2.00 ± 1.41"

@@ -76,16 +76,6 @@ def test_a_damaged_file_is_computed_again(tmp_path):
     assert done[0].rows == [{"number": 0, "square": 0}]
 
 
-def test_several_processes_give_the_same_rows(tmp_path):
-    from vitrail.lab.experiments.fig3 import outcomes
-
-    settings = {"num_inputs": 5, "size": 6, "steps": 2, "repeats": 2, "method": SBP()}
-    units = [Unit(outcomes, {**settings, "seed": seed}, 1.0) for seed in range(3)]
-    alone = compute(units, tmp_path / "alone", jobs=1)
-    spread = compute(units, tmp_path / "spread", jobs=2)
-    assert [part.rows for part in alone] == [part.rows for part in spread]
-
-
 def test_a_killed_process_is_told_in_a_sentence(tmp_path):
     with pytest.raises(ChildProcessError, match="ended from outside"):
         compute(some(tmp_path, dies, 3), tmp_path / "kept", jobs=2)

@@ -36,7 +36,7 @@ typedef uint8_t tiny_word;
 #error "TINY_WORD_BITS must be 8 or @row_bits@"
 #endif
 #define TINY_WORDS(bits) (((bits) + @row_bits@u - 1u) / @row_bits@u * (@row_bits@u / TINY_WORD_BITS))
-//: if "strings" in flags
+//: if strings
 
 /* Weights stand as strings, a row each, which compilers read far faster than many numbers. */
 typedef uint8_t tiny_stored;
@@ -117,7 +117,7 @@ static inline tiny_int tiny_ones(tiny_word x, tiny_int ones)
     return ones + (tiny_int)x;
 #endif
 }
-//: if "total" in flags
+//: if total
 
 /* How many of the first bits of x are 1. */
 static inline tiny_int tiny_total(const tiny_word *x, tiny_index bits)

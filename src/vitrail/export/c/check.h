@@ -7,15 +7,17 @@
 
 #ifdef TINY_CHECK
 /* Rows with the answers and probabilities that they have in Python. */
-//: if "not_a_number" in flags
+//: if not_a_number
 #include <math.h> /* NAN */
 //: endif
-#define TINY_GOLDEN @golden@u
+#define TINY_GOLDEN @rows|length@u
 static const tiny_row tiny_golden_rows[TINY_GOLDEN] TINY_FLASH = {
-@rows@
+//: for row in rows
+    @row@@"" if loop.last else ","@
+//: endfor
 };
-@answers@
-@chances@
+@table(answer_type, "tiny_golden_answers", answers.numbers.tolist())@
+@table("uint16_t", "tiny_golden_proba", answers.probabilities.flatten().tolist())@
 
 /* How many of the rows above get another answer or other probabilities here. */
 static inline unsigned tiny_check(void)
@@ -26,10 +28,10 @@ static inline unsigned tiny_check(void)
         uint16_t proba[TINY_CLASSES] = {0};
         int same, answer;
         TINY_NEAR(tiny_row, row);
-        answer = (int)@load_answer@(tiny_golden_answers + i);
+        answer = (int)@loaded(answer_type, "tiny_golden_answers + i")@;
         same = tiny_predict(row) == answer && tiny_proba(row, proba) == answer;
         for (c = 0; c < TINY_CLASSES; c++) {
-            same = same && proba[c] == TINY_LOAD16(tiny_golden_chances + i * TINY_CLASSES + c);
+            same = same && proba[c] == TINY_LOAD16(tiny_golden_proba + i * TINY_CLASSES + c);
         }
         wrong += !same;
     }
@@ -43,19 +45,19 @@ static inline unsigned tiny_check(void)
 #include <stdlib.h>
 #include <string.h>
 
-#define TINY_COLUMNS @num_columns@
+#define TINY_COLUMNS @names|length@
 static const char *const tiny_names[TINY_COLUMNS] = {
-    @names@
+    @names|map("string")|join(",\n    ")@
 };
-//: if "words" in flags
+//: if words
 static const char *const tiny_categories[] = {
-    @categories@
+    @(categories or [""])|map("string")|join(",\n    ")@
 };
 //: endif
 
 /* The classes as cells spell them. */
 static const char *const tiny_targets[TINY_CLASSES] = {
-    @labels@
+    @labels|map("string")|join(",\n    ")@
 };
 
 #define TINY_CELL 65536u /* bytes of a cell and its end */
@@ -139,7 +141,7 @@ static inline int tiny_same(const char *cell, const char *word)
 
 static inline int tiny_is_missing(const char *cell)
 {
-    static const char *const spellings[] = {@missing@};
+    static const char *const spellings[] = {@missing_words|map("string")|join(", ")@};
     unsigned i;
     for (i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         if (tiny_same(cell, spellings[i])) {
@@ -166,7 +168,7 @@ static inline int tiny_number(const char *cell, double *value)
     return !*end;
 }
 
-//: if "numbers" in flags
+//: if numbers
 /* Whether a cell that is no number may be one to people, such as 1,234 or 5 kg: a digit comes
    before all letters. Write it plainly. */
 static inline int tiny_is_odd(const char *cell)
@@ -179,7 +181,7 @@ static inline int tiny_is_odd(const char *cell)
 }
 
 //: endif
-//: if "words" in flags
+//: if words
 static inline unsigned tiny_find(const char *cell, unsigned first, unsigned count)
 {
     unsigned i;
@@ -196,15 +198,65 @@ static inline unsigned tiny_find(const char *cell, unsigned first, unsigned coun
 static inline int tiny_read(tiny_row *row, int column, const char *cell)
 {
     const int missing = tiny_is_missing(cell);
-//: if "numbers" in flags
+//: if numbers
     double value = 0;
     int number = !missing && tiny_number(cell, &value);
 //: endif
-@read@
+//: if bits
+    if (!number || value < @low@ || value > @high@) {
+        return TINY_BAD_INPUT;
+    }
+    row->x[column] = (@type@)value;
+    return (double)row->x[column] == value ? 0 : TINY_BAD_INPUT; /* not whole */
+//: else
+//: set places = namespace(first=0)
+    switch (column) {
+//: for column in columns
+//: set found = "tiny_find(cell, %d, %d)" % (places.first, column.code.categories|length)
+//: set places.first = places.first + column.code.categories|length
+    case @loop.index0@:
+//: if column.kind == "word"
+        row->@column.field@ = (@code@)(missing ? (unsigned)TINY_MISSING : @found@);
+//: else
+//: set bare = column.code.spelling.accepts("")
+//: if not bare
+        number = 0; /* one has a unit here */
+//: endif
+//: if column.mixed
+        if (!missing && !number) {
+            const unsigned found = @found@;
+            if (found != TINY_OTHER || !tiny_is_odd(cell)) {
+                row->@column.word_field@ = (@code@)(found == TINY_OTHER ? found : found + 1u);
+                return 0;
+            }
+        }
+//: endif
+        if (!missing@" && !number" if bare and column.code.spelling.decimal == "." else ""@ && tiny_is_odd(cell)) {
+            return TINY_BAD_INPUT;
+        }
+//: if column.kind == "whole"
+        value = value > 2147483647.0 ? 2147483647.0 : value;
+        value = value < -2147483647.0 ? -2147483647.0 : value;
+        if ((double)(int32_t)value != value) {
+            return TINY_BAD_INPUT; /* not whole */
+        }
+        row->@column.field@ = number ? (int32_t)value : TINY_NO_NUMBER;
+//: else
+        value = value > 3.402823466e38 ? 3.402823466e38 : value;
+        value = value < -3.402823466e38 ? -3.402823466e38 : value;
+        row->@column.field@ = number ? (float)value : strtof("nan", 0);
+//: endif
+//: endif
+        return 0;
+//: endfor
+    default:
+        return TINY_BAD_INPUT;
+    }
+//: endif
 }
 
 /* Answers the rows of a table with a header, one line each: the class, then the probabilities; or a
-   negative code. Returns how many rows were answered as the column `@target_name@` says, or -1 if
+   negative code. Returns how many rows were answered as the column `@target|comment or "none"@` says, or -1 if
    a column is not there. */
 static inline long tiny_csv(FILE *in, FILE *out, long *rows)
 {
@@ -225,7 +277,7 @@ static inline long tiny_csv(FILE *in, FILE *out, long *rows)
         for (c = 0; c < TINY_COLUMNS; c++) {
             place[c] = strcmp(cell, tiny_names[c]) ? place[c] : columns;
         }
-        target = strcmp(cell, @target@) ? target : columns;
+        target = strcmp(cell, @target|string@) ? target : columns;
     }
     for (c = 0; c < TINY_COLUMNS; c++) {
         if (place[c] < 0) {

@@ -1,16 +1,16 @@
-/* A row: @about@. */
+/* A row: @names|length@ columns, @ends|comment@, each from @low@ to @high@. */
 typedef struct {
-    @type@ x[@columns@];
+    @type@ x[@names|length@];
 } tiny_row;
 
-//: if "several" in flags
+//: if cuts|length > 1
 /* Where columns are cut. */
-@cuts@
+@table(type, "tiny_cuts", cuts|map("whole"))@
 
 /* The bits of a row, 1 above a cut, all of the first cut before those of the next; 0, or a
    negative code. */
 //: else
-/* The bits of a row, 1 above @middle@; 0, or a negative code. */
+/* The bits of a row, 1 above @cuts[0]@; 0, or a negative code. */
 //: endif
 static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 {
@@ -19,32 +19,30 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
         return TINY_NULL;
     }
     tiny_clear(bits->word, TINY_INPUTS);
-//: if "bias" in flags
-@constants@
-//: endif
-    for (i = 0; i < @columns@u; i++) {
-//: if "several" in flags
+//: include "constants.h"
+    for (i = 0; i < @names|length@u; i++) {
+//: if cuts|length > 1
         tiny_index cut, bit = i;
 //: endif
-//: if "low" in flags
+//: if low > smallest
         if (row->x[i] < @low@) {
             return TINY_BAD_INPUT;
         }
 //: endif
-//: if "high" in flags
+//: if high < largest
         if (row->x[i] > @high@) {
             return TINY_BAD_INPUT;
         }
 //: endif
-//: if "several" in flags
-        for (cut = 0; cut < @several@u; cut++) {
-            if (row->x[i] > @load@(tiny_cuts + cut)) {
+//: if cuts|length > 1
+        for (cut = 0; cut < @cuts|length@u; cut++) {
+            if (row->x[i] > @loaded(type, "tiny_cuts + cut")@) {
                 tiny_set(bits->word, bit);
             }
-            bit += @columns@u;
+            bit += @names|length@u;
         }
 //: else
-        if (row->x[i] > @middle@) {
+        if (row->x[i] > @cuts[0]@) {
             tiny_set(bits->word, i);
         }
 //: endif

@@ -1,30 +1,68 @@
-//: if "plain" in flags
-//: if "even" not in flags
+//: if numbers
+#define TINY_NO_NUMBER (-2147483647 - 1) /* of whole numbers: missing */
+
+//: endif
+//: if words
+/* Categories. */
+enum {
+//: for column in columns
+//: for word in column.code.categories
+    @names[column.code.name, word]@ = @loop.index0 + column.mixed@, /* @column.code.name|comment@=@word|comment@ */
+//: endfor
+//: endfor
+    TINY_OTHER = @limits(code)[1] - 1@, /* any other word */
+    TINY_MISSING = @limits(code)[1]@
+};
+
+//: endif
+/* A row: one field for each column that counts. */
+typedef struct {
+//: for column in columns
+    @column.type@ @column.field@; /* @column.code.name|comment@: @VALUES[column.kind]@ */
+//: if column.mixed
+    @code@ @column.word_field@; /* 0 where a number stands, or the word that stands there */
+//: endif
+//: endfor
+} tiny_row;
+
+//: if plain
+//: if not even
 /* How many thresholds each column has; a bit says whether a number is above one. */
-@columns@
+@table(mark_type, "tiny_columns", packed_marks)@
 
 //: endif
 //: else
-//: if "even" not in flags
-/* What each column is: how many categories or thresholds it has, times @scale@, and marks. */
-@columns@
+//: if not even
+/* What each column is: how many categories or thresholds it has, times @2 ** varying|length@, and marks. */
+@table(mark_type, "tiny_columns", packed_marks)@
 //: endif
 /* What becomes of a column, in this order: a bit for each category, one for any other word, one
    for each bin between thresholds, one for each threshold that the number is above (of two bins
    none), one for a missing value. */
-@marks@
+#define TINY_COLUMN(i) @"0u" if even else load ~ "(tiny_columns + (i))"@
+//: if counts_vary
+#define TINY_COUNT(column) (@"(column) / %uu" % 2 ** varying|length if varying else "(column)"@)
+//: else
+#define TINY_COUNT(column) @counts[0]@u
+//: endif
+//: for name, value in marks.items()
+#define TINY_@name.upper()@(column) @value@
+//: endfor
 
 //: endif
-//: if "numbers" in flags
+//: if numbers
 /* Thresholds of the columns of numbers, whole ones rounded down, others as tiny_order() has them;
    before them, where a column has no bit for a missing value, what is read instead. */
 static const @cut@ tiny_cuts[] TINY_FLASH = {
-@cuts@
+//: for column in columns if column.kind != "word"
+    /* @column.about|comment@ */
+    @column.cuts|map("whole")|join(", ")@@"" if loop.last else ","@
+//: endfor
 };
-#define TINY_CUT(i) ((int32_t)(@cut@)TINY_LOAD@cut_bits@(tiny_cuts + (i)))
+#define TINY_CUT(i) ((int32_t)@loaded(cut, "tiny_cuts + (i)")@)
 
 //: endif
-//: if "real" in flags
+//: if real
 /* A whole number for each real one, in the same order, so that no arithmetic of floats is needed;
    TINY_NO_NUMBER if it is none. */
 static inline int32_t tiny_order(float value)
@@ -45,19 +83,19 @@ static inline int32_t tiny_order(float value)
 typedef struct {
     tiny_word *x;
     tiny_index bit, column;
-//: if "cut_apart" in flags
+//: if cut_apart
     tiny_index cut;
 //: endif
-//: if "words" in flags
+//: if words
     int fault;
 //: endif
 } tiny_cursor;
 
-//: if "plain" in flags
+//: if plain
 /* A number: a bit for each of its thresholds. */
 static inline void tiny_put(tiny_cursor *c, int32_t value)
 {
-    const tiny_index end = c->bit + @count@;
+    const tiny_index end = c->bit + @counts[0] ~ "u" if even else load ~ "(tiny_columns + c->column)"@;
     if (value == TINY_NO_NUMBER) {
         value = TINY_CUT(c->bit + c->column);
     }
@@ -69,11 +107,11 @@ static inline void tiny_put(tiny_cursor *c, int32_t value)
 }
 
 //: endif
-//: if "plain" not in flags
+//: if not plain
 #define TINY_NONE ((tiny_index)-1)
 
 //: endif
-//: if "some_words" in flags
+//: if some_words
 /* The bit of a category by its place, of TINY_OTHER or of TINY_MISSING. */
 static inline tiny_index tiny_word_bit(tiny_cursor *c, tiny_index column, int32_t value)
 {
@@ -100,11 +138,11 @@ static inline tiny_index tiny_word_bit(tiny_cursor *c, tiny_index column, int32_
 }
 
 //: endif
-//: if "cut_apart" in flags
+//: if cut_apart
 /* Sets the bits of the thresholds that a number is above; the bit of its bin or of
    TINY_NO_NUMBER. */
 static inline tiny_index tiny_number_bit(
-    tiny_cursor *c, tiny_index column, int32_t value@counts_parameter@)
+    tiny_cursor *c, tiny_index column, int32_t value@", int counts" if mixed else ""@)
 {
     const tiny_index count = TINY_COUNT(column), first = c->bit;
     const int missing = value == TINY_NO_NUMBER;
@@ -119,7 +157,7 @@ static inline tiny_index tiny_number_bit(
     if (TINY_BINS(column)) {
         c->bit += count + (count > 1u); /* the second of two bins is the threshold */
     }
-    for (i = 0; @counts_and@i < count && value > TINY_CUT(c->cut + i); i++) {
+    for (i = 0; @"counts && " if mixed else ""@i < count && value > TINY_CUT(c->cut + i); i++) {
         tiny_set(c->x, c->bit + i);
     }
     if (TINY_BINS(column)) {
@@ -133,20 +171,20 @@ static inline tiny_index tiny_number_bit(
         }
         c->bit++;
     }
-    return @counts_then@bit@or_none@;
+    return @"counts ? " if mixed else ""@bit@" : TINY_NONE" if mixed else ""@;
 }
 
 //: endif
-//: if "plain" not in flags
+//: if not plain
 /* Sets the bits of the next column. */
-static inline void tiny_put(tiny_cursor *c, int32_t value@counts_parameter@)
+static inline void tiny_put(tiny_cursor *c, int32_t value@", int counts" if mixed else ""@)
 {
     const tiny_index column = TINY_COLUMN(c->column);
-//: if "forks" in flags
+//: if forks
     const tiny_index bit = TINY_IS_WORDS(column) ? tiny_word_bit(c, column, value)
-                                                 : tiny_number_bit(c, column, value@counts@);
+                                                 : tiny_number_bit(c, column, value@", counts" if mixed else ""@);
 //: else
-    const tiny_index bit = tiny_@kind@_bit(c, column, value@counts@);
+    const tiny_index bit = tiny_@"word" if some_words else "number"@_bit(c, column, value@", counts" if mixed else ""@);
 //: endif
     c->column++;
     if (bit != TINY_NONE) {
@@ -155,7 +193,7 @@ static inline void tiny_put(tiny_cursor *c, int32_t value@counts_parameter@)
 }
 
 //: endif
-//: if "mixed" in flags
+//: if mixed
 /* A category by its place from 1 on or TINY_OTHER, or 0 where a number stands. */
 static inline void tiny_put_either(tiny_cursor *c, int32_t value, @code@ word)
 {
@@ -179,41 +217,46 @@ static inline void tiny_put_either(tiny_cursor *c, int32_t value, @code@ word)
 }
 
 //: endif
-//: if "alike" in flags
-typedef char tiny_columns_are_alike[sizeof(tiny_row) == @num_columns@ * sizeof(@field@) ? 1 : -1];
+//: if alike
+typedef char tiny_columns_are_alike[sizeof(tiny_row) == @columns|length@ * sizeof(@columns[0].type@) ? 1 : -1];
 
 //: endif
 /* The bits of a row; 0, or a negative code. */
 static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 {
-//: if "alike" in flags
-    const @field@ *value = (const @field@ *)(const void *)row;
+//: if alike
+    const @columns[0].type@ *value = (const @columns[0].type@ *)(const void *)row;
 //: endif
     tiny_cursor c;
     if (!row || !bits) {
         return TINY_NULL;
     }
     tiny_clear(bits->word, TINY_INPUTS);
-//: if "bias" in flags
-@constants@
-//: endif
+//: include "constants.h"
     c.x = bits->word; /* one by one, so that no call of memset is made of it */
     c.bit = 0;
     c.column = 0;
-//: if "cut_apart" in flags
+//: if cut_apart
     c.cut = 0;
 //: endif
-//: if "words" in flags
+//: if words
     c.fault = 0;
 //: endif
-//: if "alike" in flags
-    while (c.column < @num_columns@u) {
-        tiny_put(&c, @value@);
+//: if alike
+    while (c.column < @columns|length@u) {
+        tiny_put(&c, @"tiny_order(value[c.column])" if real else "value[c.column]"@);
     }
 //: else
-@puts@
+//: for column in columns
+//: set value = "tiny_order(row->%s)" % column.field if column.kind == "real" else "row->" ~ column.field
+//: if column.mixed
+    tiny_put_either(&c, @value@, row->@column.word_field@);
+//: else
+    tiny_put(&c, @value@@", 1" if mixed else ""@);
 //: endif
-//: if "words" in flags
+//: endfor
+//: endif
+//: if words
     return c.fault ? TINY_BAD_INPUT : 0;
 //: else
     return 0;

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from vitrail.export.c.text import (
     ALL_TEMPLATES,
     byte_or,
-    comment,
-    filled,
     identifiers,
     limits,
     signed,
     size_of,
-    table,
     unsigned,
 )
-from vitrail.export.errors import ExportError
+from vitrail.export.plan import ExportError
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.cuts import rounded
+from vitrail.tables.columns import rounded
 from vitrail.tables.encoders import ColumnCode, TableEncoder
 
-NO_NUMBER = "TINY_NO_NUMBER"
-FEW = 4  # constant inputs
-GUARD = "TINY_H"
-# No category is called as a macro.
-MACROS = set(re.findall(r"TINY_(\w+)", f"{GUARD}\n{ALL_TEMPLATES}"))
+# No category has the name of a macro.
+MACROS = set(re.findall(r"TINY_(\w+)", ALL_TEMPLATES))
+VALUES = {
+    "word": "a category, TINY_OTHER or TINY_MISSING",
+    "whole": "a whole number, or TINY_NO_NUMBER",
+    "real": "a number, or NAN",
+}
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,12 @@ class Column:
     code: ColumnCode
     field: str
     word_field: str  # of a column of numbers that may hold words instead
+    type: str  # of the field
 
     @property
     def kind(self) -> str:
         """`word`, `whole` or `real`."""
-        return "word" if not self.code.numeric else "whole" if self.code.whole else "real"
+        return kind_of(self.code)
 
     @property
     def mixed(self) -> bool:
@@ -67,10 +67,35 @@ class Column:
         above = sum(cut < typical for cut in cuts)
         return [cuts[above] if above < len(cuts) else cuts[-1] + 1, *cuts]
 
+    @property
+    def about(self) -> str:
+        """What its cuts are."""
+        above = ", ".join(f"{x:.9g}" for x in self.code.thresholds)
+        typical = "" if self.code.missing else f"{self.code.typical:.9g} where missing; "
+        return f"{self.code.name}: {typical}above {above}"
+
+    @property
+    def marks(self) -> list[dict[str, Any]]:
+        """What C reads of it; words among numbers have marks of their own, which come first."""
+        code, found = self.code, []
+        if self.mixed or not code.numeric:
+            missing = code.missing and not code.numeric
+            marks = {"is_words": True, "other_word": code.other, "missing_word": missing}
+            found.append({"count": len(code.categories), **marks})
+        if code.numeric:
+            marks = {"is_words": False, "bins": bool(code.values), "missing_number": code.missing}
+            found.append({"count": len(code.thresholds), **marks})
+        return found
+
     def _ordered(self, numbers: list[float]) -> list[int]:
         if self.kind == "whole":
             return [max(-(2**31), min(2**31 - 1, math.floor(x))) for x in numbers]
         return ordered(rounded(numbers, "float32"))
+
+
+def kind_of(code: ColumnCode) -> str:
+    """`word`, `whole` or `real`."""
+    return "word" if not code.numeric else "whole" if code.whole else "real"
 
 
 def ordered(numbers: np.ndarray) -> list[int]:
@@ -81,284 +106,129 @@ def ordered(numbers: np.ndarray) -> list[int]:
 
 def columns_of(encoder: TableEncoder) -> list[Column]:
     """The columns with names for C, in the order of their bits."""
-    for code in encoder.columns:
+    codes = encoder.columns
+    for code in codes:
         if code.numeric and code.held_as == "float64":
             raise ExportError(
                 f"column {code.name!r} tells numbers apart that are one as float32, which C holds "
                 "them as; subtract what they have in common, or leave digits out, and train again"
             )
-    fields = identifiers([code.name.lower() for code in encoder.columns])  # AVR has SP and others
+    fields = identifiers([code.name.lower() for code in codes])  # AVR has SP and others
     words = identifiers([f"{field}_word" for field in fields], fields)
-    return [Column(*three) for three in zip(encoder.columns, fields, words, strict=True)]
+    types = {"word": code_type(encoder), "whole": "int32_t", "real": "float"}
+    if {kind_of(code) for code in codes} == {"word", "whole"}:
+        types["word"] = "int32_t"  # so that one loop reads all
+    kinds = [types[kind_of(code)] for code in codes]
+    return [Column(*parts) for parts in zip(codes, fields, words, kinds, strict=True)]
 
 
-def code_type(columns: list[Column]) -> str:
+def code_type(encoder: TableEncoder) -> str:
     """The type of categories; its two largest numbers are no category."""
-    return unsigned(max((len(c.code.categories) for c in columns), default=0) + 3)
+    return unsigned(max((len(code.categories) for code in encoder.columns), default=0) + 3)
 
 
 def constants(columns: list[Column]) -> dict[tuple[str, str], str]:
     """Names for all categories, by column and word."""
-    pairs = [(column.code.name, word) for column in columns for word in column.code.categories]
-    fields = {column.code.name: column.field for column in columns}
-    names = identifiers([f"{fields[name]}_{word}".upper() for name, word in pairs], MACROS)
-    return {pair: f"TINY_{name}" for pair, name in zip(pairs, names, strict=True)}
+    pairs = [(column, word) for column in columns for word in column.code.categories]
+    names = identifiers([f"{column.field}_{word}".upper() for column, word in pairs], MACROS)
+    return {
+        (column.code.name, word): f"TINY_{name}"
+        for (column, word), name in zip(pairs, names, strict=True)
+    }
 
 
-def encoder_code(model: Model) -> str:
-    """From the struct `tiny_row` to the function `tiny_encode`."""
-    if isinstance(model.encoder, BitColumns):
-        return _bit_columns(model.encoder, model.bias)
-    return _table(model.encoder, model.bias)
+def cut_type(columns: list[Column]) -> str:
+    """The smallest type of all thresholds."""
+    numbers = [column for column in columns if column.kind != "word"]
+    return byte_or([cut for column in numbers for cut in column.cuts] or [0])
 
 
-def bit_range(encoder: BitColumns) -> tuple[int, int]:
-    """The whole numbers from low to high."""
+def encoder_values(model: Model) -> tuple[str, dict[str, Any]]:
+    """A template and its values: from the struct `tiny_row` to the function `tiny_encode`."""
+    encoder = model.encoder
+    common: dict[str, Any] = {"bias": model.bias, "num_bits": len(encoder.bit_names)}
+    if isinstance(encoder, BitColumns):
+        ends = f"{encoder.names[0]} to {encoder.names[-1]}"
+        ends = ", ".join(encoder.names) if encoder.trained else ends
+        return "encode_bits", {
+            "names": encoder.names,
+            "ends": ends,
+            **bit_columns(encoder),
+            **common,
+        }
+    columns = columns_of(encoder)
+    kinds = {column.kind for column in columns}
+    mixed = any(column.mixed for column in columns)
+    marks = _marks([mark for column in columns for mark in column.marks])
+    return "encode_table", dict(
+        columns=columns,
+        code=code_type(encoder),
+        names=constants(columns),
+        cut=cut_type(columns),
+        VALUES=VALUES,
+        numbers=kinds != {"word"},
+        cut_apart=kinds != {"word"} and not marks["plain"],
+        real="real" in kinds,
+        words=mixed or "word" in kinds,
+        some_words="word" in kinds,
+        mixed=mixed,
+        forks="word" in kinds and len(kinds) > 1,
+        alike=len({column.type for column in columns}) == 1 and not mixed,
+        **marks,
+        **common,
+    )
+
+
+def _marks(marks: list[dict[str, Any]]) -> dict[str, Any]:
+    """The marks of columns as C reads them: constants where all columns are alike, otherwise a
+    number for each column with the count in its highest bits."""
+    names = ("is_words", "other_word", "missing_word", "bins", "missing_number")
+    found = {name: {mark[name] for mark in marks if name in mark} for name in names}
+    varying = [name for name in names if len(found[name]) > 1]
+    values = {
+        name: f"((column) >> {varying.index(name)} & 1u)" if name in varying else f"{int(*own)}u"
+        for name, own in found.items()
+        if own and (name != "is_words" or name in varying)
+    }
+    counts = [mark["count"] for mark in marks]
+    counts_vary = len(set(counts)) > 1 or not counts[0]  # C warns of comparisons with 0
+    packed = [
+        sum(mark.get(name, False) << i for i, name in enumerate(varying))
+        + (mark["count"] << len(varying)) * counts_vary
+        for mark in marks
+    ]
+    kind = unsigned(max(packed))
+    return {
+        "marks": values,
+        "varying": varying,
+        "counts": counts,
+        "counts_vary": counts_vary,
+        "even": not (varying or counts_vary),
+        "plain": not any(True in found[name] for name in ("is_words", "bins", "missing_number")),
+        "packed_marks": packed,
+        "mark_type": kind,
+        "load": f"TINY_LOAD{size_of(kind)}",
+    }
+
+
+def bit_columns(encoder: BitColumns) -> dict[str, Any]:
+    """How C holds columns of bits or pixels: whole numbers from low to high, their type, which cuts
+    fit in too, and the largest number that is a 0, of each cut."""
     low, high = math.ceil(encoder.low), math.floor(encoder.high)
     if not -(2**31) <= low <= high < 2**31:
         raise ExportError(
             f"columns from {encoder.low:g} to {encoder.high:g} hold no whole numbers of 32 bits; "
             "train on bits, signs or pixels"
         )
-    return low, high
-
-
-def bit_cuts(encoder: BitColumns) -> list[int]:
-    """The largest whole number that is a 0, of each cut."""
-    return [math.floor(level) for level in encoder.levels.tolist()]
-
-
-def bit_type(encoder: BitColumns) -> str:
-    """The type of such a column, which its cuts fit in too."""
-    low, high = bit_range(encoder)
-    low = min(low, *bit_cuts(encoder))
-    return signed(low, high) if low < 0 else unsigned(high)
-
-
-def _bit_columns(encoder: BitColumns, bias: int) -> str:
-    low, high = bit_range(encoder)
-    cuts, kind = bit_cuts(encoder), bit_type(encoder)
-    least, largest = limits(kind)
-    flags = {
-        "several": len(cuts) > 1,
-        "low": low > least,
-        "high": high < largest,
-        "bias": bias > 0,
-    }
-    ends = f"{encoder.names[0]} to {encoder.names[-1]}"
-    ends = comment(", ".join(encoder.names) if encoder.trained else ends)
-    return filled(
-        "encode_bits",
-        [name for name, on in flags.items() if on],
-        about=f"{len(encoder.names)} columns, {ends}, each from {low} to {high}",
-        constants=_constants(len(encoder.bit_names), bias),
-        type=kind,
-        columns=len(encoder.names),
-        low=low,
-        high=high,
-        middle=cuts[0],
-        several=len(cuts),
-        cuts=table(kind, "tiny_cuts", map(whole, cuts)),
-        load=f"({kind})TINY_LOAD{size_of(kind)}",
-    )
-
-
-def _constants(first: int, bias: int) -> str:
-    """Sets the constant inputs; a few are spelled out, as they become one number."""
-    if bias > FEW:
-        return """\
-    for (tiny_index bit = TINY_BITS; bit < TINY_INPUTS; bit++) {
-        tiny_set(bits->word, bit); /* constant inputs */
-    }"""
-    return "\n".join(f"    TINY_SET(bits->word, {first + i}u);" for i in range(bias))
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What C reads of a column; None is said of the other kind of column."""
-
-    count: int  # of categories or thresholds
-    is_words: bool
-    other_word: bool | None = None
-    missing_word: bool | None = None
-    bins: bool | None = None
-    missing_number: bool | None = None
-
-
-def marks_of(column: Column) -> list[Mark]:
-    """One mark; two of a column of numbers that may hold words, which come first."""
-    code = column.code
-    words = Mark(len(code.categories), True, code.other, False)
-    if column.kind == "word":
-        return [replace(words, missing_word=code.missing)]
-    numbers = Mark(len(code.thresholds), False, bins=bool(code.values), missing_number=code.missing)
-    return [words, numbers] if column.mixed else [numbers]
-
-
-def _table(encoder: TableEncoder, bias: int) -> str:
-    columns = columns_of(encoder)
-    code = code_type(columns)
-    kinds = {column.kind for column in columns}
-    mixed = any(column.mixed for column in columns)
-    marks = [mark for column in columns for mark in marks_of(column)]
-    varying = [
-        field.name
-        for field in fields(Mark)
-        if len({getattr(mark, field.name) for mark in marks} - {None}) > 1
-        or (field.name == "count" and not marks[0].count)  # C warns of comparisons with 0
-    ]
-    plain = not any(mark.is_words or mark.bins or mark.missing_number for mark in marks)
-    both = beside(columns)
-    flags = {
-        "plain": plain,
-        "numbers": kinds != {"word"},
-        "cut_apart": kinds != {"word"} and not plain,
-        "real": "real" in kinds,
-        "words": mixed or "word" in kinds,
-        "some_words": "word" in kinds,
-        "mixed": mixed,
-        "forks": "word" in kinds and len(kinds) > 1,
-        "alike": alike(columns),
-        "even": not varying,
-        "bias": bias > 0,
-    }
-    numbers = _packed(marks, varying)
-    size = unsigned(max(numbers))
-    load = f"TINY_LOAD{size_of(size)}(tiny_columns + {{}})"
-    (kind, *_) = kinds
-    cut = cut_type(columns)
-    body = filled(
-        "encode_table",
-        [name for name, on in flags.items() if on],
-        columns=table(size, "tiny_columns", map(str, numbers)),
-        scale=2 ** len(set(varying) - {"count"}),
-        marks="\n".join(_macros(marks, varying, load.format("(i)"))),
-        cuts=",\n".join(_cuts(column) for column in columns if column.kind != "word"),
-        code=code,
-        counts=", counts" if mixed else "",
-        counts_parameter=", int counts" if mixed else "",
-        counts_and="counts && " if mixed else "",
-        counts_then="counts ? " if mixed else "",
-        or_none=" : TINY_NONE" if mixed else "",
-        kind="word" if kind == "word" else "number",
-        cut=cut,
-        cut_bits=size_of(cut),
-        count=load.format("c->column") if varying else f"{marks[0].count}u",
-        field=field_type(kind, code, both),
-        value="tiny_order(value[c.column])" if kind == "real" else "value[c.column]",
-        num_columns=len(columns),
-        constants=_constants(len(encoder.bit_names), bias),
-        puts="\n".join(_put(column, mixed) for column in columns),
-    )
-    return f"{_struct(columns, code, both)}\n\n{body}"
-
-
-def beside(columns: list[Column]) -> bool:
-    """Whether there are words beside whole numbers, and nothing else."""
-    return {column.kind for column in columns} == {"word", "whole"}
-
-
-def alike(columns: list[Column]) -> bool:
-    """Whether one loop reads all fields."""
-    one = beside(columns) or len({column.kind for column in columns}) == 1
-    return one and not any(column.mixed for column in columns)
-
-
-def field_type(kind: str, code: str, both: bool) -> str:
-    """The type of a field; words beside whole numbers are as wide, so that one loop reads all."""
-    return {"word": "int32_t" if both else code, "whole": "int32_t", "real": "float"}[kind]
-
-
-def _packed(marks: list[Mark], varying: list[str]) -> list[int]:
-    """A number for each mark: what varies, the lowest bits first, the count in the highest."""
-    numbers = [mark.count if "count" in varying else 0 for mark in marks]
-    for name in reversed([name for name in varying if name != "count"]):
-        numbers = [
-            2 * number + bool(getattr(mark, name))
-            for number, mark in zip(numbers, marks, strict=True)
-        ]
-    return numbers
-
-
-def _macros(marks: list[Mark], varying: list[str], load: str) -> Iterator[str]:
-    """How C reads a mark: constants where all columns are alike."""
-    yield f"#define TINY_COLUMN(i) {load if varying else '0u'}"
-    bits = [name for name in varying if name != "count"]
-    scale = f"(column) / {2 ** len(bits)}u" if bits else "(column)"
-    yield (
-        f"#define TINY_COUNT(column) ({scale})"
-        if "count" in varying
-        else (f"#define TINY_COUNT(column) {marks[0].count}u")
-    )
-    for name in (field.name for field in fields(Mark) if field.name != "count"):
-        found = {getattr(mark, name) for mark in marks} - {None}
-        if found and (name != "is_words" or len(found) > 1):
-            value = f"((column) >> {bits.index(name)} & 1u)" if name in bits else f"{int(*found)}u"
-            yield f"#define TINY_{name.upper()}(column) {value}"
-
-
-def cut_type(columns: list[Column]) -> str:
-    """The smallest type of all thresholds."""
-    return byte_or(
-        [cut for column in columns if column.kind != "word" for cut in column.cuts] or [0]
-    )
-
-
-def _put(column: Column, mixed: bool) -> str:
-    value = f"row->{column.field}"
-    value = f"tiny_order({value})" if column.kind == "real" else value
-    if column.mixed:
-        return f"    tiny_put_either(&c, {value}, row->{column.word_field});"
-    return f"    tiny_put(&c, {value}{', 1' if mixed else ''});"
-
-
-def _cuts(column: Column) -> str:
-    """A line of thresholds, and what they are."""
-    names = ", ".join(f"{x:.9g}" for x in column.code.thresholds)
-    first = "" if column.code.missing else f"{column.code.typical:.9g} where missing; "
-    about = comment(f"{column.code.name}: {first}above {names}")
-    return f"    /* {about} */\n    {', '.join(map(whole, column.cuts))}"
-
-
-def _struct(columns: list[Column], code: str, both: bool) -> str:
-    """Enumerations of the categories, and the struct of a row."""
-    most = 2 ** int(code.removeprefix("uint").removesuffix("_t")) - 1
-    lines = []
-    if any(column.kind != "word" for column in columns):
-        lines.append(f"#define {NO_NUMBER} (-2147483647 - 1) /* of whole numbers: missing */\n")
-    if any(column.kind == "word" or column.mixed for column in columns):
-        names = constants(columns)
-        lines += ["/* Categories. */", "enum {"]
-        for column in columns:
-            first = 1 if column.mixed else 0
-            lines += [
-                f"    {names[column.code.name, word]} = {first + i}, "
-                f"/* {comment(column.code.name)}={comment(word)} */"
-                for i, word in enumerate(column.code.categories)
-            ]
-        lines.append(f"    TINY_OTHER = {most - 1}, /* any other word */")
-        lines.append(f"    TINY_MISSING = {most}\n}};\n")
-    lines += ["/* A row: one field for each column that counts. */", "typedef struct {"]
-    for column in columns:
-        kind = field_type(column.kind, code, both)
-        missing = {
-            "word": "a category, TINY_OTHER or TINY_MISSING",
-            "whole": f"a whole number, or {NO_NUMBER}",
-            "real": "a number, or NAN",
-        }[column.kind]
-        lines.append(f"    {kind} {column.field}; /* {comment(column.code.name)}: {missing} */")
-        if column.mixed:
-            about = "0 where a number stands, or the word that stands there"
-            lines.append(f"    {code} {column.word_field}; /* {about} */")
-    return "\n".join([*lines, "} tiny_row;"])
+    cuts = [math.floor(level) for level in encoder.levels.tolist()]
+    least = min(low, *cuts)
+    kind = signed(least, high) if least < 0 else unsigned(high)
+    smallest, largest = limits(kind)
+    ends = {"low": low, "high": high, "smallest": smallest, "largest": largest}
+    return {**ends, "type": kind, "cuts": cuts}
 
 
 def literal(number: float) -> str:
     """A float that C reads back as the same one."""
     text = f"{number:.9g}"
     return text + ("f" if "." in text or "e" in text else ".0f")
-
-
-def whole(number: float) -> str:
-    """An int32_t; the smallest has no literal of its own."""
-    return "(-2147483647 - 1)" if number == -(2**31) else str(int(number))

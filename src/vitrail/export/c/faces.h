@@ -1,14 +1,14 @@
-//: if "line" in flags
-//: if "two" not in flags
+//: if form
+//: if form != "two"
 /* The scores as votes have them. */
-//: if "leads" in flags
+//: if form == "leads"
 static inline void tiny_to_votes(const tiny_row *row, tiny_score *score)
 //: else
 static inline void tiny_to_votes(tiny_score *score)
 //: endif
 {
     tiny_index net;
-//: if "leads" in flags
+//: if form == "leads"
     tiny_score first = 0;
     (void)tiny_first(row, &first);
 //: endif
@@ -21,17 +21,17 @@ static inline void tiny_to_votes(tiny_score *score)
 /* The class of a row: from 0 on, or a negative code. */
 static inline int tiny_predict(const tiny_row *row)
 {
-//: if "two" in flags
+//: if form == "two"
     tiny_score score = 0;
-    const int code = tiny_line(row, &score);
+    const int code = tiny_linear(row, &score);
     return code ? code : score < 0;
 //: else
     tiny_score score[TINY_CLASSES];
-    const int code = tiny_line(row, score);
+    const int code = tiny_linear(row, score);
     if (code) {
         return code;
     }
-//: if "leads" not in flags
+//: if form != "leads"
     tiny_to_votes(score);
 //: endif
     return tiny_best(score);
@@ -41,22 +41,22 @@ static inline int tiny_predict(const tiny_row *row)
 /* The same, and the probability of each class in parts of 65535. */
 static inline int tiny_proba(const tiny_row *row, uint16_t *proba)
 {
-//: if "two" in flags
+//: if form == "two"
     tiny_score score = 0;
-    const int code = proba ? tiny_line(row, &score) : TINY_NULL;
-    return code ? code : tiny_chances_of(@to_votes@, proba);
+    const int code = proba ? tiny_linear(row, &score) : TINY_NULL;
+    return code ? code : tiny_proba_of(@to_votes@, proba);
 //: else
     tiny_score score[TINY_CLASSES];
-    const int code = proba ? tiny_line(row, score) : TINY_NULL;
+    const int code = proba ? tiny_linear(row, score) : TINY_NULL;
     if (code) {
         return code;
     }
-//: if "leads" in flags
+//: if form == "leads"
     tiny_to_votes(row, score);
 //: else
     tiny_to_votes(score);
 //: endif
-    return tiny_chances_of(score, proba);
+    return tiny_proba_of(score, proba);
 //: endif
 }
 //: else
@@ -80,6 +80,6 @@ static inline int tiny_proba(const tiny_row *row, uint16_t *proba)
 /* The name of a class, a null pointer if there is none. */
 static inline const char *tiny_label(int number)
 {
-    static const char *const labels[TINY_CLASSES] = {@labels@};
+    static const char *const labels[TINY_CLASSES] = {@labels|map("string")|join(", ")@};
     return number >= 0 && number < TINY_CLASSES ? labels[number] : 0;
 }

@@ -2,7 +2,7 @@
 static inline void tiny_pool(const tiny_word *x, tiny_word *y, const tiny_windows *g)
 {
     tiny_word window[TINY_WORDS(TINY_MOST_WINDOW)];
-//: if "any_masked" in flags
+//: if any_masked
     tiny_word mask[TINY_WORDS(TINY_MOST_WINDOW)];
 //: endif
     tiny_index c, row, column, i, bit = 0;
@@ -12,7 +12,7 @@ static inline void tiny_pool(const tiny_word *x, tiny_word *y, const tiny_window
         for (row = 0; row < g->rows; row++) {
             for (column = 0; column < g->columns; column++) {
                 tiny_word any = 0;
-//: if "any_masked" in flags
+//: if any_masked
                 tiny_window(g, x, c * g->height * g->width, 1, row, column, window, mask);
 //: else
                 tiny_window(g, x, c * g->height * g->width, 1, row, column, window);

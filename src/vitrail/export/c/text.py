@@ -32,18 +32,25 @@ NO_PREFIX = "\x1a"  # in `tiny_` of the user's, until prefixes have been replace
 ESCAPES = {x: f"\\{x:03o}" for x in range(256) if not 32 <= x < 127 or chr(x) in '"\\?'}
 TEMPLATES = Path(__file__).parent.glob("*.h")
 ALL_TEMPLATES = "\n".join(path.read_text(encoding="utf-8") for path in TEMPLATES)
-ENGINE = Environment(
-    loader=FileSystemLoader(Path(__file__).parent),
-    undefined=StrictUndefined,
-    line_statement_prefix="//:",
-    variable_start_string="@",
-    variable_end_string="@",
-)
 
 
-def filled(part: str, flags: Iterable[str] = (), **values: object) -> str:
-    """The template `part`.h beside this file: `//:` begins a statement, `@name@` is a value."""
-    return ENGINE.get_template(f"{part}.h").render(values, flags=set(flags)).strip("\n")
+def templates(folder: Path) -> Environment:
+    """The templates of C in a folder: `//:` begins a statement, `@name@` is a value."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        line_statement_prefix="//:",
+        variable_start_string="@",
+        variable_end_string="@",
+    )
+
+
+ENGINE = templates(Path(__file__).parent)
+
+
+def filled(part: str, **values: object) -> str:
+    """The template `part`.h beside this file."""
+    return ENGINE.get_template(f"{part}.h").render(values).strip("\n")
 
 
 def renamed(code: str, name: str) -> str:
@@ -113,6 +120,11 @@ def loaded(kind: str, place: str) -> str:
     return f"({kind})TINY_LOAD{size_of(kind)}({place})"
 
 
+def whole(number: float) -> str:
+    """An int32_t; the smallest has no literal of its own."""
+    return "(-2147483647 - 1)" if number == -(2**31) else str(int(number))
+
+
 def limits(kind: str) -> tuple[int, int]:
     """The smallest and the largest number of a type."""
     found = np.iinfo(kind.removesuffix("_t"))
@@ -125,25 +137,12 @@ def byte_or(numbers: Sequence[int]) -> str:
     return "uint8_t" if 0 <= low <= high < 256 else signed(low, high)
 
 
-def table(kind: str, name: str, items: Iterable[str], each: int = 12) -> str:
-    """A constant array, `each` items a line."""
-    items = list(items)
-    lines = [", ".join(items[i : i + each]) for i in range(0, len(items), each)]
+def table(kind: str, name: str, items: Iterable[object], each: int = 12) -> str:
+    """A constant array, `each` items per line."""
+    cells = list(map(str, items))
+    lines = [", ".join(cells[i : i + each]) for i in range(0, len(cells), each)]
     body = ",\n    ".join(lines)
     return f"static const {kind} {name}[] TINY_FLASH = {{\n    {body}\n}};"
-
-
-def packed(rows: np.ndarray, bits: int = 32) -> np.ndarray:
-    """Rows of bits (…, n), each packed into words of so many, the first bit lowest:
-    (rows, words)."""
-    rows = rows.reshape(-1, rows.shape[-1])
-    padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % bits)))
-    return np.packbits(padded, axis=1, bitorder="little").view(f"<u{bits // 8}")
-
-
-def words(rows: np.ndarray, bits: int) -> list[str]:
-    """The same as numbers."""
-    return [f"0x{word:0{bits // 4}x}" for word in packed(rows, bits).ravel().tolist()]
 
 
 def byte_rows(name: str, rows: np.ndarray) -> str:
@@ -156,3 +155,7 @@ def byte_rows(name: str, rows: np.ndarray) -> str:
 def joined(*blocks: str) -> str:
     """Blocks with a line between them; empty ones are left out."""
     return "\n\n".join(block.strip("\n") for block in blocks if block.strip())
+
+
+ENGINE.filters.update(comment=comment, string=string, whole=whole)
+ENGINE.globals.update(loaded=loaded, limits=limits, table=table)

@@ -1,8 +1,17 @@
-"""Annealed bit-flip search of one-layer nets with incremental evaluation, many starts at once.
+"""Annealed bit-flip search of feed-forward nets with incremental evaluation, many starts at once.
 
-Labels are folded into the columns: with s = +1 for label one and −1 for label zero, the signed
-margin m = s·h + [label zero] is positive exactly where the example is satisfied (a tie is not
-positive). The energy is a ramp of it,
+A network is laid out as units: the inputs, then each layer's sums and their 0/1 or ±1 values. Of
+every unit the sum of all F examples is kept. Flipping weight q adds ±change·value to the sums it
+takes part in (many of them when a convolution shares it); what switches there is passed on
+along the edges to the next layer, and so to the outputs. Nothing upstream, beside or unswitched
+is looked at, and every loop runs over a block of examples in 16-bit lanes.
+
+Outputs are judged by a signed margin m that is positive exactly where the example is satisfied:
+
+    one output:   m = s·h + [label zero],  s = +1 for label one and −1 for label zero
+    C outputs:    m = h_y + 1 − max_{c≠y} (h_c + [c < y])
+
+The energy is a ramp of it,
 
     E(w) = Σ_f weight_f · clip(margin − m_f, 0, width),
 
@@ -11,8 +20,10 @@ example is from its side: it asks satisfied examples to stay clear of the edge (
 up on hopeless ones (width), and so sees downhill where the count is flat.
 
 A proposal flips one weight, chosen at random, and is taken with probability
-min(1, exp((E − E') / T)); T falls geometrically over the call. Its cost is one pass over the F
-examples of that weight's column, in 16-bit lanes; nothing else is touched unless it is taken.
+min(1, exp((E − E') / T)); T falls geometrically over the call. It costs F times the edges it
+touches: one for an output weight, 1 + C for a hidden one of a two-layer net. In a one-layer net
+with one output, labels are folded into the inputs: the sums are the margins, and a proposal is one
+pass over them.
 
 Draws: Philox at counter (proposal div 2, chain, problem, step), lanes 0 and 1 for even proposals,
 2 and 3 for odd ones: which weight, and whether to take it. So a search is a pure function of
@@ -21,10 +32,8 @@ Draws: Philox at counter (proposal div 2, chain, problem, step), lanes 0 and 1 f
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
-from typing import Any
 
 import numpy as np
 from numba import int16, njit, uint32
@@ -33,9 +42,21 @@ from numpy.typing import NDArray
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import philox
 from vitrail.kernels.cpu.threads import over_rows
+from vitrail.nn.wiring import Wiring
 
-MAX_ARITY = 2**14  # margins and their flips fit 16 bits
+BLOCK = 2048  # examples at a time: the scratch of a few dozen units stays in a near cache
 _SUM_LIMIT = 2**15 - 1  # a 16-bit lane adds up this much energy before it is emptied
+
+_WIRING = "UniTuple(int64[::1], 10)"
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What a network is searched on."""
+
+    inputs: NDArray[np.int8]  # (I, F)
+    labels: NDArray[np.int16]  # (F,)
+    weights: NDArray[np.int32]  # (F,), or empty where every example counts once
 
 
 @dataclass(frozen=True)
@@ -61,9 +82,14 @@ class Search:
 
 
 @njit
-def _energy(margins, column, change, margin, width):
+def _energy(margins, column, change, margin, width, weights):
     """Energy with `change`·column added to the margins."""
     change, total = int16(change), 0
+    if weights.shape[0] > 0:
+        for f in range(margins.shape[0]):
+            moved = int16(margins[f] + int16(change * column[f]))
+            total += weights[f] * min(width, max(int16(0), int16(margin - moved)))
+        return total
     size = _SUM_LIMIT // width
     for block in range((margins.shape[0] + size - 1) // size):
         # slices, because a loop that starts at an offset is not vectorised
@@ -74,15 +100,6 @@ def _energy(margins, column, change, margin, width):
             moved = int16(mine[f] + int16(change * bits[f]))
             part = int16(part + min(width, max(int16(0), int16(margin - moved))))
         total += part
-    return total
-
-
-@njit
-def _weighted_energy(margins, column, change, margin, width, weights):
-    change, total = int16(change), 0
-    for f in range(margins.shape[0]):
-        moved = int16(margins[f] + int16(change * column[f]))
-        total += weights[f] * min(width, max(int16(0), int16(margin - moved)))
     return total
 
 
@@ -109,37 +126,157 @@ def accepted(energy, after, temperature, coin):
     return after <= energy or energy - after > temperature * log((coin + 0.5) / 4294967296.0)
 
 
+@njit
+def _add(sums, values, factor):
+    factor = int16(factor)
+    for f in range(sums.shape[0]):
+        sums[f] = int16(sums[f] + int16(factor * values[f]))
+
+
+@njit
+def _switch(moved, sums, values, inactive):
+    """Changes of the sums → changes of the values, in place."""
+    inactive, rise = int16(inactive), int16(1 - inactive)
+    for f in range(moved.shape[0]):
+        active = int16(int16(sums[f] + moved[f]) > 0)
+        moved[f] = int16(int16(inactive + rise * active) - values[f])
+
+
+@njit
+def _activate(sums, values, inactive):
+    for f in range(sums.shape[0]):
+        values[f] = 1 if sums[f] > 0 else inactive
+
+
+@njit
+def _margins(outputs, labels, margins):
+    """Outputs (C, n) and labels (n,) → signed margins (n,)."""
+    num_outputs = outputs.shape[0]
+    if num_outputs == 1:
+        own = outputs[0]
+        for f in range(margins.shape[0]):
+            margins[f] = own[f] if labels[f] == 1 else int16(1 - own[f])
+        return
+    for f in range(margins.shape[0]):
+        label = labels[f]
+        rival = -(2**15)
+        for c in range(num_outputs):
+            if c != label:
+                rival = max(rival, np.int64(outputs[c, f]) + (c < label))
+        margins[f] = int16(np.int64(outputs[label, f]) + 1 - rival)
+
+
+@njit
+def _value(inputs, values, number):
+    """A row of the inputs, or of the values of units, which are numbered after them."""
+    num_inputs = inputs.shape[0]
+    return inputs[number] if number < num_inputs else values[number - num_inputs]
+
+
+@njit
+def _forward(wiring, inputs, bits, values, sums):
+    """Add up all units from the inputs (I, F), onto what the sums begin with."""
+    layers, activation, layer_of, low, uses, use_unit, use_value = wiring[:7]
+    for layer in range(activation.shape[0]):
+        for q in range(bits.shape[0]):
+            if layer_of[q] == layer:
+                for use in range(uses[q], uses[q + 1]):
+                    factor = 1 if bits[q] else low[q]
+                    _add(sums[use_unit[use]], _value(inputs, values, use_value[use]), factor)
+        for u in range(layers[layer], layers[layer + 1]):
+            _activate(sums[u], values[u], activation[layer])
+
+
+@njit
+def _flip(wiring, inputs, bits, values, sums, scratch, labels, weights, q, margin, width, keep):
+    """Energy and satisfied weight with weight q flipped; `keep` writes the flip into the state.
+
+    bits still hold the old weight. scratch is (units + 1, BLOCK).
+    """
+    layers, activation, layer_of, low, uses, use_unit, use_value = wiring[:7]
+    feeds, feed_unit, feed_weight = wiring[7:]
+    num_units, num_examples = sums.shape
+    last = activation.shape[0] - 1
+    first_output = layers[last]
+    change = low[q] - 1 if bits[q] else 1 - low[q]
+    touched = np.zeros(num_units, np.bool_)
+    energy, satisfied = 0, 0
+    for start in range(0, num_examples, BLOCK):
+        stop = min(start + BLOCK, num_examples)
+        size = stop - start
+        for use in range(uses[q], uses[q + 1]):
+            u = use_unit[use]
+            if not touched[u]:
+                scratch[u, :size] = 0
+                touched[u] = True
+            _add(scratch[u, :size], _value(inputs, values, use_value[use])[start:stop], change)
+        for layer in range(layer_of[q], last):
+            for u in range(layers[layer], layers[layer + 1]):
+                if not touched[u]:
+                    continue
+                touched[u] = False
+                moved = scratch[u, :size]
+                mine = values[u, start:stop]
+                if keep:
+                    old = sums[u, start:stop]
+                    for f in range(size):
+                        old[f] = int16(old[f] + moved[f])
+                        moved[f] = 0
+                _switch(moved, sums[u, start:stop], mine, activation[layer])
+                if keep:
+                    _activate(sums[u, start:stop], mine, activation[layer])
+                for feed in range(feeds[u], feeds[u + 1]):
+                    t = feed_unit[feed]
+                    if not touched[t]:
+                        scratch[t, :size] = 0
+                        touched[t] = True
+                    factor = 1 if bits[feed_weight[feed]] else low[feed_weight[feed]]
+                    _add(scratch[t, :size], moved, factor)
+        for u in range(first_output, num_units):
+            out = sums[u, start:stop]
+            if touched[u]:
+                touched[u] = False
+                moved = scratch[u, :size]
+                for f in range(size):
+                    moved[f] = int16(moved[f] + out[f])
+                if keep:
+                    out[:] = moved
+            else:
+                scratch[u, :size] = out
+        margins = scratch[num_units, :size]
+        _margins(scratch[first_output:num_units], labels[start:stop], margins)
+        part = weights[start:stop] if weights.shape[0] > 0 else weights
+        unmoved = inputs[0, start:stop]
+        energy += _energy(margins, unmoved, 0, margin, width, part)
+        if keep:
+            satisfied += _move(margins, unmoved, 0, part)
+    return energy, satisfied
+
+
 @compiled(
-    "UniTuple(int64, 3)(int8[:, ::1], int16[::1], int32[::1], boolean[::1], boolean[::1], int64,"
-    " int16, int16, float64, float64, boolean, int64, int64[::1], int64[::1],"
-    " uint32[::1])",
+    f"UniTuple(int64, 3)({_WIRING}, int8[:, ::1], int8[:, ::1], int16[:, ::1], int16[::1],"
+    " int32[::1], boolean[::1], boolean[::1], boolean, int16, int16, float64, float64, boolean,"
+    " int64, int64[::1], int64[::1], uint32[::1])",
 )
 def _chain(
-    columns,
-    margins,
-    weights,
-    bits,
-    best,
-    flip,
-    margin,
-    width,
-    start,
-    end,
-    stop,
-    proposals,
-    free,
-    address,
-    key,
-):
-    """One chain in place: bits and margins end at its last state, `best` at its best one."""
+    wiring, inputs, values, sums, labels, weights, bits, best, folded, margin, width, start, end,
+    stop, proposals, free, address, key,
+):  # fmt: skip
+    """One chain in place: bits end at its last state, `best` at its best one.
+
+    folded: there is one sum, and it is the margin.
+    """
     chain, problem, step = uint32(address[0]), uint32(address[1]), uint32(address[2])
-    everything = margins.shape[0] if weights.shape[0] == 0 else weights.sum()
-    weighted = weights.shape[0] > 0
-    if weighted:
-        energy = _weighted_energy(margins, columns[0], int16(0), margin, width, weights)
-    else:
-        energy = _energy(margins, columns[0], int16(0), margin, width)
-    score = _move(margins, columns[0], int16(0), weights)
+    low = wiring[3]
+    scratch = np.empty((sums.shape[0] + 1, BLOCK), np.int16)
+    _forward(wiring, inputs, bits, values, sums)
+    everything = labels.shape[0] if weights.shape[0] == 0 else weights.sum()
+    margins = sums[0]
+    if not folded:
+        margins = np.empty(labels.shape[0], np.int16)
+        _margins(sums[wiring[0][-2] :], labels, margins)
+    energy = _energy(margins, inputs[0], 0, margin, width, weights)
+    score = _move(margins, inputs[0], 0, weights)
     best_score = score
     best[:] = bits
     temperature = start
@@ -154,16 +291,25 @@ def _chain(
             )
         else:
             which, coin = next_which, next_coin
-        i = free[(np.int64(which) * free.shape[0]) >> 32]
-        change = int16(-flip if bits[i] else flip)
-        if weighted:
-            after = _weighted_energy(margins, columns[i], change, margin, width, weights)
+        q = free[(np.int64(which) * free.shape[0]) >> 32]
+        change = low[q] - 1 if bits[q] else 1 - low[q]
+        if folded:
+            after = _energy(margins, inputs[q], change, margin, width, weights)
         else:
-            after = _energy(margins, columns[i], change, margin, width)
+            after, _ = _flip(
+                wiring, inputs, bits, values, sums, scratch, labels, weights, q, margin, width,
+                False,
+            )  # fmt: skip
         if accepted(energy, after, temperature, coin):
-            score = _move(margins, columns[i], change, weights)
-            bits[i] = not bits[i]
+            if folded:
+                score = _move(margins, inputs[q], change, weights)
+            else:
+                _, score = _flip(
+                    wiring, inputs, bits, values, sums, scratch, labels, weights, q, margin, width,
+                    True,
+                )  # fmt: skip
             energy = after
+            bits[q] = not bits[q]
             if score > best_score:
                 best_score = score
                 best[:] = bits
@@ -171,40 +317,9 @@ def _chain(
     return best_score, score, proposals
 
 
-@dataclass(frozen=True)
-class Columns:
-    """A one-layer problem laid out for the search."""
-
-    signed: NDArray[np.int8]  # (A, F): x, negated where the label is zero
-    tie: NDArray[np.int16]  # (F,): 1 where the label is zero, because a tie satisfies it
-    weights: NDArray[np.int32]  # (F,), or empty where every example counts once
-    low: int  # what a zero bit stands for, −1 or 0
-
-
-def columns(
-    inputs: NDArray[np.int8],
-    labels: NDArray[np.bool_],
-    low: int,
-    weights: NDArray[np.int32] | None = None,
-) -> Columns:
-    """Inputs (F, A) in {−1, 0, 1} and labels (F,), laid out by weight."""
-    if inputs.shape[1] > MAX_ARITY:
-        raise ValueError(
-            f"local search and chains of a linear net take at most {MAX_ARITY:,} weights, got "
-            f"{inputs.shape[1]:,}; add hidden units, such as hidden=(3,), leave columns out, or do "
-            "without them: polish=0 and predictor='best'"
-        )
-    sign = np.where(labels, 1, -1).astype(np.int8)
-    return Columns(
-        np.ascontiguousarray(inputs.T) * sign,
-        (~labels).astype(np.int16),
-        np.empty(0, np.int32) if weights is None else np.ascontiguousarray(weights, np.int32),
-        low,
-    )
-
-
 def anneal(
-    problem: Columns,
+    wiring: Wiring,
+    examples: Examples,
     starts: NDArray[np.bool_],
     proposals: int,
     schedule: Schedule,
@@ -218,51 +333,42 @@ def anneal(
     key: the two Philox words of a `vitrail.random.Key` of stream SEARCH. free: the weights that
     may flip; None for all of them.
     """
-    values = np.where(starts, 1.0, float(problem.low)).astype(np.float32)
-    margins = (values @ problem.signed.astype(np.float32)).astype(np.int16) + problem.tie
+    num_examples, num_units = len(examples.labels), int(wiring.layers[-1])
+    inputs, begin = examples.inputs, np.zeros((num_units, num_examples), np.int16)
+    weights = np.arange(starts.shape[1] + 1)
+    plain = np.array_equal(wiring.uses, weights) and np.array_equal(wiring.use_value, weights[:-1])
+    folded = plain and num_units == 1
+    if folded:
+        inputs = inputs * np.where(examples.labels == 1, 1, -1).astype(np.int8)
+        begin[0] = examples.labels != 1  # a tie satisfies label zero
     last = np.array(starts, np.bool_, order="C")
     best = last.copy()
     words = np.array(key, np.uint32)
-    may_flip = np.arange(last.shape[1]) if free is None else free
-
-    def search(chain: int) -> tuple[Any, Any, Any]:
-        return _chain(
-            problem.signed,
-            margins[chain],
-            problem.weights,
-            last[chain],
-            best[chain],
-            1 - problem.low,
-            schedule.margin,
-            schedule.width,
-            schedule.start,
-            schedule.end,
-            schedule.stop,
-            proposals,
-            may_flip,
-            np.array([chain, problem_id, step], np.int64),
-            words,
-        )
-
-    return searched(search, best, last, proposals * problem.signed.shape[1])
-
-
-def searched(
-    search: Callable[[int], tuple[Any, Any, Any]],
-    best: NDArray[np.bool_],
-    last: NDArray[np.bool_],
-    work: int,
-) -> Search:
-    """All chains of a search, several at once.
-
-    search(chain) leaves its states in best[chain] and last[chain] and returns their scores and
-    the proposals it spent. work: examples that a chain looks at.
-    """
+    may_flip = weights[:-1] if free is None else free
     found = np.zeros((len(last), 3), np.int64)
 
-    def chains(begin: int, end: int) -> None:
-        for chain in range(begin, end):
-            found[chain] = search(chain)
+    def search(first: int, end: int) -> None:
+        for chain in range(first, end):
+            found[chain] = _chain(
+                tuple(wiring)[1:],
+                inputs,
+                np.zeros((num_units, num_examples), np.int8),
+                begin.copy(),
+                examples.labels,
+                examples.weights,
+                last[chain],
+                best[chain],
+                folded,
+                schedule.margin,
+                schedule.width,
+                schedule.start,
+                schedule.end,
+                schedule.stop,
+                proposals,
+                may_flip,
+                np.array([chain, problem_id, step], np.int64),
+                words,
+            )
 
-    over_rows(chains, len(last), work)
+    over_rows(search, len(last), proposals * num_examples)
     return Search(best, found[:, 0], last, found[:, 1], found[:, 2])

@@ -31,7 +31,15 @@ from numpy.typing import NDArray
 from vitrail.kernels.cpu.anneal import accepted
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import rounds
-from vitrail.kernels.cpu.words import WORD, Words, packed, planes, popcount
+from vitrail.kernels.cpu.vectors import (
+    BLOCK,
+    LANES,
+    add_to_counts,
+    change_counts,
+    energy_delta,
+    planes,
+)
+from vitrail.kernels.cpu.words import Words, packed, popcount
 
 MAX_WEIGHT = 2**16  # whole weights below are exact
 WEIGHT_STEPS = 2**10 - 1  # others are rounded to this part of the largest
@@ -59,18 +67,21 @@ class PackedRows:
     ) -> PackedRows:
         """Rows (F, I) of 0/1 with labels 0/1 and weights."""
         num_rows, num_inputs = inputs.shape
-        columns = np.zeros((num_inputs + 1, num_rows), np.uint8)
-        columns[:num_inputs] = inputs.T
-        words = packed(columns)
-        half = np.zeros(words.shape[1] * WORD, np.int64)
+        room = -(-num_rows // BLOCK) * BLOCK  # further rows weigh nothing
+        columns = np.zeros((num_inputs + 1, room), np.uint8)
+        columns[:num_inputs, :num_rows] = inputs.T
+        half = np.zeros(room, np.int64)
         half[:num_rows] = inputs.sum(1, dtype=np.int64) // 2
         largest = float(weight.max(initial=1.0))
         whole = bool((weight == np.round(weight)).all()) and largest < MAX_WEIGHT
         unit = 1.0 if whole else largest / WEIGHT_STEPS
         counts = np.round(weight / unit).astype(np.int64)
-        digits = (counts[None] >> np.arange(int(counts.max(initial=1)).bit_length())[:, None]) & 1
-        right = np.stack([packed(digits * (labels == label)) for label in (0, 1)])
-        return PackedRows(words, right, unit, half)
+        digits = np.zeros((int(counts.max(initial=1)).bit_length(), room), np.int64)
+        digits[:, :num_rows] = (counts[None] >> np.arange(len(digits))[:, None]) & 1
+        one = np.zeros(room, np.bool_)
+        one[:num_rows] = labels == 1
+        right = np.stack([packed(digits * ~one), packed(digits * one)])
+        return PackedRows(packed(columns), right, unit, half)
 
 
 class Chain:
@@ -95,15 +106,20 @@ class Chain:
     ) -> None:
         self.rows = rows
         self.bits = np.array(bits, np.bool_)
-        num_inputs, width = len(rows.columns) - 1, rows.columns.shape[1]
-        below = planes(-rows.half - 1, (num_inputs + 2).bit_length() + 1)
-        start = np.full(len(rows.half), -(num_hidden // 2) - 1, np.int64)
-        hidden = np.repeat(below[None], num_hidden, 0)
-        output = planes(start, (num_hidden + 2).bit_length() + 1)
-        edges = np.zeros((2, num_hidden, width), np.uint64)
-        sides = np.zeros((2, width), np.uint64)
+        num_inputs = len(rows.columns) - 1
+        # counts while all weights of the first layer are off, so that all units are negative
+        count = -rows.half - 1
+        vote = (~self.bits[num_hidden * num_inputs :]).sum() - num_hidden // 2 - 1
+        votes = np.full(len(count), vote)
+        hidden = np.repeat(
+            planes(count, int(-count.min() + 1).bit_length() + 1)[None], num_hidden, 0
+        )
+        output = planes(votes, (num_hidden + 2).bit_length() + 1)
+        edge = np.stack([packed(count == 0), packed(count == -1)])
+        edges = np.repeat(edge[:, None], num_hidden, 1)
+        sides = np.stack([packed(votes == 0), packed(votes == -1)])
         _begin(rows.columns, self.bits, hidden, edges, output, sides)
-        negative = output[:, -1]
+        negative = output[:, -1].reshape(-1)
         lost = np.stack([~negative, negative])[:, None] & rows.right
         digits = np.unpackbits(lost.view(np.uint8), axis=-1).sum((0, 2), dtype=np.int64)
         self._lost = np.array([digits @ (1 << np.arange(len(digits)))], np.int64)
@@ -135,49 +151,6 @@ class Chain:
         )
         self._address[0] += proposals
         return taken
-
-
-@njit(inline="always")
-def _add(counts, word, rows, borrow):
-    """Add one to the counts of some rows (borrow 0) or take one off (all ones): those at 0, −1."""
-    some, every = uint64(0), _FULL
-    for digit in range(counts.shape[1]):
-        old = counts[word, digit]
-        new = old ^ rows
-        counts[word, digit] = new
-        rows &= old ^ borrow
-        some |= new
-        every &= new
-    return ~some, every
-
-
-@njit(forceinline=True)
-def _energy_delta(rows, but, edge, side, right):
-    """The change in energy when the output falls in the rows at the edge."""
-    total = int64(0)
-    for digit in range(right.shape[1]):
-        cost, gain = uint64(0), uint64(0)
-        for w in range(rows.shape[0]):
-            moved = rows[w] & ~but[w] & edge[w] & side[w]
-            gain += popcount(moved & right[0, digit, w])
-            cost += popcount(moved & right[1, digit, w])
-        total += (int64(cost) - int64(gain)) << digit
-    return total
-
-
-@njit(forceinline=True, error_model="numpy")
-def _switch(columns, hidden, edges, output, sides, unit, i, but, on, positive):
-    """Switch weight i of a unit on or off, in rows without input `but`."""
-    borrow = uint64(0) if on else _FULL
-    borrow_output = uint64(0) if on == positive else _FULL
-    for w in range(columns.shape[1]):
-        rows = columns[i, w] & ~columns[but, w]
-        if rows == 0:
-            continue
-        moved = rows & edges[1 if on else 0, unit, w]
-        edges[0, unit, w], edges[1, unit, w] = _add(hidden[unit], w, rows, borrow)
-        if moved != 0:
-            sides[0, w], sides[1, w] = _add(output, w, moved, borrow_output)
 
 
 @njit(forceinline=True)
@@ -226,36 +199,27 @@ def _turning(agree, sides, right):
 @njit(error_model="numpy")
 def _turn(agree, output, sides):
     """Turn an output weight: the rows in which its unit agreed lose a vote, the others gain one."""
-    for w in range(agree.shape[0]):
-        _add(output, w, agree[w], _FULL)
-        sides[0, w], sides[1, w] = _add(output, w, ~agree[w], uint64(0))
+    add_to_counts(output, agree, _FULL, sides[0], sides[1])
+    add_to_counts(output, ~agree, uint64(0), sides[0], sides[1])
 
 
-@njit(inline="always")
-def _agree(hidden, unit, w, positive):
-    """The rows in which a unit agrees with its output weight."""
-    negative = hidden[unit, w, hidden.shape[2] - 1]
-    return ~negative if positive else negative
-
-
-@compiled("void(uint64[:, ::1], boolean[::1], uint64[:, :, ::1], uint64[:, :, ::1],"
-          " uint64[:, ::1], uint64[:, ::1])")  # fmt: skip
+@compiled("void(uint64[:, ::1], boolean[::1], uint64[:, :, :, ::1], uint64[:, :, ::1],"
+          " uint64[:, :, ::1], uint64[:, ::1])")  # fmt: skip
 def _begin(columns, bits, hidden, edges, output, sides):
-    """Count, from counts of nothing."""
-    num_inputs, width = columns.shape[0] - 1, columns.shape[1]
-    num_hidden = hidden.shape[0]
-    for w in range(width):
-        for u in range(num_hidden):
-            edges[0, u, w], edges[1, u, w] = _add(hidden[u], w, uint64(0), uint64(0))
-            for i in range(num_inputs):
-                if bits[u * num_inputs + i]:
-                    edges[0, u, w], edges[1, u, w] = _add(hidden[u], w, columns[i, w], uint64(0))
-            agree = _agree(hidden, u, w, bits[num_hidden * num_inputs + u])
-            sides[0, w], sides[1, w] = _add(output, w, agree, uint64(0))
+    """Switch on the weights that are set, from counts of none."""
+    num_inputs = columns.shape[0] - 1
+    votes = hidden.shape[0] * num_inputs
+    for q in range(votes):
+        if bits[q]:
+            unit = q // num_inputs
+            change_counts(
+                columns, q % num_inputs, num_inputs, uint64(0), 1, hidden, edges, unit,
+                uint64(0) if bits[votes + unit] else _FULL, output, sides,
+            )  # fmt: skip
 
 
-@compiled("int64(uint64[:, ::1], uint64[:, :, ::1], boolean[::1], uint64[:, :, ::1],"
-          " uint64[:, :, ::1], uint64[:, ::1], uint64[:, ::1], int64[::1], float64[::1], int64,"
+@compiled("int64(uint64[:, ::1], uint64[:, :, ::1], boolean[::1], uint64[:, :, :, ::1],"
+          " uint64[:, :, ::1], uint64[:, :, ::1], uint64[:, ::1], int64[::1], float64[::1], int64,"
           " float64, float64, int64, int64[::1], uint32[::1], int64[::1])")  # fmt: skip
 def _advance(
     columns, right, bits, hidden, edges, output, sides, partner, prior, proposals, warm, cold,
@@ -282,8 +246,9 @@ def _advance(
         if q >= votes:
             unit = q - votes
             positive = bits[q]
+            negative = hidden[unit, :, hidden.shape[2] - 1]
             for w in range(width):
-                agree[w] = _agree(hidden, unit, w, positive)
+                agree[w] = negative[w // LANES, w % LANES] ^ (_FULL if positive else uint64(0))
             delta = _turning(agree, sides, right)
             if prior.shape[0] > 0:
                 gain = -prior[q] if positive else prior[q]
@@ -305,8 +270,8 @@ def _advance(
         this, but, up = i, other, on
         for _ in range(moves):
             rises = up == positive
-            edge, side = edges[1 if up else 0, unit], sides[1 if rises else 0]
-            change = _energy_delta(columns[this], columns[but], edge, side, right)
+            edge, side = 1 if up else 0, 1 if rises else 0
+            change = energy_delta(columns, this, but, edges, edge, unit, sides, side, right)
             delta += -change if rises else change
             this, but, up = but, this, not up
         if prior.shape[0] > 0:
@@ -316,7 +281,10 @@ def _advance(
         if _accepted(beta * delta - gain, rough[s], coin[s]):
             this, but, up = i, other, on
             for _ in range(moves):
-                _switch(columns, hidden, edges, output, sides, unit, this, but, up, positive)
+                change_counts(
+                    columns, this, but, uint64(0) if up else _FULL, 1 if up else 0, hidden, edges,
+                    unit, uint64(0) if up == positive else _FULL, output, sides,
+                )  # fmt: skip
                 bits[q - i + this] = up
                 this, but, up = but, this, not up
             energy[0] += delta

@@ -55,7 +55,7 @@ class _Store:
         self.lock = threading.RLock()
         self.seconds = 0.0  # spent on compiling, or on loading what was compiled
         self._kept = True  # whether there is a folder that numba can write to
-        self._told = False  # whether somebody was told what takes so long
+        self._announced = False  # whether a line has said what takes so long
 
     def compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
         options = {"nogil": True, "error_model": "numpy", **options}
@@ -78,8 +78,8 @@ class _Store:
             return njit(signature, **options)(function)
 
     def _tell(self) -> None:
-        if not self._told:
-            self._told = True
+        if not self._announced:
+            self._announced = True
             sys.stderr.write(COMPILING)
 
 

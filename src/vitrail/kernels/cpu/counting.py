@@ -15,19 +15,18 @@ from typing import Any
 import numpy as np
 import torch
 from numba import njit, uint32, uint64
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.compiled import compiled
-from vitrail.kernels.cpu.philox import addressed, fill
+from vitrail.kernels.cpu.philox import draw_address, fill
 from vitrail.kernels.cpu.rows import PAD, bounds, padded
 from vitrail.kernels.cpu.threads import over_rows
+from vitrail.kernels.cpu.words import WORD, popcount
 from vitrail.random import Key
 
 LANES = 32  # factors side by side: four vectors of 64-bit words
-WORD = 64
 
 # How a unit's inputs and weights, each ±1 or 0/1, add bits to its sum; see `_least`.
 FROM_INPUTS, SIGN_BIPOLAR, SIGN_BINARY, THRESHOLD_BIPOLAR, THRESHOLD_BINARY = range(5)
@@ -45,18 +44,6 @@ class Units:
     mode: NDArray[np.int64]  # (U,)
     low: NDArray[np.int64]  # (U,) what a zero bit of the unit's weights stands for
     planes: NDArray[np.int64]  # (U,) planes that hold its largest sum
-
-
-def _popcount(typing_context, word):
-    """One instruction, on whole vectors where it exists."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return uint64(uint64), generate
-
-
-popcount: Any = intrinsic(_popcount)
 
 
 def _units(factors: Factors) -> Units | None:
@@ -272,13 +259,12 @@ def _counts(
 def counts(
     key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws a track: those with each weight at one, those that also meet the label, all hits.
+    """Of S draws per track: those with each weight at one, those of them that are hits, all hits.
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
     net = factors.origin()[0].once(_units)
-    if net is None:
-        raise TypeError(f"there is no compiled counting for {type(factors).__name__} of this shape")
+    assert net is not None  # `serves` was asked
     # numpy's memory, as in `kernels.cpu.flip`
     count_one, hits_one = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
     hits_all = np.empty(threshold.shape[:2], np.int32)
@@ -296,7 +282,7 @@ def counts(
         net.low,
         net.planes,
         samples,
-        *addressed(key, factors.arity, min(samples, WORD)),
+        *draw_address(key, factors.arity, min(samples, WORD)),
         count_one,
         hits_one,
         hits_all,

@@ -1,6 +1,6 @@
 """New messages mixed with the old ones, compiled: the end of a sweep in one visit of each row.
 
-The twin of the torch tail of `updates.base.Update.sweep` for sampled messages, bit for bit. With
+`updates.base.Update._mixed` for sampled messages, bit for bit. With
 |m| ≤ log 999 the mixed log-odds are good to 4e-13 in either, that is to 2e-7 of a lattice step; an
 entry that lies within `DOUBT` steps of a rounding boundary is reported, and torch decides.
 """
@@ -130,7 +130,7 @@ def mixed(
     rows: Tensor | None,
     num_variables: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Messages (f, A) float32, their sum less the old ones' (V,), largest changes (f,), and rows
+    """Messages (f, A) float32, their sum minus the old ones' (V,), largest changes (f,), and rows
     (d,) that torch has to decide: these are left out of the sum.
 
     log_odds (f, A): the new messages, message (F, A): the old ones of the whole block.

@@ -10,7 +10,7 @@ x_i = −1. Its agreements c then decide the label alone:
 Examples sit in 64-bit words and counters are sliced: plane k of a counter holds bit k of 64
 examples. The weights are split in two. The first LOW_BITS of them have a table of the counters
 of all their settings. The others run through a Gray code that keeps, by one sliced addition
-and one subtraction a flip, the slack: the agreements still missing, clamped to the table's
+and one subtraction per flip, the slack: the agreements still missing, clamped to the table's
 range. Then "counter ≥ slack" for 64 examples is the carry of one sliced subtraction, four
 majorities long, and the loop over the table has no dependencies, so it runs in vector
 registers over several configurations at once.
@@ -21,15 +21,14 @@ Cost: 2^N · ⌈M/64⌉ · about ten word operations, eight words at a time with
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numba import njit, uint64
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.threads import over_rows
+from vitrail.kernels.cpu.words import WORD, Words, packed, popcount
 
 LOW_BITS = 10  # 2¹⁰ settings · 4 planes · 8 bytes fill the first-level cache
 TABLE_PLANES = 4  # counters of 0…10 agreements; 15 stands for "out of reach"
@@ -47,16 +46,6 @@ class Optima:
     count: int
     index: int
     histogram: NDArray[np.int64] | None  # (M + 1,): configurations by number of satisfied examples
-
-
-def _population_count(_context, word):
-    def generate(_context, builder, _signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return uint64(uint64), generate
-
-
-_popcount: Any = intrinsic(_population_count)  # one instruction, on whole vectors where it exists
 
 
 @njit
@@ -115,7 +104,7 @@ def _add_satisfied(table, slack, unlabel, satisfied):
         carry = (a & not2) | (carry & (a | not2))
         a = plane3[j]
         carry = (a & not3) | (carry & (a | not3))
-        satisfied[j] += _popcount(carry ^ unlabel)
+        satisfied[j] += popcount(carry ^ unlabel)
 
 
 @compiled(
@@ -170,14 +159,9 @@ def _search_range(table, plus, minus, slack, unlabel, first, free_bits, histogra
     return best, count, index
 
 
-def _packed(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """(M, N) bool → (⌈M/64⌉, N): example e is bit e mod 64 of word e div 64."""
-    num_examples, num_columns = bits.shape
-    num_words = -(-num_examples // 64)
-    padded = np.zeros((num_words * 64, num_columns), np.uint64)
-    padded[:num_examples] = bits
-    places = np.arange(64, dtype=np.uint64)[:, None]
-    return np.bitwise_or.reduce(padded.reshape(num_words, 64, num_columns) << places, axis=1)
+def _words(bits: NDArray) -> Words:
+    """(M, N) of 0 and 1 → (⌈M/64⌉, N): example e is bit e mod 64 of word e div 64."""
+    return np.ascontiguousarray(packed(bits.T).T)
 
 
 def enumerate_weights(
@@ -195,13 +179,13 @@ def enumerate_weights(
     minus_ones = inputs == -1
     negatives = minus_ones.sum(axis=1)
     needed = ((ones.sum(axis=1) + negatives) // 2 if low == -1 else negatives) + 1
-    plus, minus = _packed(ones), _packed(minus_ones)
+    plus, minus = _words(ones), _words(minus_ones)
     num_words = plus.shape[0]
-    padding = num_words * 64 - num_examples
+    padding = num_words * WORD - num_examples
     needed = np.concatenate([needed, np.full(padding, OUT_OF_REACH)])
-    slack = _packed((needed[:, None] >> np.arange(SLACK_PLANES) & 1).astype(np.bool_))
+    slack = _words(needed[:, None] >> np.arange(SLACK_PLANES) & 1)
     # padding counts as labelled one, so that an example out of reach is never satisfied
-    unlabel = ~_packed(np.concatenate([labels, np.ones(padding, np.bool_)])[:, None])[:, 0]
+    unlabel = ~packed(np.concatenate([labels, np.ones(padding, np.bool_)]))
 
     low_bits = min(LOW_BITS, num_weights)
     table = _low_table(plus, minus, low_bits)

@@ -6,7 +6,7 @@ was freed, and torch's small pages would cost as much as the draws.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu import one_hidden, perceptron
-from vitrail.kernels.cpu.philox import addressed
+from vitrail.kernels.cpu.philox import draw_address
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.random import Key, threshold_edges
 from vitrail.scopes import Dense
@@ -35,7 +35,7 @@ def perceptron_low(factors: Factors) -> int | None:
 
 
 def _kind(factors: Factors) -> tuple[Any, Any] | None:
-    """The kernels for the factors, and the shape that they are told."""
+    """The kernels for the factors, and the shape of the net."""
     net = factors.program.shallow if isinstance(factors, Network) else None
     if net is None or net.num_outputs > 1 or net.num_inputs > MAX_FAN_IN:
         return None
@@ -48,11 +48,13 @@ def _kind(factors: Factors) -> tuple[Any, Any] | None:
 def hits(
     key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws a track those that meet the label: with each weight set to 1, to 0, as drawn.
+    """Of S draws per track those that meet the label: with each weight set to 1, to 0, as drawn.
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
-    kernels, shape = _kind(factors) or _refused(factors)
+    kind = _kind(factors)
+    assert kind is not None  # `serves` was asked
+    kernels, shape = kind
     one, zero = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
     drawn = np.empty(threshold.shape[:2], np.int32)
     arguments: tuple[Any, ...] = (
@@ -60,7 +62,7 @@ def hits(
         *classifiers(factors),
         shape,
         samples,
-        *addressed(key, factors.arity, threshold.shape[1] * samples),
+        *draw_address(key, factors.arity, threshold.shape[1] * samples),
         one,
         zero,
         drawn,
@@ -78,7 +80,9 @@ def messages(
     limit: float, rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Log-odds (f, A) float64 and starved (f, A) bool from beliefs and the last messages (F, A)."""
-    kernels, shape = _kind(factors) or _refused(factors)
+    kind = _kind(factors)
+    assert kind is not None  # `serves` was asked
+    kernels, shape = kind
     places = factors.once(all_rows) if rows is None else rows.numpy()
     log_odds = np.empty((len(places), factors.arity))
     starved = np.empty(log_odds.shape, np.bool_)
@@ -92,7 +96,7 @@ def messages(
         shape,
         samples,
         factors.log_means(samples).numpy(),
-        *addressed(key, factors.arity, samples),
+        *draw_address(key, factors.arity, samples),
         log_odds,
         starved,
     )
@@ -102,10 +106,6 @@ def messages(
         factors.arity * (samples + 4),  # thresholds and logs weigh about four draws
     )
     return torch.from_numpy(log_odds), torch.from_numpy(starved)
-
-
-def _refused(factors: Factors) -> NoReturn:
-    raise TypeError(f"there is no compiled flip for {type(factors).__name__} factors of this shape")
 
 
 def classifiers(factors: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -123,7 +123,7 @@ def all_rows(factors: Factors) -> np.ndarray:
 
 
 def _beliefs(factors: Factors, belief: Tensor, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Beliefs and where each factor's run of them begins, (F,); of other rows nobody asks."""
+    """Beliefs and where each factor's run of them begins, (F,); other rows are not read."""
     if isinstance(factors.scope, Dense):
         return belief.contiguous().numpy(), factors.scope.start.numpy()
     runs = factors.scope.select(torch.from_numpy(rows)).gather(belief)

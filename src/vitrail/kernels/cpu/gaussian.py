@@ -1,6 +1,6 @@
 """Gaussian messages of perceptron factors, compiled: one pass over a factor, in float32 lanes.
 
-The twin of `updates.closed_form("gaussian")`. With K the number of inputs that agree with the
+`updates.closed_form("gaussian")`, compiled. With K the number of inputs that agree with the
 label, K without input i has mean μ − q_i and variance σ² − q_i(1 − q_i), and the message is
 
     ±(log Φ(a) − log Φ(b)),   a = (μ − q_i + 1 − T + ½)/σ_i,   b = (μ − q_i − T + ½)/σ_i
@@ -147,10 +147,10 @@ def _rows(
     first,
     last,
 ):
-    """Factors at rows first…last−1: new messages into `out`, their sum less the old ones' into
+    """Factors at rows first…last−1: new messages into `out`, their sum minus the old ones' into
     `moved`. out, damping and change are those of the rows, all else is the whole block's. One row
     of `message` is that of all factors, one of `out` is written by all in turn; `change` may be
-    empty, where nobody asks for it."""
+    empty, where it is not needed."""
     arity = inputs.shape[1]
     agrees = np.empty(arity, np.float32)
     variance = np.empty(arity, np.float32)
@@ -249,7 +249,7 @@ def gaussian_sweep(
     """Damped messages of perceptrons at rows (f,), each in one visit, shared out over threads.
 
     belief (V,), message (F, A): the last messages, gamma (f,): the weight of the new ones.
-    Returns messages (f, A) on the lattice, their sum less the old ones' (V,), and the largest
+    Returns messages (f, A) on the lattice, their sum minus the old ones' (V,), and the largest
     change of each factor's messages as probabilities (f,).
     """
     places = factors.once(all_rows) if rows is None else rows.numpy()
@@ -258,7 +258,7 @@ def gaussian_sweep(
     change = np.empty(len(places), np.float32)
     damping = gamma.to(torch.float32).numpy(), on_probability
     old = message.contiguous().numpy()
-    moved = _swept(factors, belief, old, limit, damping, out, change, places)
+    moved = _sweep_rows(factors, belief, old, limit, damping, out, change, places)
     return torch.from_numpy(out), moved, torch.from_numpy(change)
 
 
@@ -272,10 +272,12 @@ def gaussian_total(
     places = factors.once(all_rows) if rows is None else rows.numpy()
     none = np.zeros((1, factors.arity), np.float32)
     undamped = np.ones(len(places), np.float32), False
-    return _swept(factors, belief, none, limit, undamped, None, np.empty(0, np.float32), places)
+    return _sweep_rows(
+        factors, belief, none, limit, undamped, None, np.empty(0, np.float32), places
+    )
 
 
-def _swept(
+def _sweep_rows(
     factors: Network,
     belief: Tensor,
     message: np.ndarray,

@@ -13,7 +13,7 @@ from numba import njit, uint32, uint64
 
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import fill
-from vitrail.kernels.cpu.rows import PAD, bounds, cavities, padded, settle, write
+from vitrail.kernels.cpu.rows import PAD, bounds, cavities, find_thresholds, padded, write
 
 _SHAPE = "UniTuple(int64, 5)"  # inputs, hidden units, and the low values of both and of activations
 
@@ -75,7 +75,7 @@ def _flips(threshold, row, label, shape, samples, first, tile, address):
     one[:] = 0
     zero[:] = 0
     met = 0
-    apart = False
+    sensitive = False
     lanes = words.view(np.uint16)
     width = 8 * ((threshold.shape[0] + 7) // 8)
     sign, tie = (1, 0) if label == 1 else (-1, 1)
@@ -102,18 +102,18 @@ def _flips(threshold, row, label, shape, samples, first, tile, address):
                 met_zero = sign * (without + low_output * value) + tie > 0
                 one[w] += np.int16(met_one) - np.int16(now)
                 zero[w] += np.int16(met_zero) - np.int16(now)
-                apart |= (met_one != now) | (met_zero != now)
+                sensitive |= (met_one != now) | (met_zero != now)
                 if abs(2 * sums[j] - 1) >= 2 * step:
                     continue
                 other = low_active if value == 1 else 1
                 switched = without + weights[j] * other
                 if (sign * switched + tie > 0) != now:
-                    apart = True
+                    sensitive = True
                     _switch(
                         lanes, at, below, always, j * num_inputs, inputs, num_inputs, sums[j],
                         step, sums[j] > 0, -1 if now else 1, one, zero,
                     )  # fmt: skip
-    return met, apart
+    return met, sensitive
 
 
 @njit(inline="always")
@@ -143,7 +143,7 @@ def hits(
     begin, end, threshold, inputs, labels, ids, shape, samples,
     together, blocks, numbers, number, k0, k1, one, zero, drawn,
 ):  # fmt: skip
-    """one and zero (F, R, A), drawn (F, R): of `samples` draws a track, those that meet the label
+    """one and zero (F, R, A), drawn (F, R): of `samples` draws per track, those that meet the label
     with the weight set to one, to zero, as drawn. threshold (F, R, A), inputs (F, I), ids (F,)."""
     tracks, arity = threshold.shape[1], threshold.shape[2]
     row = _buffers(arity, shape[0], shape[1], blocks.shape[0])
@@ -183,11 +183,11 @@ def messages(
     for i in range(begin, end):
         f = rows[i]
         cavities(belief[start[f] : start[f] + arity], message[f], limit, cavity)
-        settle(cavity, edges, threshold)
+        find_thresholds(cavity, edges, threshold)
         own_inputs[: shape[0]] = inputs[f]
-        met, apart = _flips(
+        met, sensitive = _flips(
             threshold, row, labels[f], shape, samples, 0,
             (together, blocks, numbers), (uint32(ids[f]), number, k0, k1),
         )  # fmt: skip
         table = logs[f if logs.shape[0] > 1 else 0]
-        write(table, met, one_more, zero_more, apart, limit, log_odds[i], starved[i])
+        write(table, met, one_more, zero_more, sensitive, limit, log_odds[i], starved[i])

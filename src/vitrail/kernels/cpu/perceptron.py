@@ -14,7 +14,7 @@ from numba import njit, uint32
 
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import fill
-from vitrail.kernels.cpu.rows import PAD, bounds, cavities, padded, settle, write
+from vitrail.kernels.cpu.rows import PAD, bounds, cavities, find_thresholds, padded, write
 
 
 @njit(inline="always")
@@ -71,7 +71,7 @@ def flips(threshold, row, constant, step, samples, first, tile, address):
     zero[:] = 0
     shared = 0
     met = 0
-    apart = False
+    sensitive = False
     together, blocks, numbers = tile
     factor, number, k0, k1 = address
     lanes = words.view(np.uint16)
@@ -82,11 +82,11 @@ def flips(threshold, row, constant, step, samples, first, tile, address):
             at = g * width
             margin = np.int32(constant + step * _sum(lanes, at, below, signed))
             met += margin > 0
-            shared += margin > step  # a coin's toss: better added up than jumped over
+            shared += margin > step  # unpredictable: a sum is faster than a branch
             if abs(2 * margin - 1) < 2 * step:
-                apart = True
+                sensitive = True
                 _count(lanes, at, below, always, signed, margin, step, one, zero)
-    return shared, met, apart
+    return shared, met, sensitive
 
 
 @njit(inline="always")
@@ -112,7 +112,7 @@ def hits(
     begin, end, threshold, inputs, labels, ids, low, samples,
     together, blocks, numbers, number, k0, k1, one, zero, drawn,
 ):  # fmt: skip
-    """one and zero (F, R, A), drawn (F, R): of `samples` draws a track, those that meet the label
+    """one and zero (F, R, A), drawn (F, R): of `samples` draws per track, those that meet the label
     with the weight set to one, to zero, as drawn. threshold (F, R, A), inputs (F, A), ids (F,)."""
     tracks, arity = threshold.shape[1], threshold.shape[2]
     row = buffers(arity, blocks.shape[0])
@@ -153,11 +153,11 @@ def messages(
     for i in range(begin, end):
         f = rows[i]
         cavities(belief[start[f] : start[f] + arity], message[f], limit, cavity)
-        settle(cavity, edges, threshold)
+        find_thresholds(cavity, edges, threshold)
         constant = signed_inputs(inputs[f], labels[f], low, signed)
-        shared, _, apart = flips(
+        shared, _, sensitive = flips(
             threshold, row, constant, step, samples, 0,
             (together, blocks, numbers), (uint32(ids[f]), number, k0, k1),
         )  # fmt: skip
         table = logs[f if logs.shape[0] > 1 else 0]
-        write(table, shared, one_more, zero_more, apart, limit, log_odds[i], starved[i])
+        write(table, shared, one_more, zero_more, sensitive, limit, log_odds[i], starved[i])

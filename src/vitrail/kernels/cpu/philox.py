@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit, uint32, uint64
 from numpy.typing import NDArray
 
+from vitrail.kernels.cpu.compiled import compiled
+from vitrail.kernels.cpu.threads import over_rows
 from vitrail.random import Key
 
 VECTOR = 8  # calls side by side in the widest registers; `fill` is fed multiples of it
@@ -85,6 +87,24 @@ def tile(
     return together, (call % blocks).astype(np.uint32), (call // blocks).astype(np.uint32)
 
 
-def addressed(key: Key, slots: int, samples: int) -> tuple[Any, ...]:
+def draw_address(key: Key, slots: int, samples: int) -> tuple[Any, ...]:
     """The tile of `samples` draws of 16-bit lanes and the words they share: step and key."""
     return *tile(slots, samples, lanes=8), *np.array([key.step, *key.words()], np.uint32)
+
+
+@compiled("void(int64, int64, uint32[::1], uint32[::1])")
+def _discard(begin, end, blocks, sink):
+    words = np.empty(4 * blocks.shape[0], np.uint32)
+    last = uint32(0)
+    for row in range(begin, end):
+        fill(words, blocks, blocks, 0, uint32(row), uint32(1), uint32(2), uint32(3))
+        last ^= words[row % words.shape[0]]
+    sink[begin % sink.shape[0]] = last
+
+
+def bare_philox(lanes: int) -> int:
+    """Make about `lanes` 16-bit lanes by `fill` and nothing else, for timing; how many exactly."""
+    rows = max(1, lanes // (8 * TILE))
+    blocks, sink = np.arange(TILE, dtype=np.uint32), np.zeros(64, np.uint32)
+    over_rows(lambda begin, end: _discard(begin, end, blocks, sink), rows, 8 * TILE)
+    return rows * 8 * TILE

@@ -28,7 +28,7 @@ _FULL = uint64(0xFFFFFFFFFFFFFFFF)
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of 0/1 in blocks: of each input, and of half of a row's ones, a wide word a block."""
+    """Rows of 0/1 in blocks: of each input, and of half of a row's ones, a wide word per block."""
 
     columns: Words  # (blocks, I + 1, LANES), the last of zeros
     half: Words  # (blocks, digits, LANES)
@@ -67,7 +67,7 @@ class Nets:
         given = np.ascontiguousarray(networks)
         first = np.empty(num * num_hidden + 1, np.int64)
         _room_for(given, num_inputs, first)
-        index = np.empty(first[-1] + 1, np.int32)  # a place more, for what is written in vain
+        index = np.empty(first[-1] + 1, np.int32)  # one entry more: `_list` writes before it knows
         _list(given, num_inputs, first, index)
         return Nets(index, first, given[:, num_hidden * num_inputs :].copy())
 
@@ -269,7 +269,7 @@ def tally(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Scores and votes for class 1, (F, N) each, of networks (K·N, A) with votes (K, N).
 
-    The twin of `model.voting.tally` for one output; sums of votes times clip are below 2³¹.
+    `model.voting.tally` for one output; sums of votes times clip are below 2³¹.
     """
     rows, counts = Rows.of(inputs), np.ascontiguousarray(votes, np.int32)
     score, high = np.empty((2, rows.number, votes.shape[1]), np.int64)

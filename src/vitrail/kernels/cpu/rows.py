@@ -51,7 +51,7 @@ def _steps(x):
 
 # multiply and add in one: the last bit of that is covered by DOUBT
 @njit(error_model="numpy", fastmath={"contract"})
-def settle(cavity, edges, threshold):
+def find_thresholds(cavity, edges, threshold):
     """threshold (A,) from cavity (A,) log-odds; edges (65538,)."""
     doubts = 0
     for a in range(cavity.shape[0]):
@@ -83,12 +83,12 @@ def bounds(threshold, below, always):
 
 
 @njit(inline="always")
-def write(table, shared, one, zero, apart, limit, log_odds, starved):
+def write(table, shared, one, zero, sensitive, limit, log_odds, starved):
     """Messages of a row whose hits are shared + one[a] and shared + zero[a].
 
-    table (S + 1,): log p̃ of each number of hits; apart: whether any one[a] or zero[a] is not 0.
+    table (S + 1,): log p̃ of each number of hits; sensitive: whether any one[a] or zero[a] is not 0.
     """
-    if not apart:
+    if not sensitive:
         log_odds[:] = 0.0
         starved[:] = table[shared] == -np.inf
         return

@@ -1,6 +1,6 @@
 """S4P on the CPU: one visit of each factor, from its surveys to the new ones, written in place.
 
-The twin of a step with gaussian cavities and flips of perceptrons. Between the draw of a track
+A step with gaussian cavities and flips of perceptrons. Between the draw of a track
 and the histogram stand only integers: tracks are tallied by their pair of hits (h_1, h_0), of
 which there are (S+1)², and tables say which bin and mass a pair stands for. Nothing of size
 F·A·survey_samples is ever stored.
@@ -19,22 +19,25 @@ from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.flip import classifiers, perceptron_low
 from vitrail.kernels.cpu.perceptron import buffers, flips, signed_inputs
-from vitrail.kernels.cpu.philox import addressed, fill, tile
-from vitrail.kernels.cpu.rows import settle
+from vitrail.kernels.cpu.philox import draw_address, fill, tile
+from vitrail.kernels.cpu.rows import find_thresholds
 from vitrail.kernels.cpu.threads import over_rows
-from vitrail.kernels.protocols import GaussianCavities, SurveyDraws
+from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
-MAX_SAMPLES = 15  # tallies of (S+1)² pairs an edge
+MAX_SAMPLES = 15  # tallies of (S+1)² pairs per edge
 NUM_SUMS = 11  # integer sums of a survey: mass, tilted masses, and four for each product
 
 
 @njit(inline="always")
-def _sums(survey, tilt, finite, odds, shift, out):
-    """Integer sums of a survey (B,) float32: what log means and moments are made of."""
+def _sums(survey, tilt, odds, shift, out):
+    """Integer sums of a survey (B,) float32: what log means and moments are made of.
+
+    No bin is a certainty here, so the sum of weights is also the sum of those that are not certain.
+    """
     mass, one, zero = np.int64(0), np.int64(0), np.int64(0)
-    w1, f1, a1, q1 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    w0, f0, a0, q0 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    w1, a1, q1 = np.int64(0), np.int64(0), np.int64(0)
+    w0, a0, q0 = np.int64(0), np.int64(0), np.int64(0)
     for b in range(survey.shape[0]):
         m = np.int64(np.rint(np.float64(survey[b]) * 1048576.0))
         tilted_one, tilted_zero = m * tilt[0, b], m * tilt[1, b]
@@ -43,31 +46,27 @@ def _sums(survey, tilt, finite, odds, shift, out):
         zero += tilted_zero
         weight = tilted_one >> shift
         w1 += weight
-        weight *= finite[0, b]
-        f1 += weight
         weight *= odds[b]
         a1 += weight
         q1 += weight * odds[b]
         weight = tilted_zero >> shift
         w0 += weight
-        weight *= finite[1, b]
-        f0 += weight
         weight *= odds[b]
         a0 += weight
         q0 += weight * odds[b]
     out[0], out[1], out[2] = mass, one, zero
-    out[3], out[4], out[5], out[6] = w1, f1, a1, q1
-    out[7], out[8], out[9], out[10] = w0, f0, a0, q0
+    out[3], out[4], out[5], out[6] = w1, w1, a1, q1
+    out[7], out[8], out[9], out[10] = w0, w0, a0, q0
 
 
 @compiled(
-    "void(int64, int64, float32[:, :, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64[::1],"
-    " int64, int64[:, :, ::1])"
+    "void(int64, int64, float32[:, :, ::1], int64[::1], int64[:, ::1], int64[::1], int64,"
+    " int64[:, :, ::1])"
 )
-def _all_sums(begin, end, survey, rows, tilt, finite, odds, shift, out):
+def _all_sums(begin, end, survey, rows, tilt, odds, shift, out):
     for i in range(begin, end):
         for a in range(survey.shape[1]):
-            _sums(survey[rows[i], a], tilt, finite, odds, shift, out[i, a])
+            _sums(survey[rows[i], a], tilt, odds, shift, out[i, a])
 
 
 @njit(inline="always")
@@ -117,14 +116,14 @@ def _cavities(branch, noise, chances, centre, spread, quantiles, limit, cavity):
 @compiled(
     "void(int64, int64, float32[:, :, ::1], int64[::1], int64[:, ::1], float64[:, :, ::1],"
     " float64[:, :, ::1], float32[::1], float64, float64[::1], float64[::1],"
-    " int64[::1], int64[::1], int64[:, ::1], int64[:, ::1], int64[:, ::1], int64[::1], int64,"
+    " int64[::1], int64[::1], int64[:, ::1], int64[:, ::1], int64[::1], int64,"
     " int8[:, ::1], int64[::1], int64[::1], int64, int64, int64,"
     " int64, uint32[::1], uint32[::1], uint32, uint32, uint32,"
     " uint32[::1], uint32[::1], uint32[:, ::1], int64[:, :, ::1], float32[::1], int64[::1])"
 )
 def _update(
     begin, end, survey, rows, chances, centre, spread, gammas, limit, edges, quantiles,
-    bin_of, rank, mass_of, tilt, finite, odds, shift,
+    bin_of, rank, mass_of, tilt, odds, shift,
     inputs, labels, ids, low, samples, tracks,
     together, blocks, numbers, number, k0, k1,
     wide_blocks, wide_numbers, wide_keys, sums, change, starved,
@@ -155,12 +154,12 @@ def _update(
                 wide_keys[1, 0], wide_keys[1, 1],
             )  # fmt: skip
             _cavities(branch, noise, chances[i], centre[i], spread[i], quantiles, limit, cavity)
-            settle(cavity, edges, threshold)
-            shared, _, apart = flips(
+            find_thresholds(cavity, edges, threshold)
+            shared, _, sensitive = flips(
                 threshold, row, constant, step, samples, r * samples,
                 (together, blocks, numbers), (factor, number, k0, k1),
             )  # fmt: skip
-            if not apart:
+            if not sensitive:
                 common[shared * hits + shared] += np.uint16(1)
                 continue
             for a in range(arity):
@@ -175,7 +174,7 @@ def _update(
             moved = _mixed(mine, old, tally[a], common, bin_of, rank, mass_of, keep, gamma, fresh)
             empty += moved < 0
             largest = max(largest, moved)
-            _sums(mine, tilt, finite, odds, shift, sums[i, a])
+            _sums(mine, tilt, odds, shift, sums[i, a])
         change[i] = largest
         starved[i] = empty
 
@@ -191,12 +190,7 @@ class Tables:
 
     def __init__(self, units: Any, bins: Tensor, rank: Tensor, mass: Tensor) -> None:
         self.pairs = bins.numpy(), rank.numpy(), mass.numpy()
-        self.units = (
-            units.tilt.contiguous().numpy(),
-            units.finite.contiguous().numpy(),
-            units.log_odds.numpy(),
-            units.shift,
-        )
+        self.units = units.tilt.contiguous().numpy(), units.log_odds.numpy(), units.shift
 
 
 def sums(survey: Tensor, rows: Tensor, tables: Tables) -> Tensor:
@@ -246,7 +240,7 @@ def update(
         perceptron_low(factors),
         draws.samples,
         draws.survey_samples,
-        *addressed(key.of(draws.stream), arity, draws.samples),
+        *draw_address(key.of(draws.stream), arity, draws.samples),
         *tile(arity, 1, lanes=4)[1:],
         np.array(keys, np.uint32),
         out.numpy(),

@@ -23,7 +23,7 @@ SHARES = 8  # pieces a thread takes one by one, so that a slow core does not hol
 PIECE = 2_000_000  # lanes at least, where there are several: Python's lock changes hands for each
 
 _pool: ThreadPoolExecutor | None = None
-_begun: set[CodeType] = set()
+_called: set[CodeType] = set()
 
 
 def _forget_pool() -> None:
@@ -45,9 +45,9 @@ def over_rows(kernel: Callable[[int, int], None], rows: int, work_per_row: int) 
     shares = max(1, min(SHARES, work_in_all // (threads * PIECE)))
     size = -(-rows // (threads * shares))
     first = 0
-    if kernel.__code__ not in _begun:  # what is compiled now is compiled by whoever can be stopped
+    if kernel.__code__ not in _called:  # the first call compiles, in the thread that can be stopped
         kernel(0, size)
-        _begun.add(kernel.__code__)
+        _called.add(kernel.__code__)
         first = size
     pieces = count(first, size)
 

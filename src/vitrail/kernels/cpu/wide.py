@@ -65,8 +65,8 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
 def _load(_context: Any, words: Any, _at: Any) -> Any:
     """The wide word that begins at words[at], words being one run of memory."""
 
-    def build(context: Any, builder: Any, told: Any, arguments: Any) -> Any:
-        return builder.load(_place(context, builder, told.args[0], *arguments), align=8)
+    def build(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
+        return builder.load(_place(context, builder, call.args[0], *arguments), align=8)
 
     return _WIDE(words, types.intp), build
 
@@ -74,8 +74,8 @@ def _load(_context: Any, words: Any, _at: Any) -> Any:
 def _store(_context: Any, words: Any, _at: Any, _value: Any) -> Any:
     """Put a wide word at words[at]."""
 
-    def build(context: Any, builder: Any, told: Any, arguments: Any) -> Any:
-        place = _place(context, builder, told.args[0], *arguments[:2])
+    def build(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
+        place = _place(context, builder, call.args[0], *arguments[:2])
         builder.store(arguments[2], place, align=8)
         return context.get_dummy_value()
 
@@ -85,7 +85,7 @@ def _store(_context: Any, words: Any, _at: Any, _value: Any) -> Any:
 def _none(_context: Any) -> Any:
     """A wide word of zeros."""
 
-    def build(_target: Any, _builder: Any, _told: Any, _arguments: Any) -> Any:
+    def build(_target: Any, _builder: Any, _call: Any, _arguments: Any) -> Any:
         return ir.Constant(_VECTOR, [0] * LANES)
 
     return _WIDE(), build

@@ -32,9 +32,3 @@ def packed(bits: NDArray[Any]) -> Words:
     room = np.zeros((*lead, width * WORD), np.uint8)
     room[..., :count] = bits
     return np.packbits(room, axis=-1, bitorder="little").view(np.uint64).reshape(*lead, width)
-
-
-def planes(values: NDArray[np.int64], count: int) -> Words:
-    """Whole numbers (n,) in two's complement of `count` digits: (words, count), n a full word."""
-    digits = (values[None] >> np.arange(count)[:, None]) & 1
-    return np.ascontiguousarray(packed(digits.astype(np.uint8)).T)

@@ -1,10 +1,6 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
-"""`counting` on the GPU: one launch draws, the net scores, one launch tallies.
+"""`counting` on the GPU, 32 draws in a word: one launch draws, one per layer scores, one tallies.
 
-Nets of this package's layers take 32 draws in a word, a launch a layer; any other classifier is
-scored by torch from bytes.
+Other modules are drawn by a kernel, and evaluated and counted by torch.
 """
 
 from __future__ import annotations
@@ -16,8 +12,8 @@ from torch import Tensor
 
 from vitrail.factors import Classifiers, Factors
 from vitrail.kernels.cuda import network
-from vitrail.kernels.cuda.draws import MAX_ARITY, configurations
-from vitrail.kernels.cuda.philox import pieces, power_of_two, warps_of
+from vitrail.kernels.cuda.draws import MAX_ARITY
+from vitrail.kernels.cuda.philox import pieces
 from vitrail.numerics import chunks
 from vitrail.random import Key
 
@@ -36,7 +32,7 @@ def _bits_set(word):
 
 
 @triton.jit
-def _tally_words(
+def _tally(
     words, met, count_one, hits_one, hits_all, num_rows, arity, WORDS: tl.constexpr,
     TILE: tl.constexpr,
 ):  # fmt: skip
@@ -63,32 +59,15 @@ def _tally_words(
         tl.store(hits_all + row, total, mask=there)
 
 
-@triton.jit
-def _tally(states, score, count_one, hits_one, arity, SAMPLES: tl.constexpr, SLOTS: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    slots = tl.arange(0, SLOTS)
-    used = slots < arity
-    count = tl.zeros([SLOTS], tl.int32)
-    hits = tl.zeros([SLOTS], tl.int32)
-    for sample in range(SAMPLES):
-        at = (row * SAMPLES + sample) * arity
-        bits = tl.load(states + at + slots, mask=used, other=0).to(tl.int32)
-        met = tl.load(score + row * SAMPLES + sample).to(tl.int32)
-        count += bits
-        hits += bits * met
-    tl.store(count_one + row * arity + slots, count, mask=used)
-    tl.store(hits_one + row * arity + slots, hits, mask=used)
-
-
 def serves(factors: Factors, samples: int) -> bool:
-    """Classifiers of any kind: their scores are 0 or 1."""
-    return isinstance(factors, Classifiers) and factors.arity <= MAX_ARITY
+    """Nets of this package's layers."""
+    return factors.arity <= MAX_ARITY and network.layers_of(factors) is not None
 
 
 def counts(
     key: Key, factors: Classifiers, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws a track: those with each weight at one, those that also meet the label, all hits.
+    """Of S draws per track: those with each weight at one, those of them that are hits, all hits.
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
@@ -96,46 +75,16 @@ def counts(
     num_factors, tracks, arity = threshold.shape
     count_one, hits_one = torch.empty_like(threshold), torch.empty_like(threshold)
     hits_all = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
-    own = network.layers_of(factors) is not None
-    of_track = samples * (arity + factors.row_bytes)
-    if own:
-        of_track = network.scratch_bytes(factors, samples)
-    fill = _from_words if own else _from_bytes
+    of_track = network.scratch_bytes(factors, samples)
     for rows in chunks(num_factors, tracks * of_track, MEMORY):
         whole = rows == slice(0, num_factors)
         index = torch.arange(rows.start, rows.stop, device=threshold.device)
         part = factors if whole else factors.select(index)
-        fill(key, part, threshold[rows], samples, count_one[rows], hits_one[rows], hits_all[rows])
+        words = network.packed(key, part, threshold[rows], samples)
+        met = network.met(part, words, tracks, samples)
+        num_rows = words.shape[1]
+        _tally[(pieces(num_rows, TILE), pieces(arity, TILE))](
+            words, met, count_one[rows], hits_one[rows], hits_all[rows], num_rows, arity,
+            words.shape[2], TILE, num_warps=4,
+        )  # fmt: skip
     return count_one, hits_one, hits_all
-
-
-def _from_words(
-    key: Key, factors: Classifiers, threshold: Tensor, samples: int, count_one: Tensor,
-    hits_one: Tensor, hits_all: Tensor,
-) -> None:  # fmt: skip
-    """Fill the three counts of these factors, 32 draws in a word."""
-    tracks, arity = threshold.shape[1:]
-    words = network.packed(key, factors, threshold, samples)
-    met = network.met(factors, words, tracks, samples)
-    rows = words.shape[1]
-    if rows:
-        _tally_words[(pieces(rows, TILE), pieces(arity, TILE))](
-            words, met, count_one, hits_one, hits_all, rows, arity, words.shape[2], TILE,
-            num_warps=4,
-        )  # fmt: skip
-
-
-def _from_bytes(
-    key: Key, factors: Classifiers, threshold: Tensor, samples: int, count_one: Tensor,
-    hits_one: Tensor, hits_all: Tensor,
-) -> None:  # fmt: skip
-    """The same for a net of any modules, a byte for each bit."""
-    tracks, arity = threshold.shape[1:]
-    states = configurations(key, factors, threshold, samples)
-    score = factors.score(states)
-    if len(states):
-        _tally[(factors.num_factors * tracks,)](
-            states, score, count_one, hits_one, arity, samples, power_of_two(arity),
-            num_warps=warps_of(arity),
-        )  # fmt: skip
-    hits_all[:] = score.view(-1, tracks, samples).sum(2, dtype=torch.int32)

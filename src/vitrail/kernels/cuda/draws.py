@@ -1,6 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """Configurations drawn on the GPU in one launch, for factors of any kind."""
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ def _draw(
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Factors of any kind, up to 2¹⁴ weights a row."""
+    """Factors of any kind, up to 2¹⁴ weights per row."""
     return factors.arity <= MAX_ARITY
 
 

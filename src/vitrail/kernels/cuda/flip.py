@@ -1,6 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """`flip` on the GPU: a factor's row, or a part of it, in registers between draw and message."""
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from torch import Tensor
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cuda import one_hidden, perceptron
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, pieces, warps_of
-from vitrail.kernels.cuda.rows import cavities, settled, write
 from vitrail.random import Key, threshold_edges
 from vitrail.scopes import Dense
 
@@ -25,6 +21,42 @@ MAX_SAMPLES = 2**16 - 1  # draws of perceptrons are counted in halves of a word
 MAX_HIDDEN = 32  # a draw takes a sum over the row for each hidden unit
 MAX_SLOTS = 2**13
 SUMS = 2**26  # of draws and parts that long rows hold between two visits: 256 MiB
+
+
+@triton.jit
+def find_thresholds(cavity, edges):
+    """Thresholds int32 of cavities float64: the sigmoid guesses, the table of edges decides.
+
+    Where the guess is clear of a step no edge is read.
+    """
+    steps = 65536.0 / (1.0 + tl.exp(-cavity)) + 0.5
+    guess = steps.to(tl.int32)
+    rest = steps - guess.to(tl.float64)
+    doubt = (rest < 1e-3) | (rest > 1.0 - 1e-3)
+    above = tl.load(edges + guess + 1, mask=doubt, other=float("inf"))
+    below = tl.load(edges + guess, mask=doubt, other=float("-inf"))
+    guess = guess + (cavity >= above).to(tl.int32) - (cavity < below).to(tl.int32)
+    return tl.minimum(guess, 65536)
+
+
+@triton.jit
+def cavities(belief, start, message, slots, used, limit):
+    """Belief minus own message, clipped, float64."""
+    mine = tl.load(belief + start + slots, mask=used, other=0.0)
+    cavity = mine - tl.load(message + slots, mask=used, other=0.0).to(tl.float64)
+    return tl.minimum(tl.maximum(cavity, -limit), limit)
+
+
+@triton.jit
+def write(table, one, zero, limit, log_odds, starved, slots, used):
+    """Messages of a row from its hits through the table of log p̃ by number of hits."""
+    log_one = tl.load(table + one, mask=used, other=0.0)
+    log_zero = tl.load(table + zero, mask=used, other=0.0)
+    nothing = (log_one == float("-inf")) & (log_zero == float("-inf"))
+    odds = tl.where(nothing, 0.0, log_one) - tl.where(nothing, 0.0, log_zero)
+    odds = tl.minimum(tl.maximum(odds, -limit), limit)
+    tl.store(log_odds + slots, odds, mask=used)
+    tl.store(starved + slots, nothing, mask=used)
 
 
 @triton.jit
@@ -57,7 +89,7 @@ def _counted(
                 threshold, x, label, address, first, number, k0, k1, part,
                 sums + part * SAMPLES, SAMPLES, LOW_OUTPUT, BLOCKS,
             )  # fmt: skip
-            one, zero, drawn = x, x, 0  # nobody asks
+            one, zero, drawn = x, x, 0  # not used
         else:
             one, zero, drawn = perceptron.part_flips(
                 threshold, x, label, address, first, number, k0, k1, part, sums,
@@ -103,7 +135,7 @@ def _messages(
     used = slots < arity
     limit = tl.load(limit)
     cavity = cavities(belief, tl.load(start + row), message + row * arity, slots, used, limit)
-    bounds = tl.where(used, settled(cavity, edges), 0)
+    bounds = tl.where(used, find_thresholds(cavity, edges), 0)
     one, zero, _ = _counted(
         bounds, inputs, tl.load(labels + row), tl.load(ids + row), 0, step_number, k0, k1,
         sums + (row - first_row) * (PARTS * SAMPLES), slots, used, part, row, arity,
@@ -133,8 +165,9 @@ def _launch(
 
 
 def _plan(factors: Factors) -> tuple[tuple[int, ...], tuple[int, int, int]]:
-    """What kernels are told of the net; parts of a row, calls of Philox in each, and warps."""
-    shape, arity = _known_shape(factors), factors.arity
+    """The shape of the net; parts of a row, calls of Philox in each, and warps."""
+    shape, arity = _shape(factors), factors.arity
+    assert shape is not None  # `serves` was asked
     parts = 1 if shape[1] else pieces(arity, perceptron.PART)
     blocks = blocks_of(arity) if parts == 1 else perceptron.PART // 8
     return shape, (parts, blocks, warps_of(8 * blocks))
@@ -159,7 +192,7 @@ def perceptron_low(factors: Factors) -> int | None:
 
 
 def _shape(factors: Factors) -> tuple[int, int, int, int, int] | None:
-    """What kernels are told of a net: inputs and hidden units (0, 0 for perceptrons), and lows."""
+    """The shape of a net: inputs and hidden units (0, 0 for perceptrons), and lows."""
     net = factors.program.shallow if isinstance(factors, Network) else None
     if net is None or net.num_outputs > 1 or net.num_hidden > MAX_HIDDEN:
         return None
@@ -170,17 +203,10 @@ def _shape(factors: Factors) -> tuple[int, int, int, int, int] | None:
     return net.num_inputs, net.num_hidden, net.low_hidden, net.low_output, net.low_active
 
 
-def _known_shape(factors: Factors) -> tuple[int, int, int, int, int]:
-    shape = _shape(factors)
-    if shape is None:
-        raise TypeError(f"there is no kernel for flips of these {type(factors).__name__} factors")
-    return shape
-
-
 def hits(
     key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws a track those that meet the label: with each weight set to 1, to 0, as drawn.
+    """Of S draws per track those that meet the label: with each weight set to 1, to 0, as drawn.
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """

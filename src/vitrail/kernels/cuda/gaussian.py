@@ -1,7 +1,4 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
-"""Gaussian messages of perceptron factors on the GPU: one program a factor, one launch a step.
+"""Gaussian messages of perceptron factors on the GPU: one program per factor, one launch per step.
 
 The formulas are those of `kernels.cpu.gaussian`. A row is read twice, for its sums and for its
 messages, in blocks that fit registers; the second time it comes from the cache.
@@ -163,7 +160,7 @@ def gaussian_sweep(
     on_probability: bool,
     rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Messages (f, A), their sum less the old ones' (V,), and largest changes (f,); as the twin."""
+    """Messages (f, A), their sum minus the old ones' (V,), largest changes (f,); as on the CPU."""
     if rows is not None:
         factors, message = factors.select(rows), message[rows]
     assert isinstance(factors.scope, Dense)
@@ -184,7 +181,7 @@ def gaussian_sweep(
 def gaussian_total(
     factors: Network, belief: Tensor, limit: float, rows: Tensor | None = None
 ) -> Tensor:
-    """The sum of messages of factors that have sent none before, (V,); as the twin."""
+    """The sum of messages of factors that have sent none before, (V,); as on the CPU."""
     factors = factors if rows is None else factors.select(rows)
     none = torch.zeros(factors.num_factors, factors.arity, device=belief.device)
     undamped = torch.ones(factors.num_factors, device=belief.device)

@@ -1,7 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# pyright: reportOperatorIssue=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """Nets of this package's layers on the GPU: 32 drawn configurations in a word.
 
 A row of draws is W words of each weight, and so of each unit: whether it is active. A lane adds
@@ -91,7 +87,7 @@ def layers_of(factors: Factors) -> tuple[Layer, ...] | None:
 
 @triton.jit(do_not_specialize=ADDRESS)
 def _pack(
-    threshold, ids, words, arity, tracks, apart, step_number, k0, k1,
+    threshold, ids, words, arity, tracks, stride, step_number, k0, k1,
     SAMPLES: tl.constexpr, WORDS: tl.constexpr, BLOCKS: tl.constexpr, WORD: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
@@ -109,7 +105,7 @@ def _pack(
             k1.to(tl.uint32), BLOCKS,
         )  # fmt: skip
         packed |= ((lanes < bounds) & (sample < SAMPLES)).to(tl.uint32) << bit
-    place = slots.to(tl.int64) * apart + row * WORDS + word
+    place = slots.to(tl.int64) * stride + row * WORDS + word
     tl.store(words + place, packed.to(tl.int32), mask=used)
 
 
@@ -128,7 +124,7 @@ def _added(counters, agrees, FIELD: tl.constexpr):
 
 @triton.jit
 def _gathered(flags, FIELD: tl.constexpr):
-    """The highest bits of fields (FIELD, LANES) as words (LANES,) of one bit a draw."""
+    """The highest bits of fields (FIELD, LANES) as words (LANES,) of one bit per draw."""
     place = tl.arange(0, FIELD).to(tl.uint32)[:, None]
     return tl.sum(((flags >> (FIELD - 1)) & _ones(FIELD)) << place, 0).to(tl.int32)
 
@@ -136,7 +132,7 @@ def _gathered(flags, FIELD: tl.constexpr):
 @triton.jit
 def _counted(
     words, values, value_of, weight_of, unit, factor, column, of_weight, there,
-    apart, values_apart, LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr,
+    stride, values_stride, LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr,
     LANES: tl.constexpr, FIELD: tl.constexpr,
 ):  # fmt: skip
     """Counters (FIELD, LANES) of a unit's entries that agree, and from which count on (LANES,)
@@ -149,21 +145,21 @@ def _counted(
         number = tl.load(value_of + unit * FAN + entry).to(tl.int64)
         weight = tl.load(weight_of + unit * FAN + entry).to(tl.int64)
         here = there & (number >= 0)
-        bits = tl.load(words + weight * apart + of_weight, mask=here, other=0)
+        bits = tl.load(words + weight * stride + of_weight, mask=here, other=0)
         if INACTIVE is None:
-            x = tl.load(values + number * values_apart + factor, mask=here, other=0).to(tl.int32)
+            x = tl.load(values + number * values_stride + factor, mask=here, other=0).to(tl.int32)
             agrees = tl.where(x < 0, ~bits, bits)
             counters = _added(counters, tl.where(x != 0, agrees, 0), FIELD)
             nonzero += (x != 0).to(tl.int32)
             minus += (x < 0).to(tl.int32)
         else:
-            place = values + number * values_apart + column
+            place = values + number * values_stride + column
             on = tl.load(place, mask=here, other=0)
             if INACTIVE == LOW:
                 agrees = ~(on ^ bits) if LOW == -1 else on & bits
                 counters = _added(counters, tl.where(here, agrees, 0), FIELD)
             else:
-                # ±1 times 0/1: one for +1 and, as its complement, one less for −1
+                # ±1 times 0/1: one for +1 and, as its complement, one fewer for −1
                 against = bits & ~on if LOW == 0 else on & ~bits
                 counters = _added(counters, tl.where(here, on & bits, 0), FIELD)
                 counters = _added(counters, tl.where(here, ~against, 0), FIELD)
@@ -186,7 +182,7 @@ def _reached(counters, least, FIELD: tl.constexpr):
 
 @triton.jit
 def _hidden(
-    words, values, value_of, weight_of, out, num_columns, apart, values_apart, tracks,
+    words, values, value_of, weight_of, out, num_columns, stride, values_stride, tracks,
     LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr, WORDS: tl.constexpr,
     SHARED: tl.constexpr, LANES: tl.constexpr, FIELD: tl.constexpr,
 ):  # fmt: skip
@@ -196,7 +192,7 @@ def _hidden(
     of_weight = column % WORDS if SHARED else column
     counters, least = _counted(
         words, values, value_of, weight_of, unit, column // WORDS // tracks, column, of_weight,
-        there, apart, values_apart, LOW, INACTIVE, FAN, LANES, FIELD,
+        there, stride, values_stride, LOW, INACTIVE, FAN, LANES, FIELD,
     )  # fmt: skip
     active = _reached(counters, least, FIELD)
     tl.store(out + unit.to(tl.int64) * num_columns + column, active, mask=there)
@@ -204,7 +200,7 @@ def _hidden(
 
 @triton.jit
 def _outputs(
-    words, values, value_of, weight_of, labels, out, num_columns, apart, values_apart, tracks,
+    words, values, value_of, weight_of, labels, out, num_columns, stride, values_stride, tracks,
     samples, LOW: tl.constexpr, INACTIVE: tl.constexpr, UNITS: tl.constexpr, FAN: tl.constexpr,
     WORDS: tl.constexpr, SHARED: tl.constexpr, LANES: tl.constexpr, FIELD: tl.constexpr,
 ):  # fmt: skip
@@ -223,8 +219,8 @@ def _outputs(
     met = tl.zeros([LANES], tl.int32)
     for unit in range(UNITS):
         counters, least = _counted(
-            words, values, value_of, weight_of, unit, factor, column, of_weight, there, apart,
-            values_apart, LOW, INACTIVE, FAN, LANES, FIELD,
+            words, values, value_of, weight_of, unit, factor, column, of_weight, there, stride,
+            values_stride, LOW, INACTIVE, FAN, LANES, FIELD,
         )  # fmt: skip
         if UNITS == 1:
             positive = _reached(counters, least, FIELD)
@@ -259,16 +255,15 @@ def packed(key: Key, factors: Factors, threshold: Tensor, samples: int) -> Tenso
 def met(factors: Classifiers, words: Tensor, tracks: int, samples: int) -> Tensor:
     """Which draws meet the label: words (F·R, W) int32 from words (A, F·R, W), or (A, 1, W)."""
     layers = layers_of(factors)
-    if layers is None:
-        raise TypeError(f"there is no kernel for the net of these {type(factors).__name__} factors")
+    assert layers is not None  # `serves` was asked
     rows, num_words = factors.num_factors * tracks, words.shape[2]
     columns, shared = rows * num_words, words.shape[1] != rows
     found = torch.empty(rows, num_words, dtype=torch.int32, device=words.device)
     if not columns:
         return found
-    blocks, apart = pieces(columns, LANES), words.shape[1] * num_words
+    blocks, stride = pieces(columns, LANES), words.shape[1] * num_words
     values = factors.inputs.flatten(1).t().contiguous()  # (I, F)
-    values_apart = factors.num_factors
+    values_stride = factors.num_factors
     for layer in layers:
         units, fan = layer.value.shape
         tables = (words, values, layer.value, layer.weight)
@@ -276,16 +271,16 @@ def met(factors: Classifiers, words: Tensor, tracks: int, samples: int) -> Tenso
         form = (fan, num_words, shared, LANES, layer.field)
         if layer is layers[-1]:
             _outputs[(blocks,)](
-                *tables, factors.labels, found, columns, apart, values_apart, tracks, samples,
+                *tables, factors.labels, found, columns, stride, values_stride, tracks, samples,
                 *kind, units, *form, num_warps=LANES // 32,
             )  # fmt: skip
         else:
             out = torch.empty(units, columns, dtype=torch.int32, device=words.device)
             _hidden[(blocks, units)](
-                *tables, out, columns, apart, values_apart, tracks, *kind, *form,
+                *tables, out, columns, stride, values_stride, tracks, *kind, *form,
                 num_warps=LANES // 32,
             )  # fmt: skip
-            values, values_apart = out, columns
+            values, values_stride = out, columns
     return found
 
 

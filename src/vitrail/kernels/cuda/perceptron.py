@@ -1,6 +1,3 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """Flips of perceptrons on the GPU: a warp for each 256 weights of a row.
 
 As on the CPU, only draws whose margin lies within a step of zero look at their weights. There a
@@ -111,7 +108,7 @@ def part_sums(
 ):  # fmt: skip
     """What a part of the row adds to the margin of each draw, into sums (SAMPLES,).
 
-    They are written BLOCKS at a time, one a thread.
+    They are written BLOCKS at a time, one per thread.
     """
     tie = tl.where(part == 0, 1, 0)
     _, _, constant, bounds, terms = _row(threshold, inputs, label, tie, LOW, BLOCKS)

@@ -1,15 +1,15 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
 """Philox4x32-10 on the GPU: the same bits as `vitrail.random.philox`."""
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 
 # arguments of kernels that must stay numbers: Triton compiles in one that happens to be 1
 ADDRESS = ("step_number", "k0", "k1")
+_CALLS = 256  # side by side in a program
+_LOOPS = 64
 
 
 @triton.jit
@@ -94,5 +94,26 @@ def blocks_of(slots: int) -> int:
 
 
 def warps_of(slots: int) -> int:
-    """Warps a row: eight slots a thread for short ones, at most 16 warps."""
+    """Warps per row: eight slots per thread for short ones, at most 16 warps."""
     return min(16, max(1, power_of_two(slots) // 256))
+
+
+@triton.jit
+def _discard(sink, CALLS: tl.constexpr, LOOPS: tl.constexpr):
+    calls = tl.arange(0, CALLS).to(tl.uint32)
+    zero = tl.zeros([CALLS], tl.uint32)
+    row = zero + tl.program_id(0).to(tl.uint32)
+    total = zero
+    for loop in range(LOOPS):
+        w0, w1, w2, w3 = philox(calls, zero + loop, row, zero, zero + 1, zero + 2)
+        total ^= w0 ^ w1 ^ w2 ^ w3
+    tl.store(sink + tl.program_id(0), tl.xor_sum(total).to(tl.int32))
+
+
+def bare_philox(lanes: int) -> int:
+    """Make about `lanes` 16-bit lanes and nothing else, for timing; how many exactly."""
+    each = 8 * _CALLS * _LOOPS
+    programs = max(1, lanes // each)
+    sink = torch.empty(programs, dtype=torch.int32, device="cuda")
+    _discard[(programs,)](sink, _CALLS, _LOOPS, num_warps=1)
+    return programs * each

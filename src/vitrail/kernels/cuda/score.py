@@ -1,7 +1,4 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
-"""Which perceptrons a configuration satisfies, on the GPU: one program a factor and candidate."""
+"""Which perceptrons a configuration satisfies, on the GPU: one program per factor and candidate."""
 
 from __future__ import annotations
 

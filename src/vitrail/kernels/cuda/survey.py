@@ -1,7 +1,4 @@
-# pyright: reportMissingImports=false, reportCallIssue=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
-# (Triton comes with CUDA builds of torch, and its decorator hides the types of kernels.)
-"""S4P on the GPU in three launches a chunk: sums of old surveys, tracks to pairs, pairs to surveys.
+"""S4P on the GPU, three launches per chunk: old surveys to sums, tracks to pairs, pairs to surveys.
 
 As on the CPU a track is known by its pair of hits (h_1, h_0) of each weight; the pairs of a chunk
 of factors are held as bytes, tallied, and turned into bins and masses by tables. A program of
@@ -19,11 +16,10 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.kernels.cuda.flip import double, perceptron_low
+from vitrail.kernels.cuda.flip import double, find_thresholds, perceptron_low
 from vitrail.kernels.cuda.perceptron import flips
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
-from vitrail.kernels.cuda.rows import settled
-from vitrail.kernels.protocols import GaussianCavities, SurveyDraws
+from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # (S+1)² pairs fit a byte
@@ -58,7 +54,7 @@ def _sums(survey, units, num_bins, bins, used, shift):
 
 @triton.jit
 def _old_sums(
-    survey, rows, units, out, arity, num_bins, shift, apart,
+    survey, rows, units, out, arity, num_bins, shift, stride,
     SUMS: tl.constexpr, EDGES: tl.constexpr, BINS: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0).to(tl.int64)
@@ -69,7 +65,7 @@ def _old_sums(
     values = tl.load(survey + place, mask=inside[:, None] & used[None, :], other=0.0)
     found = _sums(values, units, num_bins, bins, used, shift)
     for number in tl.static_range(SUMS):
-        tl.store(out + number * apart + i * arity + edges, found[number], mask=inside)
+        tl.store(out + number * stride + i * arity + edges, found[number], mask=inside)
 
 
 @triton.jit(do_not_specialize=(*ADDRESS, "b0", "b1", "c0", "c1"))
@@ -103,7 +99,7 @@ def _pairs(
             mean = tl.load(centre + at, mask=used, other=0.0)
             cavity = mean + z * tl.load(spread + at, mask=used, other=0.0)
             cavity = tl.minimum(tl.maximum(cavity, -limit), limit)
-            bounds = tl.where(used, settled(cavity, edges), 0)
+            bounds = tl.where(used, find_thresholds(cavity, edges), 0)
             hits_one, hits_zero, _ = flips(
                 bounds, x, label, factor, track * SAMPLES, number, k0.to(tl.uint32),
                 k1.to(tl.uint32), SAMPLES, LOW, BLOCKS,
@@ -132,7 +128,7 @@ def _tally(pair, drawn, kind, WORDS: tl.constexpr):
 @triton.jit
 def _mix(
     survey, rows, pairs, bin_of, kind_of, rank, mass_of, gammas, units, sums, change, starved,
-    arity, num_bins, shift, apart, TRACKS: tl.constexpr, SUMS: tl.constexpr, EDGES: tl.constexpr,
+    arity, num_bins, shift, stride, TRACKS: tl.constexpr, SUMS: tl.constexpr, EDGES: tl.constexpr,
     BINS: tl.constexpr, KNOWN: tl.constexpr, MET: tl.constexpr, ALIKE: tl.constexpr,
     FRESH: tl.constexpr, TILE: tl.constexpr, TILES: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
@@ -185,7 +181,7 @@ def _mix(
     tl.store(starved + tile, tl.sum((inside & (total == 0)).to(tl.int32), 0))
     found = _sums(new, units, num_bins, bins, used, shift)
     for number in tl.static_range(SUMS):
-        tl.store(sums + number * apart + i * arity + edges, found[number], mask=inside)
+        tl.store(sums + number * stride + i * arity + edges, found[number], mask=inside)
 
 
 def serves(factors: Factors, samples: int) -> bool:
@@ -233,7 +229,7 @@ def update(
     gamma: Tensor,
     tables: Tables,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """New surveys of the factors at rows (f,), in place; see the twin in `kernels.cpu.survey`."""
+    """New surveys of the factors at rows (f,), in place; see `kernels.cpu.survey`."""
     num, arity = cavities.chances.shape
     device, tiles = survey.device, pieces(arity, EDGES)
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=device)

@@ -124,25 +124,23 @@ def belief_rows(
         found = measured(
             lambda update=update: update.messages(KEY, net.factors, net.belief, net.message), device
         )
-        draws = (
-            net.message.numel() * samples / found.seconds if name in ("flip", "counting") else None
+        row = replace(
+            first,
+            update=name,
+            backend=backend,
+            samples=samples,
+            seconds=found.seconds,
+            squared_error=error,
+            peak_bytes=found.peak_bytes,
+            speedup=first.seconds / found.seconds,
+            efficiency=first.seconds * (first.squared_error or 0) / (found.seconds * error),
+            extrapolated=False,
         )
-        yield BenchRow(
-            net.name,
-            "bp",
-            name,
-            backend,
-            device,
-            samples,
-            net.factors.num_factors,
-            found.seconds,
-            error,
-            found.peak_bytes,
-            draws,
-            draws and draws / ceiling.lanes_per_second,
-            first.seconds / found.seconds,
-            first.seconds * (first.squared_error or 0) / (found.seconds * error),
-        )
+        if name in ("flip", "counting"):
+            draws = net.message.numel() * samples / found.seconds
+            share = draws / ceiling.lanes_per_second
+            row = replace(row, per_second=draws, share_of_philox=share)
+        yield row
 
 
 def _reference(net: Net) -> Tensor:
@@ -203,7 +201,6 @@ def survey_rows(net: Net, device: str, backends: tuple[Backend, ...]) -> Iterato
     """S4P on the linear net: the paper's 5-D draw on a slice, then our step on all factors."""
     total, arity = net.message.shape
     one = net.part(1).factors
-    assert isinstance(one, Network)
     surveys = torch.rand(1, arity, BINS, device=device)
     theirs = measured(
         lambda: paper.survey_messages(one, surveys, SURVEY_SAMPLES, SAMPLES),
@@ -211,33 +208,35 @@ def survey_rows(net: Net, device: str, backends: tuple[Backend, ...]) -> Iterato
         PAPER_SECONDS / 2,
         5,
     )
-    paper_seconds = theirs.seconds * total
-
-    def row(
-        update: str, backend: str, seconds: float, peak_bytes: int | None, extrapolated: bool
-    ) -> BenchRow:
-        return BenchRow(
-            "linear",
-            "s4p",
-            update,
-            backend,
-            device,
-            SAMPLES,
-            total,
-            seconds,
-            peak_bytes=peak_bytes,
-            speedup=paper_seconds / seconds,
-            extrapolated=extrapolated,
-        )
-
-    yield row("paper", "torch", paper_seconds, theirs.peak_bytes, True)
+    first = BenchRow(
+        "linear",
+        "s4p",
+        "paper",
+        "torch",
+        device,
+        SAMPLES,
+        total,
+        theirs.seconds * total,
+        peak_bytes=theirs.peak_bytes,
+        speedup=1.0,
+        extrapolated=True,
+    )
+    yield first
     for backend in backends:
         count = total if backend != "torch" else min(total, 64)
         graph = factor_graph(net.part(count).factors.to("cpu")).to(device)
         # the state is built within, so that the surveys themselves are counted
         held, _ = peak_bytes(lambda graph=graph, name=backend: survey_step(graph, name)(), device)
-        found = measured(survey_step(graph, backend), device, 0.1, 1)
-        yield row("flip", backend, found.seconds * total / count, held, count < total)
+        seconds = measured(survey_step(graph, backend), device, 0.1, 1).seconds * total / count
+        yield replace(
+            first,
+            update="flip",
+            backend=backend,
+            seconds=seconds,
+            peak_bytes=held,
+            speedup=first.seconds / seconds,
+            extrapolated=count < total,
+        )
 
 
 def survey_step(

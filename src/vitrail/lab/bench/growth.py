@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,42 +28,36 @@ class Growth:
     exponent: float  # slope of log seconds on log size over the larger half
 
 
-class Sizes(NamedTuple):
-    """What is held while one size grows, and how far those grow that depend on the device."""
-
-    most_factors: int
-    rows_of_arity: int
-    rows_of_samples: int
-    draws: int
-    surveys_of_tracks: int
-    most_tracks: int
-    surveys_of_bins: int
-
-
-# A GPU gets more of everything, so that its work shows above what it takes to launch it; on a CPU
-# rows of growing arity are so many that none of the larger half fit its caches.
+# most factors; rows of growing arity; rows of growing samples; draws; surveys and most tracks;
+# surveys of growing bins. A GPU gets more of everything, so that its work shows above what it takes
+# to launch it; on a CPU rows of growing arity are so many that none of the larger half fit caches.
 SIZES = {
-    "cpu": Sizes(10_000, 3000, 500, SAMPLES, 256, 4000, 256),
-    "cuda": Sizes(160_000, 8000, 32_000, 64, 16_384, 8000, 4096),
+    "cpu": (10_000, 3000, 500, SAMPLES, 256, 4000, 256),
+    "cuda": (160_000, 8000, 32_000, 64, 16_384, 8000, 4096),
 }
 
 
 def growth(device: str, backend: Backend) -> Iterator[Growth]:
     """Time against F, A and samples of `flip`, and survey_samples and bins of S4P; one thread."""
-    held = SIZES[device]
+    factors, arity_rows, sample_rows, draws, track_rows, tracks, bin_rows = SIZES[device]
 
     def flips(num_factors: int, arity: int, samples: int) -> Callable[[], object]:
-        return _flips(num_factors, arity, samples, device, backend)
+        block = _perceptrons(num_factors, arity).to(device)
+        belief = torch.linspace(-1, 1, arity, dtype=torch.float64, device=device)
+        message = torch.zeros(num_factors, arity, device=device)
+        update = flip(samples, backend=backend)
+        return lambda: update.messages(KEY, block, belief, message)
 
     def surveys(num_factors: int, survey_samples: int, bins: int) -> Callable[[], object]:
-        return _surveys(num_factors, survey_samples, bins, device, backend)
+        graph = factor_graph(_perceptrons(num_factors, 64)).to(device)
+        return survey_step(graph, backend, survey_samples, bins)
 
     work = {
-        "factors": (held.most_factors, lambda n: flips(n, 196, held.draws)),
-        "arity": (4000, lambda n: flips(held.rows_of_arity, n, held.draws)),
-        "samples": (504, lambda n: flips(held.rows_of_samples, 196, n)),
-        "survey_samples": (held.most_tracks, lambda n: surveys(held.surveys_of_tracks, n, 101)),
-        "bins": (800, lambda n: surveys(held.surveys_of_bins, 10, n + 1)),
+        "factors": (factors, lambda n: flips(n, 196, draws)),
+        "arity": (4000, lambda n: flips(arity_rows, n, draws)),
+        "samples": (504, lambda n: flips(sample_rows, 196, n)),
+        "survey_samples": (tracks, lambda n: surveys(track_rows, n, 101)),
+        "bins": (800, lambda n: surveys(bin_rows, 10, n + 1)),
     }
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -88,20 +81,3 @@ def _perceptrons(num_factors: int, arity: int) -> Network:
     draw = torch.Generator().manual_seed(0)
     inputs = torch.randint(0, 2, (num_factors, arity), generator=draw) * 2 - 1
     return perceptron(inputs, torch.randint(0, 2, (num_factors,), generator=draw), 3.0)
-
-
-def _flips(
-    num_factors: int, arity: int, samples: int, device: str, backend: Backend
-) -> Callable[[], object]:
-    factors = _perceptrons(num_factors, arity).to(device)
-    belief = torch.linspace(-1, 1, arity, dtype=torch.float64, device=device)
-    message = torch.zeros(num_factors, arity, device=device)
-    update = flip(samples, backend=backend)
-    return lambda: update.messages(KEY, factors, belief, message)
-
-
-def _surveys(
-    num_factors: int, survey_samples: int, bins: int, device: str, backend: Backend
-) -> Callable[[], object]:
-    graph = factor_graph(_perceptrons(num_factors, 64)).to(device)
-    return survey_step(graph, backend, survey_samples, bins)

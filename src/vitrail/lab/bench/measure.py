@@ -128,11 +128,11 @@ def ceilings(device: str) -> Ceilings:
 
 def _philox(device: str) -> float:
     if device == "cuda":
-        from vitrail.kernels.cuda.ceiling import bare_philox
+        from vitrail.kernels.cuda.philox import bare_philox
 
         lanes = 2**32
     else:
-        from vitrail.kernels.cpu.ceiling import bare_philox
+        from vitrail.kernels.cpu.philox import bare_philox
 
         lanes = 2**26
     made = bare_philox(lanes)

@@ -19,9 +19,12 @@ from vitrail.lab.bench.growth import Growth, growth
 from vitrail.lab.bench.measure import Ceilings, ceilings
 from vitrail.updates.base import Backend
 
-LEGEND = """* timed on a slice of the factors and multiplied.
-Speedup and efficiency (time × squared error) are against the paper's formulation of the same net
-and solver. Philox: draws per second as a share of those of a bare Philox loop."""
+LEGEND = """\
+seconds: of one update of all factors; * timed on a slice of the factors and multiplied
+error²: mean squared error of log-odds messages against a reference of many draws
+MiB: memory that the update takes beyond what was held before
+per s, Philox: 16-bit draws per second, and their share of those of a bare Philox loop
+speedup, efficiency: time, and time × error², against the paper's formulation of the same net"""
 COMPILED: dict[str, Backend] = {"cpu": "numba", "cuda": "triton"}
 
 
@@ -86,18 +89,8 @@ def _ceiling_rows(ceiling: Ceilings, device: str) -> list[BenchRow]:
 
 def _growth_row(line: Growth, device: str) -> BenchRow:
     solver = "s4p" if line.size in ("survey_samples", "bins") else "bp"
-    return BenchRow(
-        "linear",
-        solver,
-        "flip",
-        COMPILED[device],
-        device,
-        SAMPLES,
-        0,
-        line.seconds[-1],
-        size=line.size,
-        exponent=line.exponent,
-    )
+    made_by = ("linear", solver, "flip", COMPILED[device], device, SAMPLES, 0)
+    return BenchRow(*made_by, line.seconds[-1], size=line.size, exponent=line.exponent)
 
 
 def _table(rows: list[BenchRow]) -> Table:

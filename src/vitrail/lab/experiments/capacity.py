@@ -10,6 +10,8 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 from vitrail.baselines.annealing import annealing
@@ -18,7 +20,7 @@ from vitrail.graph import FactorGraph, join
 from vitrail.lab.experiments.experiment import column, distinct, pick
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.lab.experiments.units import Row, Rows, Unit
-from vitrail.learning.preprocessing import device_for
+from vitrail.learning.checks import checked_device
 from vitrail.learning.table import ALIASES, SAMPLED_DRAWS, baseline
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.solvers import Solution, portfolio, run, run_stages
@@ -33,25 +35,17 @@ FOREVER = 10**9  # steps; seconds are what cuts these runs
 Solve = Callable[[FactorGraph, int, float], Solution[Any]]
 
 
-def _staged(name: str) -> Solve:
+def _staged(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
     """The stages of a name, until all is solved or the seconds are spent."""
-
-    def solve(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-        stages = portfolio(graph)
-        if name != "messages":
-            update = flip(SAMPLED_DRAWS) if name == "sampled" else None
-            stages = portfolio(graph, ("reinforced",), update=update)
-        return run_stages(stages, graph, seed=seed, max_seconds=seconds)
-
-    return solve
+    stages = portfolio(graph)
+    if name != "messages":
+        update = flip(SAMPLED_DRAWS) if name == "sampled" else None
+        stages = portfolio(graph, ("reinforced",), update=update)
+    return run_stages(stages, graph, seed=seed, max_seconds=seconds)
 
 
-def _gradient(name: str) -> Solve:
-    def solve(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-        solver = baseline(name)
-        return run(solver, graph, seed=seed, max_steps=FOREVER, max_seconds=seconds)
-
-    return solve
+def _gradient(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
+    return run(baseline(name), graph, seed=seed, max_steps=FOREVER, max_seconds=seconds)
 
 
 def annealing_restarts(graph: FactorGraph, seed: int, seconds: float) -> Iterator[Solution[Any]]:
@@ -73,12 +67,8 @@ def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
 
 
 SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.learning`
-    "messages": _staged("messages"),
-    "reinforced": _staged("reinforced"),
-    "sampled": _staged("sampled"),
-    "ste": _gradient("ste"),
-    "bop": _gradient("bop"),
-    "bayesbinn": _gradient("bayesbinn"),
+    **{name: partial(_staged, name) for name in ("messages", "reinforced", "sampled")},
+    **{name: partial(_gradient, name) for name in ("ste", "bop", "bayesbinn")},
     "annealing": _annealing,
 }
 
@@ -143,27 +133,19 @@ def units(
         raise ValueError(f"n must be odd, so that no sum is zero, got {n}; take {n + 1}")
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
-    device_for(device, 1, 1)  # a device that is not there is refused before any work
+    checked_device("device", device)  # a device that is not there is refused before any work
     for alpha in alphas:
         _check_size(n, alpha, 1 if device == "cpu" else count)
     seeds = range(first_seed, first_seed + count)
     groups = [(seed,) for seed in seeds] if device == "cpu" else [tuple(seeds)]
+    shared = {"n": n, "max_seconds": max_seconds, "device": device}
     return [
         Unit(
             trials,
-            {
-                "n": n,
-                "alpha": alpha,
-                "seeds": group,
-                "solver": solver,
-                "max_seconds": max_seconds,
-                "device": device,
-            },
+            {**shared, "alpha": alpha, "seeds": group, "solver": solver},
             max_seconds * len(group),
         )
-        for solver in solvers
-        for alpha in alphas
-        for group in groups
+        for solver, alpha, group in product(solvers, alphas, groups)
     ]
 
 
@@ -196,19 +178,18 @@ def alpha_range(text: str) -> list[float]:
 def summary(rows: Rows) -> Rows:
     """A row per solver and α: trials, share solved, median seconds of the solved ones."""
     lines: Rows = []
-    for solver in distinct(rows, "solver"):
-        for alpha in sorted(distinct(rows, "alpha")):
-            group = pick(rows, solver=solver, alpha=alpha)
-            if not group:
-                continue
-            solved = pick(group, unsatisfied=0)
-            line: Row = {
-                "solver": solver,
-                "alpha": alpha,
-                "trials": len(group),
-                "solved": len(solved) / len(group),
-                "seconds": statistics.median(column(solved, "seconds")) if solved else None,
-                "unsatisfied": statistics.median(column(group, "unsatisfied")),
-            }
-            lines.append(line)
+    for solver, alpha in product(distinct(rows, "solver"), sorted(distinct(rows, "alpha"))):
+        group = pick(rows, solver=solver, alpha=alpha)
+        if not group:
+            continue
+        solved = pick(group, unsatisfied=0)
+        line: Row = {
+            "solver": solver,
+            "alpha": alpha,
+            "trials": len(group),
+            "solved": len(solved) / len(group),
+            "seconds": statistics.median(column(solved, "seconds")) if solved else None,
+            "unsatisfied": statistics.median(column(group, "unsatisfied")),
+        }
+        lines.append(line)
     return lines

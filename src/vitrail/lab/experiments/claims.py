@@ -13,7 +13,7 @@ NORMAL = 1.96
 
 
 class Verdict(StrEnum):
-    """Whether a measurement bears a claim out."""
+    """Whether a measurement supports a claim."""
 
     HOLDS = "holds"
     PARTLY = "holds in part"
@@ -85,11 +85,8 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Difference:
         )
     differences = [a - b for a, b in zip(first, second, strict=True)]
     count = len(differences)
-    mean = math.fsum(differences) / count
-    if count == 1:
-        return Difference(mean, math.inf, 1)
-    variance = math.fsum((d - mean) ** 2 for d in differences) / (count - 1)
-    return Difference(mean, math.sqrt(variance / count), count)
+    error = spread(differences) / math.sqrt(count) if count > 1 else math.inf
+    return Difference(mean(differences), error, count)
 
 
 def judged(differences: Sequence[Difference]) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import sub
 from typing import Any, Generic, TypeVar
@@ -16,7 +16,7 @@ ConfigT = TypeVar("ConfigT")
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Numbers for a reader: a heading, column names, and cells already written out."""
+    """Numbers for a reader: a heading, column names, and cells as text."""
 
     title: str
     columns: tuple[str, ...]
@@ -73,6 +73,12 @@ def matched(first: Rows, second: Rows, by: Sequence[str]) -> tuple[Rows, Rows]:
     return [known[tuple(row[name] for name in by)] for row in second], second
 
 
+def changes(first: Rows, second: Rows, by: Sequence[str], name: str) -> list[float]:
+    """second − first in the column `name`, paired by the columns `by`."""
+    before, after = matched(first, second, by)
+    return list(map(sub, column(after, name), column(before, name)))
+
+
 def difference(
     first: Rows, second: Rows, by: Sequence[str], name: str, over: Sequence[str] = ("repeat",)
 ) -> Difference:
@@ -81,20 +87,30 @@ def difference(
     Rows that agree in the columns `over` come from one draw of the data (problems of one repeat
     are nested in size), so they are averaged first: the error is over independent draws.
     """
-    before, after = matched(first, second, by)
     draws: dict[tuple[Value, ...], list[float]] = {}
-    changes = map(sub, column(after, name), column(before, name))
-    for row, change in zip(after, changes, strict=True):
+    for row, change in zip(second, changes(first, second, by, name), strict=True):
         draws.setdefault(tuple(row[part] for part in over), []).append(change)
-    means = [mean(changes) for changes in draws.values()]
+    means = [mean(changed) for changed in draws.values()]
     return paired(means, [0.0] * len(means))
 
 
-def curve(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Line:
-    """A line through the means, with the standard deviation at every place."""
-    return Line(name, x, [mean(v) for v in values], [spread(v) for v in values])
+def listed(gains: Mapping[str, Difference]) -> str:
+    """Differences in a sentence: "SBP +0.01 ± 0.02, SNMP …"."""
+    return ", ".join(f"{name} {gain}" for name, gain in gains.items())
+
+
+def curve(name: str, rows: Rows, x: str, y: str) -> Line:
+    """A line through the means of a column at every x, with their standard deviations."""
+    places = distinct(rows, x)
+    values = [column(pick(rows, **{x: place}), y) for place in places]
+    return Line(name, places, [mean(v) for v in values], [spread(v) for v in values])
 
 
 def plus_minus(values: Sequence[float], digits: int = 4) -> str:
     """Mean and standard deviation over repeats, as a cell of a table."""
     return f"{mean(values):.{digits}f} ± {spread(values):.{digits}f}"
+
+
+def cells(rows: Rows, names: Sequence[str], digits: int = 4) -> list[str]:
+    """Mean and standard deviation of some columns."""
+    return [plus_minus(column(rows, name), digits) for name in names]

@@ -1,7 +1,7 @@
 """Figure 2: phase curves on glass, stained glass and digits, with the true optimum.
 
 One linear unit throughout. Every method sees the same problems in batches of the same size, for
-the same epochs, with one look an epoch; two of them also get a hundred times as many epochs,
+the same epochs, with one score per epoch; two of them also get a hundred times as many epochs,
 which is about what the survey stage costs in evaluations.
 """
 
@@ -16,23 +16,25 @@ from vitrail.lab.experiments.claims import Claim, Difference, Verdict, judged, m
 from vitrail.lab.experiments.experiment import (
     Experiment,
     ResultTable,
+    changes,
     column,
     curve,
     difference,
     distinct,
+    listed,
     pick,
     plus_minus,
 )
-from vitrail.lab.experiments.methods import EARLY, GD, SBP, SNMP, Rate, solve, tuned
-from vitrail.lab.experiments.tasks import Family, linear_graph, problems
+from vitrail.lab.experiments.methods import EARLY, GD, SBP, SNMP, Rate, tuned
+from vitrail.lab.experiments.tasks import Family, linear_graph, problems, solve_linear
 from vitrail.lab.experiments.units import Rows, Unit
-from vitrail.lab.plots import Figure, Line, Panel, line_figure
+from vitrail.lab.plots import Figure, Panel, line_figure
 
 OPTIMUM = "optimum"
 NO_GAP = 0.01  # accuracy; gaps between methods below this are called none
 PROBLEM = ("family", "examples", "repeat")
 ORDER = ("glass", "stained glass, 1 hidden", "digits")  # the paper's three panels
-BATCH = 5  # factors a step, for every method: flooding fails on digits, and GD gains by it too
+BATCH = 5  # factors per step, for every method: flooding fails on digits, and GD gains by it too
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Config:
     surveys: SNMP = field(default_factory=lambda: SNMP(batch=BATCH))
     longer_families: tuple[str, ...] = ("glass", "stained glass, 1 hidden")
     longer_factor: int = 100
-    optimum_limit: int = 31  # weights up to which every configuration is looked at
+    optimum_limit: int = 31  # weights up to which every configuration is tried
     repeats: int = 20
     epochs: int = 20
     seed: int = 1
@@ -82,39 +84,38 @@ QUICK = Config(
 
 
 def units(config: Config) -> Sequence[Unit]:
-    """One unit a family, size and method."""
+    """One unit per family, size and method."""
     work = []
     for sweep in config.sweeps:
         for size in sweep.sizes:
             shared = {
                 "family": sweep.family,
-                "num_inputs": sweep.num_inputs,
-                "size": size,
+                "sizes": ((sweep.num_inputs, size),),
                 "repeats": config.repeats,
             }
             for method, epochs in _runs(config, sweep, size):
                 settings = {**shared, "method": method, "epochs": epochs, "seed": config.seed}
-                work.append(Unit(phase, settings, _cost(sweep, size, method, epochs, config)))
+                cost = _cost(sweep, size, method, epochs, config)
+                work.append(Unit(solve_linear, settings, cost))
             if sweep.num_inputs <= config.optimum_limit:
                 seconds = 0.2 + config.repeats * 2.0 ** (sweep.num_inputs - 31)
                 work.append(Unit(optimum, shared, seconds))
     return work
 
 
-def _runs(config: Config, sweep: Sweep, size: int) -> list[tuple[SBP | GD | SNMP, int]]:
+def _runs(config: Config, sweep: Sweep, size: int) -> list[tuple[SBP | GD, int]]:
     """The methods of a panel, each with its epochs."""
     sbp, gd = SBP(batch=BATCH), tuned(sweep.rates, size, BATCH)
-    runs: list[tuple[SBP | GD | SNMP, int]] = [
+    runs: list[tuple[SBP | GD, int]] = [
         (method, config.epochs) for method in (sbp, config.surveys, gd)
     ]
     if sweep.family in config.longer_families:
-        longer = config.epochs * config.longer_factor
-        names = config.longer_names
-        runs += [(replace(sbp, name=names[0]), longer), (replace(gd, name=names[1]), longer)]
+        for method, name in zip((sbp, gd), config.longer_names, strict=True):
+            runs.append((replace(method, name=name), config.epochs * config.longer_factor))
     return runs
 
 
-def _cost(sweep: Sweep, size: int, method: SBP | GD | SNMP, epochs: int, config: Config) -> float:
+def _cost(sweep: Sweep, size: int, method: SBP | GD, epochs: int, config: Config) -> float:
     steps = epochs * -(-size // BATCH)
     edges = BATCH * config.repeats * sweep.num_inputs
     left = 0.2 if sweep.family == "digits" else 1.0  # what is solved takes no more work
@@ -122,122 +123,84 @@ def _cost(sweep: Sweep, size: int, method: SBP | GD | SNMP, epochs: int, config:
     return 0.1 + steps * (0.0014 + surveys)
 
 
-def phase(
-    family: Family,
-    num_inputs: int,
-    size: int,
-    repeats: int,
-    method: SBP | GD | SNMP,
-    epochs: int,
-    seed: int,
-) -> Rows:
-    """One method on all repeats of one size, in one graph."""
-    graph = linear_graph(problems(family, num_inputs, size, repeats))
-    outcome, _ = solve(method, graph, epochs, seed)
-    return [
-        {**_address(family, num_inputs, size, repeat), "method": method.name, **outcome.row(repeat)}
-        for repeat in range(repeats)
-    ]
-
-
-def optimum(family: Family, num_inputs: int, size: int, repeats: int) -> Rows:
-    """The best that one linear unit can do on each problem, by looking at every configuration."""
+def optimum(family: Family, sizes: tuple[tuple[int, int], ...], repeats: int) -> Rows:
+    """The best that one linear unit can do on each problem, by trying every configuration."""
     from vitrail.baselines.exhaustive import optima
 
-    found = optima(linear_graph(problems(family, num_inputs, size, repeats)))
+    ((inputs, size),) = sizes
+    found = optima(linear_graph(problems(family, inputs, size, repeats)))
     return [
         {
-            **_address(family, num_inputs, size, repeat),
+            "family": family,
+            "weights": inputs,
+            "examples": size,
+            "alpha": size / inputs,
+            "repeat": repeat,
             "method": OPTIMUM,
-            "best": best.accuracy,
-            "decoded": best.accuracy,
-            "last": best.accuracy,
-            "early": best.accuracy,
-            "fifth": best.accuracy,
+            **dict.fromkeys(("best", "decoded", "last", "early", "fifth"), best.accuracy),
             "solved": best.accuracy >= 1,
-            "evaluations": size * 2.0**num_inputs,
+            "evaluations": size * 2.0**inputs,
             "optima": best.optima,
         }
         for repeat, best in enumerate(found)
     ]
 
 
-def _address(family: str, num_inputs: int, size: int, repeat: int) -> dict[str, str | int | float]:
-    return {
-        "family": family,
-        "weights": num_inputs,
-        "examples": size,
-        "alpha": size / num_inputs,
-        "repeat": repeat,
-    }
-
-
 def draw(config: Config, rows: Rows, columns: int) -> Figure:
     """Accuracy over α, best and last, and the gap to the optimum where it is known."""
     best, last, gaps = [], [], []
+    names = ("SBP", config.surveys.name, "GD")
     for sweep in config.sweeps:
-        mine = pick(rows, family=sweep.family)
-        names = ("SBP", config.surveys.name, "GD")
-        title = f"{sweep.family}\nN = {sweep.num_inputs}"
-        lines = [_line(sweep, mine, name, "best") for name in names]
-        known = pick(mine, method=OPTIMUM)
-        if known:
-            top = replace(_line(sweep, mine, OPTIMUM, "best"), spread=None, reference=True)
-            lines.append(top)
+        mine = _with_gaps(pick(rows, family=sweep.family))
+        best.append(_panel(sweep, mine, names, "best", "best training accuracy"))
+        last.append(_panel(sweep, mine, names, "last", "last training accuracy"))
+        if known := pick(mine, method=OPTIMUM):
+            top = replace(curve(OPTIMUM, known, "alpha", "best"), spread=None, reference=True)
+            best[-1] = replace(best[-1], lines=(*best[-1].lines, top))
             others = [name for name in distinct(mine, "method") if name != OPTIMUM]
-            below = tuple(_line(sweep, _gaps(mine), name, "gap") for name in others)
-            gaps.append(Panel(title, "α = M/N", "optimum less best", below))
-        best.append(Panel(title, "α = M/N", "best training accuracy", tuple(lines)))
-        ends = tuple(_line(sweep, mine, name, "last") for name in names)
-        last.append(Panel(title, "α = M/N", "last training accuracy", ends))
+            gaps.append(_panel(sweep, mine, others, "gap", "optimum minus best"))
     # a row each on a wide page
     return line_figure([*best, *last, *gaps], columns if columns == 1 else len(config.sweeps))
 
 
-def _line(sweep: Sweep, rows: Rows, name: str, quantity: str) -> Line:
-    sizes = [size for size in sweep.sizes if pick(rows, method=name, examples=size)]
-    values = [column(pick(rows, method=name, examples=size), quantity) for size in sizes]
-    return curve(name, [size / sweep.num_inputs for size in sizes], values)
+def _panel(sweep: Sweep, rows: Rows, names: Sequence[str], quantity: str, label: str) -> Panel:
+    lines = [curve(name, pick(rows, method=name), "alpha", quantity) for name in names]
+    return Panel(f"{sweep.family}\nN = {sweep.num_inputs}", "α = M/N", label, tuple(lines))
 
 
-def _gaps(rows: Rows) -> Rows:
-    """Rows with the distance of their best from the optimum of the same problem."""
-    top = {tuple(row[name] for name in PROBLEM): row["best"] for row in pick(rows, method=OPTIMUM)}
-    gaps = []
-    for row in rows:
-        best, most = row["best"], top[tuple(row[name] for name in PROBLEM)]
-        assert isinstance(best, float)
-        assert isinstance(most, float)
-        gaps.append({**row, "gap": most - best})
-    return gaps
+def _with_gaps(rows: Rows) -> Rows:
+    """Rows with the distance of their best from the optimum of the same problem, if it is known."""
+    known = pick(rows, method=OPTIMUM)
+    if not known:
+        return rows
+    gaps = changes(known, rows, PROBLEM, "best")
+    return [{**row, "gap": -gap} for row, gap in zip(rows, gaps, strict=True)]
 
 
 def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
     """Means over the sweep for each family and method."""
-    cells = []
+    lines = []
     for sweep in config.sweeps:
-        mine = pick(rows, family=sweep.family)
-        known = bool(pick(mine, method=OPTIMUM))
+        mine = _with_gaps(pick(rows, family=sweep.family))
         for name in distinct(mine, "method"):
-            own = pick(_gaps(mine) if known else mine, method=name)
-            cells.append(
+            own = pick(mine, method=name)
+            lines.append(
                 (
                     sweep.family,
                     name,
                     *(_over_repeats(own, part) for part in ("best", "decoded", "last")),
-                    _over_repeats(own, "gap") if known else "",
+                    _over_repeats(own, "gap") if "gap" in own[0] else "",
                     f"{mean(column(own, 'solved')):.2f}",
-                    _half(sweep, own),
+                    _half_solved(own),
                     f"{mean(column(own, 'evaluations')):.3g}",
                 )
             )
     names = (
         "data", "method", "best", "best decoded", "last", "gap to optimum", "share solved",
-        "α where half are solved", "evaluations a problem",
+        "α where half are solved", "evaluations per problem",
     )  # fmt: skip
-    return [
-        ResultTable("Mean over all sizes ± standard deviation over repeats", names, tuple(cells))
-    ]
+    title = "Mean over all sizes ± standard deviation over repeats"
+    return [ResultTable(title, names, tuple(lines))]
 
 
 def _over_repeats(rows: Rows, name: str) -> str:
@@ -245,17 +208,17 @@ def _over_repeats(rows: Rows, name: str) -> str:
     return plus_minus([mean(column(pick(rows, repeat=repeat), name)) for repeat in repeats])
 
 
-def _half(sweep: Sweep, rows: Rows) -> str:
+def _half_solved(rows: Rows) -> str:
     """α at which the share of solved problems falls through one half, by interpolation."""
-    shares = [mean(column(pick(rows, examples=size), "solved")) for size in sweep.sizes]
-    if shares[0] < 0.5:
-        return f"< {sweep.sizes[0] / sweep.num_inputs:.2f}"
-    for place in range(1, len(shares)):
-        if shares[place] < 0.5:
-            part = (shares[place - 1] - 0.5) / (shares[place - 1] - shares[place])
-            size = sweep.sizes[place - 1] + part * (sweep.sizes[place] - sweep.sizes[place - 1])
-            return f"{size / sweep.num_inputs:.2f}"
-    return f"> {sweep.sizes[-1] / sweep.num_inputs:.2f}"
+    line = curve("", rows, "alpha", "solved")
+    points = list(zip(line.x, line.y, strict=True))
+    if points[0][1] < 0.5:
+        return f"< {points[0][0]:.2f}"
+    for (alpha, share), (next_alpha, next_share) in pairwise(points):
+        if next_share < 0.5:
+            part = (share - 0.5) / (share - next_share)
+            return f"{alpha + part * (next_alpha - alpha):.2f}"
+    return f"> {points[-1][0]:.2f}"
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:
@@ -280,7 +243,7 @@ def _stronger(config: Config, rows: Rows) -> Claim:
     for sweep in config.sweeps:
         own = [_gain(rows, sweep.family, rival, "SNMP") for rival in ("SBP", "GD")]
         halves = [
-            f"{name} {_half(sweep, pick(rows, family=sweep.family, method=name))}"
+            f"{name} {_half_solved(pick(rows, family=sweep.family, method=name))}"
             for name in ("SNMP", "SBP", "GD")
         ]
         words.append(
@@ -291,22 +254,21 @@ def _stronger(config: Config, rows: Rows) -> Claim:
     return Claim(
         "SNMP's accuracy drops at higher α than that of the local methods SBP and GD.",
         f"Best accuracy of SNMP over the sweep, same problems. {'; '.join(words)}. SNMP begins "
-        "with SBP's epochs and then looks at many tracks, so a lead over SBP is no surprise.",
+        "with SBP's epochs and then scores many tracks, so a lead over SBP is no surprise.",
         judged(gains),
     )
 
 
 def _abstract(config: Config, rows: Rows) -> Claim:
     gains = {
-        sweep.family: [_gain(rows, sweep.family, "GD", name) for name in ("SBP", "SNMP")]
+        sweep.family: {name: _gain(rows, sweep.family, "GD", name) for name in ("SBP", "SNMP")}
         for sweep in config.sweeps
     }
+    words = "; ".join(f"{family}: {listed(own)}" for family, own in gains.items())
     return Claim(
         "Both stochastic BP and SP find better configurations than gradient methods (abstract).",
-        "Best accuracy less that of GD, same epochs. "
-        + "; ".join(f"{family}: SBP {sbp}, SNMP {snmp}" for family, (sbp, snmp) in gains.items())
-        + ".",
-        judged([gain for pair in gains.values() for gain in pair]),
+        f"Best accuracy minus that of GD, same epochs. {words}.",
+        judged([gain for own in gains.values() for gain in own.values()]),
         "Time for SBP: with the same many times the epochs for both, SBP's best is above GD's on "
         "every family that was run so (the lines with 100× epochs in the table). Within 20 epochs "
         "SNMP's surveys are ahead on all.",
@@ -327,9 +289,8 @@ def _order(config: Config, rows: Rows) -> Claim:
     return Claim(
         "The gap between nonlocal and local methods shrinks from glass over stained glass to "
         "digits.",
-        "SNMP less GD, best accuracy: "
-        + ", ".join(f"{name} {gain}" for name, gain in gains.items())
-        + f". From each to the next the gap shrinks by {' and by '.join(map(str, steps))}.",
+        f"SNMP minus GD, best accuracy: {listed(gains)}. From each to the next the gap shrinks by "
+        f"{' and by '.join(map(str, steps))}.",
         judged(steps),
         "More weights for glass: with 10 inputs all methods come near the optimum, which leaves "
         "little room for a gap; at equal N the order has not been measured.",
@@ -381,28 +342,26 @@ def _early(config: Config, rows: Rows) -> Claim:
         f"the end: {'; '.join(words)}. We ask that both change by {NO_GAP:g} at most for SBP and "
         "SNMP, and by more for GD.",
         Verdict.HOLDS if all(points) else some,
-        "Nothing that we found for SBP: its messages go on jumping, so later looks find better "
+        "Nothing that we found for SBP: its messages go on jumping, so later scores find better "
         "configurations. SNMP's surveys do move by little after 5 epochs.",
     )
 
 
 EXPERIMENT = Experiment(
-    name="fig2",
-    title="Phase curves: glass, stained glass, digits",
-    about=(
-        "One linear unit of N one-bit weights on M examples, mean over repeats with the standard "
-        "deviation shaded: first row the best training accuracy seen, second row the accuracy at "
-        "the end. The black line is the true optimum, found by looking at all 2^N "
-        "configurations; the third row shows how far below it the best of each method stays, "
-        "also with many times the epochs. All see the same problems in batches of 5 for the same "
-        "epochs; GD is straight-through descent, with optimiser and step chosen for every "
-        "family and size from eleven on other problems (scripts/tune_baselines.py)."
-    ),
-    full=FULL,
-    quick=QUICK,
-    units=units,
-    draw=draw,
-    tables=tables,
-    claims=claims,
+    "fig2",
+    "Phase curves: glass, stained glass, digits",
+    "One linear unit of N one-bit weights on M examples, mean over repeats with the standard "
+    "deviation shaded: first row the best training accuracy seen, second row the accuracy at the "
+    "end. The black line is the true optimum, found by trying all 2^N configurations; the third "
+    "row shows how far below it the best of each method stays, also with many times the epochs. "
+    "All see the same problems in batches of 5 for the same epochs; GD is straight-through "
+    "descent, with optimiser and step chosen for every family and size from eleven on other "
+    "problems (scripts/tune_baselines.py).",
+    FULL,
+    QUICK,
+    units,
+    draw,
+    tables,
+    claims,
     columns=4,
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import product
+from typing import Any, Literal
 
 import torch
 
@@ -13,19 +14,24 @@ from vitrail.lab.experiments.claims import Claim, Difference, Verdict, judged, m
 from vitrail.lab.experiments.experiment import (
     Experiment,
     ResultTable,
+    cells,
     column,
     curve,
     difference,
+    listed,
     pick,
-    plus_minus,
 )
 from vitrail.lab.experiments.methods import GD, SBP, SNMP, Rate, solve, tuned
 from vitrail.lab.experiments.tasks import Net, mnist_graphs
 from vitrail.lab.experiments.units import Rows, Unit
-from vitrail.lab.plots import Figure, Line, Panel, line_figure
+from vitrail.lab.plots import Figure, Panel, line_figure
 
 WEIGHTS = {"linear": 196, "mlp": 394, "conv": 89}
 TITLES = {"linear": "linear", "mlp": "MLP", "conv": "conv"}
+QUANTITIES = (  # of a pair of panels: of the best configuration, and of the last
+    ("training accuracy", "best", "last"),
+    ("test accuracy", "test_best", "test_last"),
+)
 PROBLEM = ("net", "examples", "repeat")
 COMPARABLE = 0.02  # accuracy; what we read the paper's word as
 
@@ -35,10 +41,10 @@ class Curve:
     """One net with the message passing that trains it; GD, its rival, steps by `rates`."""
 
     net: Net
-    passing: tuple[SBP | SNMP, ...]
+    passing: tuple[SBP, ...]
     rates: tuple[Rate, ...]
 
-    def methods(self, size: int) -> tuple[SBP | SNMP | GD, ...]:
+    def methods(self, size: int) -> tuple[SBP | GD, ...]:
         return *self.passing, tuned(self.rates, size, BATCH)
 
 
@@ -56,6 +62,15 @@ RATES: dict[Net, tuple[Rate, ...]] = {
 PINNED_SBP, FLIP_SBP = "SBP, pinned", "SBP, flip"
 
 
+def _with_surveys(
+    survey_samples: int = 100, survey_damping: float = 0.2, **settings: Any
+) -> tuple[SBP, SNMP]:
+    """SBP, and SNMP with the same settings."""
+    sbp = SBP(batch=BATCH, **settings)
+    surveys = {"survey_samples": survey_samples, "survey_damping": survey_damping}
+    return sbp, SNMP(batch=BATCH, **settings, **surveys)
+
+
 @dataclass(frozen=True)
 class Config:
     """Pair, sizes, batch and β are not stated in the paper.
@@ -66,26 +81,11 @@ class Config:
 
     pair: tuple[int, int] = (3, 5)
     curves: tuple[Curve, ...] = (
-        Curve(
-            "linear",
-            (SBP(batch=BATCH, beta=3.0), SNMP(batch=BATCH, beta=3.0)),
-            RATES["linear"],
-        ),
-        Curve("mlp", (SBP(batch=BATCH, beta=3.0), SNMP(batch=BATCH, beta=3.0)), RATES["mlp"]),
+        Curve("linear", _with_surveys(beta=3.0), RATES["linear"]),
+        Curve("mlp", _with_surveys(beta=3.0), RATES["mlp"]),
         Curve(
             "conv",
-            (
-                SBP(update="counting", samples=64, damping="adaptive", batch=BATCH, beta=1.0),
-                SNMP(
-                    update="counting",
-                    samples=64,
-                    survey_samples=20,
-                    damping="adaptive",
-                    survey_damping=0.5,
-                    batch=BATCH,
-                    beta=1.0,
-                ),
-            ),
+            _with_surveys(20, 0.5, update="counting", samples=64, damping="adaptive", beta=1.0),
             RATES["conv"],
         ),
     )
@@ -104,17 +104,6 @@ class Config:
         return *self.passing, "GD"
 
 
-def _smaller(curve: Curve) -> Curve:
-    """The same with fewer survey samples, for a quick look."""
-    return replace(
-        curve,
-        passing=tuple(
-            replace(method, survey_samples=20) if isinstance(method, SNMP) else method
-            for method in curve.passing
-        ),
-    )
-
-
 def _by_hand(net: Net, damping: float | Literal["adaptive"], beta: float) -> Curve:
     """Algorithm 1 as printed with the paper's settings, and the same with shared draws."""
     settings = {"samples": 5, "damping": damping, "batch": BATCH, "beta": beta}
@@ -124,7 +113,10 @@ def _by_hand(net: Net, damping: float | Literal["adaptive"], beta: float) -> Cur
 
 FULL = Config()
 QUICK = Config(
-    curves=tuple(_smaller(one) for one in FULL.curves),
+    curves=tuple(
+        replace(one, passing=(one.passing[0], replace(one.passing[1], survey_samples=20)))
+        for one in FULL.curves
+    ),
     sizes=(20, 100, 300),
     repeats=2,
     epochs=5,
@@ -143,11 +135,11 @@ BY_HAND_QUICK = replace(BY_HAND, sizes=(20,), repeats=2, epochs=2)
 
 
 def units(config: Config) -> Sequence[Unit]:
-    """One unit a net, size, method and repeat."""
-    return [
-        Unit(
-            transition,
-            {
+    """One unit per net, size, method and repeat."""
+    work = []
+    for one, size in product(config.curves, config.sizes):
+        for method, repeat in product(one.methods(size), range(config.repeats)):
+            settings = {
                 "net": one.net,
                 "pair": config.pair,
                 "size": size,
@@ -155,24 +147,19 @@ def units(config: Config) -> Sequence[Unit]:
                 "method": method,
                 "epochs": config.epochs,
                 "seed": config.seed + repeat,
-            },
-            _cost(one.net, size, method, config),
-        )
-        for one in config.curves
-        for size in config.sizes
-        for method in one.methods(size)
-        for repeat in range(config.repeats)
-    ]
+            }
+            work.append(Unit(transition, settings, _cost(one.net, size, method, config.epochs)))
+    return work
 
 
-def _cost(net: Net, size: int, method: SBP | GD | SNMP, config: Config) -> float:
-    steps = config.epochs * -(-size // BATCH)
+def _cost(net: Net, size: int, method: SBP | GD, epochs: int) -> float:
+    steps = epochs * -(-size // BATCH)
+    if isinstance(method, SNMP):
+        per_edge = {"linear": 5e-8, "mlp": 2e-7, "conv": 1.1e-6}[net]  # and survey sample
+        return 0.3 + steps * BATCH * WEIGHTS[net] * per_edge * method.survey_samples
     if isinstance(method, SBP) and method.update == "pinned":
-        return 0.3 + config.epochs * size * {"linear": 0.013, "mlp": 0.05, "conv": 0.004}[net]
-    if not isinstance(method, SNMP):
-        return 0.3 + steps * 0.003
-    per_edge = {"linear": 5e-8, "mlp": 2e-7, "conv": 1.1e-6}[net]  # and survey sample
-    return 0.3 + steps * BATCH * WEIGHTS[net] * per_edge * method.survey_samples
+        return 0.3 + epochs * size * {"linear": 0.013, "mlp": 0.05, "conv": 0.004}[net]
+    return 0.3 + steps * 0.003
 
 
 def transition(
@@ -180,15 +167,15 @@ def transition(
     pair: tuple[int, int],
     size: int,
     repeat: int,
-    method: SBP | GD | SNMP,
+    method: SBP | GD,
     epochs: int,
     seed: int,
 ) -> Rows:
     """One method on the `size` examples that the repeat draws."""
-    train, unseen = mnist_graphs(net, pair, size, (repeat,))
+    train, held_out = mnist_graphs(net, pair, size, (repeat,))
     outcome, _ = solve(method, train, epochs, seed)
     solution = outcome.solution
-    test = unseen.accuracy(torch.stack([solution.best, solution.weights]))
+    test = held_out.accuracy(torch.stack([solution.best, solution.weights]))
     return [
         {
             "net": net,
@@ -205,70 +192,51 @@ def transition(
 
 
 def draw(config: Config, rows: Rows, columns: int) -> Figure:
-    """A training and a test panel a net; thin lines are the configurations at the end."""
+    """A training and a test panel per net; thin lines are the configurations at the end."""
     panels = []
-    for net in (one.net for one in config.curves):
-        for label, best, last in (
-            ("training accuracy", "best", "last"),
-            ("test accuracy", "test_best", "test_last"),
-        ):
-            lines = [_line(config, pick(rows, net=net), name, best) for name in config.names]
-            lines += [
-                replace(_line(config, pick(rows, net=net), name, last), thin=True)
-                for name in config.names
-            ]
-            title = f"{TITLES[net]}, N = {WEIGHTS[net]}"
-            panels.append(Panel(title, "examples M", label, tuple(lines), log_x=True))
+    for one, (label, best, last) in product(config.curves, QUANTITIES):
+        mine = pick(rows, net=one.net)
+        lines = [
+            replace(curve(name, pick(mine, method=name), "examples", quantity), thin=thin)
+            for quantity, thin in ((best, False), (last, True))
+            for name in config.names
+        ]
+        title = f"{TITLES[one.net]}, N = {WEIGHTS[one.net]}"
+        panels.append(Panel(title, "examples M", label, tuple(lines), log_x=True))
     return line_figure(panels, columns)
 
 
-def _line(config: Config, rows: Rows, name: str, quantity: str) -> Line:
-    mine = pick(rows, method=name)
-    values = [column(pick(mine, examples=size), quantity) for size in config.sizes]
-    return curve(name, list(config.sizes), values)
-
-
 def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
-    """Means and spreads at every size."""
-    parts = ("best", "last", "test_best", "test_last")
-    cells = [
-        (
-            TITLES[one.net],
-            str(size),
-            name,
-            *(plus_minus(column(mine, part), 3) for part in parts),
-            f"{mean(column(mine, 'solved')):.2f}",
-            f"{mean(column(mine, 'evaluations')):.3g}",
-        )
-        for one in config.curves
-        for size in config.sizes
-        for name in config.names
-        for mine in [pick(rows, net=one.net, examples=size, method=name)]
-    ]
+    """Means and standard deviations at every size."""
+    lines = []
+    for one, size, name in product(config.curves, config.sizes, config.names):
+        mine = pick(rows, net=one.net, examples=size, method=name)
+        numbers = cells(mine, ("best", "last", "test_best", "test_last"), 3)
+        solved, evaluations = (mean(column(mine, part)) for part in ("solved", "evaluations"))
+        more = (f"{solved:.2f}", f"{evaluations:.3g}")
+        lines.append((TITLES[one.net], str(size), name, *numbers, *more))
     names = (
         "net", "M", "method", "train best", "train last", "test of best", "test of last",
         "share solved", "evaluations",
     )  # fmt: skip
     title = f"MNIST {config.pair[0]} against {config.pair[1]}: mean ± standard deviation"
-    return [ResultTable(title, names, tuple(cells))]
+    return [ResultTable(title, names, tuple(lines))]
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:
-    """Message passing against GD in training, and whether unseen examples profit."""
-    train = _gains(config, rows, "best")
-    test = _gains(config, rows, "test_best")
+    """Message passing against GD in training, and whether test examples profit."""
+    train, test = (_gains(config, rows, part) for part in ("best", "test_best"))
     level = [
-        gain.mean > -COMPARABLE
+        gains["SNMP"].mean > -COMPARABLE
         for gains in (*train.values(), *test.values())
-        for name, gain in gains.items()
-        if name == "SNMP"
+        if "SNMP" in gains
     ]
     some = Verdict.PARTLY if any(level) else Verdict.FAILS
     return [
         Claim(
             "Both stochastic BP and SP find better configurations than gradient methods "
             "(abstract), here on MNIST.",
-            f"Best training accuracy less that of GD, mean over all sizes. {_words(train)}.",
+            f"Best training accuracy minus that of GD, mean over all sizes. {_words(train)}.",
             judged([gain for gains in train.values() for gain in gains.values()]),
             "SBP's last configurations are far below its best: its messages do not settle. "
             "Reinforcement with closed-form messages, or local search after them "
@@ -278,7 +246,7 @@ def claims(config: Config, rows: Rows) -> Sequence[Claim]:
         Claim(
             "SNMP performs well compared with SGD on linear, MLP and convolutional nets.",
             f"We ask that it is no more than {COMPARABLE:g} below GD, in training as above and in "
-            f"test. Test accuracy of the best configuration less that of GD's. {_words(test)}.",
+            f"test. Test accuracy of the best configuration minus that of GD's. {_words(test)}.",
             Verdict.HOLDS if all(level) else some,
         ),
     ]
@@ -286,24 +254,19 @@ def claims(config: Config, rows: Rows) -> Sequence[Claim]:
 
 def claims_by_hand(config: Config, rows: Rows) -> Sequence[Claim]:
     """The first claim by the paper's own update, and what the choice of the update changes."""
-    train, test = _gains(config, rows, "best"), _gains(config, rows, "test_best")
+    train, test = (_gains(config, rows, part) for part in ("best", "test_best"))
     draws = {
-        TITLES[one.net]: difference(
-            pick(rows, net=one.net, method=FLIP_SBP),
-            pick(rows, net=one.net, method=PINNED_SBP),
-            PROBLEM,
-            "best",
-        )
-        for one in config.curves
+        net: _gain(pick(rows, net=net), FLIP_SBP, PINNED_SBP, "best")
+        for net in (one.net for one in config.curves)
     }
-    apart = "; ".join(f"{net}: {gain}" for net, gain in draws.items())
+    updates = "; ".join(f"{TITLES[net]}: {gain}" for net, gain in draws.items())
     return [
         Claim(
             "Stochastic BP finds better configurations than gradient methods (abstract), here on "
             "MNIST by Algorithm 1 as printed.",
-            f"Best training accuracy less that of GD, mean over all sizes. {_words(train)}. Test "
+            f"Best training accuracy minus that of GD, mean over all sizes. {_words(train)}. Test "
             f"accuracy of that configuration. {_words(test)}. Draws of their own for every "
-            f"message (pinned) less shared draws (flip), the rest equal: {apart}.",
+            f"message (pinned) minus shared draws (flip), the rest equal: {updates}.",
             judged([gains[PINNED_SBP] for gains in train.values()]),
             "Surveys after SBP: at the same sizes SNMP is level with GD or above it on linear and "
             "MLP nets in figure 4. Draws of their own help at the paper's settings; with more "
@@ -313,43 +276,40 @@ def claims_by_hand(config: Config, rows: Rows) -> Sequence[Claim]:
     ]
 
 
+def _gain(rows: Rows, first: str, second: str, quantity: str) -> Difference:
+    before, after = (pick(rows, method=name) for name in (first, second))
+    return difference(before, after, PROBLEM, quantity)
+
+
 def _gains(config: Config, rows: Rows, quantity: str) -> dict[str, dict[str, Difference]]:
-    """Each message passing less GD on every net, the same examples."""
-    found = {}
-    for net in (one.net for one in config.curves):
-        gd = pick(rows, net=net, method="GD")
-        found[TITLES[net]] = {
-            name: difference(gd, pick(rows, net=net, method=name), PROBLEM, quantity)
-            for name in config.passing
+    """Each message passing minus GD on every net, the same examples."""
+    return {
+        TITLES[one.net]: {
+            name: _gain(pick(rows, net=one.net), "GD", name, quantity) for name in config.passing
         }
-    return found
+        for one in config.curves
+    }
 
 
-def _words(gains: dict[str, dict[str, Difference]]) -> str:
-    return "; ".join(
-        f"{net}: " + ", ".join(f"{name} {gain}" for name, gain in by_name.items())
-        for net, by_name in gains.items()
-    )
+def _words(gains: Mapping[str, Mapping[str, Difference]]) -> str:
+    return "; ".join(f"{net}: {listed(by_name)}" for net, by_name in gains.items())
 
 
 EXPERIMENT = Experiment(
-    name="fig4",
-    title="MNIST: linear, MLP and convolutional nets",
-    about=(
-        "Two digits at 14×14 pixels, M training images, mean over repeats with the standard "
-        "deviation shaded: on the left training accuracy, on the right test accuracy. Thick "
-        "lines are the configuration that was best in training, thin lines the one at the end. "
-        "SNMP takes SBP's epochs and then as many of surveys, so it evaluates far more than the "
-        "others (last column of the table). GD is straight-through descent, with optimiser and "
-        "step chosen for every net and size from eleven on other images "
-        "(scripts/tune_baselines.py)."
-    ),
-    full=FULL,
-    quick=QUICK,
-    units=units,
-    draw=draw,
-    tables=tables,
-    claims=claims,
+    "fig4",
+    "MNIST: linear, MLP and convolutional nets",
+    "Two digits at 14×14 pixels, M training images, mean over repeats with the standard deviation "
+    "shaded: on the left training accuracy, on the right test accuracy. Thick lines are the "
+    "configuration that was best in training, thin lines the one at the end. SNMP takes SBP's "
+    "epochs and then as many of surveys, so it evaluates far more than the others (last column of "
+    "the table). GD is straight-through descent, with optimiser and step chosen for every net and "
+    "size from eleven on other images (scripts/tune_baselines.py).",
+    FULL,
+    QUICK,
+    units,
+    draw,
+    tables,
+    claims,
     columns=2,
 )
 

@@ -1,8 +1,8 @@
 """The methods that figures compare, as small frozen settings that know how to run.
 
-A method is told how many epochs it may take. All are looked at once an epoch, so that the best
-decoded configuration is the best of equally many looks; S4P's tracks are looks of their own, and
-count in what we call best.
+A method runs for a given number of epochs. All are scored once per epoch, so that the best
+decoded configuration is the best of equally many; S4P's tracks are scored too, and count in what
+we call best.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vitrail.solvers.s4p import s4p
 from vitrail.solvers.snmp import from_messages
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
 from vitrail.surveys import weighted
-from vitrail.updates import UPDATES, Update, flip
+from vitrail.updates import UPDATES, flip
 
 UpdateName = Literal["pinned", "flip", "counting", "closed_form"]
 EARLY = 5  # epochs within which the paper says that message passing converges
@@ -43,19 +43,34 @@ class SBP:
     batch: int | None = None
     beta: float = HARD
 
-    @property
-    def evaluations(self) -> int:
-        """Draws for a factor in an epoch."""
-        return self.samples
-
     def solver(self) -> Solver[Any]:
         damping = adaptive() if self.damping == "adaptive" else self.damping
-        update: Update = (
-            UPDATES["closed_form"]()
-            if self.update == "closed_form"
-            else UPDATES[self.update](self.samples)
+        drawn = () if self.update == "closed_form" else (self.samples,)
+        return belief_propagation(UPDATES[self.update](*drawn), damping=damping, batch=self.batch)
+
+
+@dataclass(frozen=True)
+class SNMP(SBP):
+    """SBP for all epochs, then S4P for as many on the problems that SBP left unsolved.
+
+    Variable→factor surveys are drawn from the tilted measure, Gaussian from 200 examples on:
+    the weights of Algorithm 3 degenerate with the number of examples.
+    """
+
+    name: str = IN_FIGURES["snmp"]
+    survey_samples: int = 100
+    bins: int = 201
+    survey_damping: float = 0.2
+
+    def surveys(self) -> Any:
+        """The second stage."""
+        return s4p(
+            UPDATES[self.update](self.samples),
+            survey_samples=self.survey_samples,
+            bins=self.bins,
+            damping=self.survey_damping,
+            batch=self.batch,
         )
-        return belief_propagation(update, damping=damping, batch=self.batch)
 
 
 @dataclass(frozen=True)
@@ -67,10 +82,6 @@ class GD:
     lr: float = 0.03
     batch: int | None = None
     beta: float = HARD
-
-    @property
-    def evaluations(self) -> int:
-        return 1
 
     def solver(self) -> Solver[Any]:
         return straight_through(self.optimiser, lr=self.lr, batch=self.batch)
@@ -103,14 +114,12 @@ class S4P:
     beta: float = HARD
 
     def solver(self) -> Solver[Any]:
-        return s4p(
-            flip(self.samples),
-            survey_samples=self.survey_samples,
-            bins=self.bins,
-            damping=self.damping,
-            variable=weighted(),
-            feed="histogram",
-        )
+        settings = {"variable": weighted(), "feed": "histogram"}
+        return s4p(flip(self.samples), **self._sizes, **settings)
+
+    @property
+    def _sizes(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("survey_samples", "bins", "damping")}
 
 
 @dataclass(frozen=True)
@@ -120,63 +129,19 @@ class S3P(S4P):
     name: str = IN_FIGURES["s3p"]
 
     def solver(self) -> Solver[Any]:
-        return s3p(
-            flip(self.samples),
-            survey_samples=self.survey_samples,
-            bins=self.bins,
-            damping=self.damping,
-        )
+        return s3p(flip(self.samples), **self._sizes)
 
 
-@dataclass(frozen=True)
-class SNMP:
-    """SBP for all epochs, then S4P for as many on the problems that SBP left unsolved.
-
-    Variable→factor surveys are drawn from the tilted measure, Gaussian from 200 examples on:
-    the weights of Algorithm 3 degenerate with the number of examples.
-    """
-
-    name: str = IN_FIGURES["snmp"]
-    update: UpdateName = "flip"
-    samples: int = 5
-    survey_samples: int = 100
-    bins: int = 201
-    damping: float | Literal["adaptive"] = 0.8
-    survey_damping: float = 0.2
-    batch: int | None = None
-    beta: float = HARD
-
-    @property
-    def evaluations(self) -> int:
-        return self.samples * (1 + self.survey_samples)
-
-    def solver(self) -> Solver[Any]:
-        """The first stage."""
-        return SBP(
-            update=self.update, samples=self.samples, damping=self.damping, batch=self.batch
-        ).solver()
-
-    def surveys(self) -> Any:
-        """The second stage."""
-        return s4p(
-            UPDATES[self.update](self.samples),
-            survey_samples=self.survey_samples,
-            bins=self.bins,
-            damping=self.survey_damping,
-            batch=self.batch,
-        )
-
-
-Method = SBP | GD | S4P | S3P | SNMP
+Method = SBP | SNMP | GD | S4P | S3P
 
 
 @dataclass(frozen=True)
 class Watched(Solver[Any]):
-    """A solver whose decoded configuration is tried on unseen examples at every look."""
+    """A solver whose decoded configuration is scored on test examples too."""
 
     solver: Solver[Any]
-    unseen: FactorGraph
-    seen: list[Tensor] = field(default_factory=list)  # (P,) float64 a look, the first before step 1
+    test: FactorGraph
+    seen: list[Tensor] = field(default_factory=list)  # (P,) float64 per score, the first untrained
 
     def init(self, key: Key, graph: FactorGraph) -> Any:
         return self.solver.init(key, graph)
@@ -189,7 +154,7 @@ class Watched(Solver[Any]):
 
     def candidates(self, key: Key, graph: FactorGraph, state: Any) -> Tensor:
         found = self.solver.candidates(key, graph, state)
-        self.seen.append(self.unseen.accuracy(found[:1])[0])
+        self.seen.append(self.test.accuracy(found[:1])[0])
         return found
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
@@ -198,15 +163,15 @@ class Watched(Solver[Any]):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A solution with the steps between looks."""
+    """A solution with the number of steps between scores."""
 
     solution: StagedSolution
     every: int
 
-    def looks(self, quantity: str) -> Tensor:
-        """A column of the history at every look, (looks, P); at the end of a run too short for one.
+    def scores(self, quantity: str) -> Tensor:
+        """A column of the history at every score, (scores, P); the last row of a run too short.
 
-        A run that began with a solution took no step: its start is looked at.
+        A run that began with a solution took no step: its start is scored.
         """
         solution = self.solution
         if solution.steps == 0:
@@ -223,15 +188,15 @@ class Outcome:
         stage: for SNMP, of its surveys.
         """
         solution = self.solution
-        stages = self.looks("stage")
+        stages = self.scores("stage")
         few = min(len(stages), int((stages < stages[-1]).sum()) + EARLY)
-        accuracy = self.looks("accuracy")[:, problem]
+        accuracy = self.scores("accuracy")[:, problem]
         best = float(solution.best_accuracy[problem])
         return {
             "best": best,
             "decoded": float(accuracy.max()),
             "last": float(solution.accuracy[problem]),
-            "early": float(self.looks("best")[:few, problem].max()),
+            "early": float(self.scores("best")[:few, problem].max()),
             "fifth": float(accuracy[few - 1]),
             "solved": best >= 1.0,
             "evaluations": solution.evaluations / len(solution.status),
@@ -244,27 +209,29 @@ def solve(
     epochs: int,
     seed: int,
     *,
-    looks: int = 1,
-    unseen: FactorGraph | None = None,
+    scores: int = 1,
+    test: FactorGraph | None = None,
 ) -> tuple[Outcome, Tensor]:
-    """Run a method for `epochs` epochs on problems of one size, with `looks` looks an epoch.
+    """Run a method for `epochs` epochs on problems of one size, with `scores` scores per epoch.
 
-    Also gives the decoded accuracies on `unseen` examples at every look of the first stage,
-    (1 + looks, P), the first untrained; nothing without `unseen`.
+    Also gives the decoded accuracies on `test` examples at every score of the first stage,
+    (1 + scores, P), the first untrained; nothing without `test`.
     """
     first = method.solver()
     steps = first.epoch_steps(graph)
     if bool((steps != steps[0]).any()):
-        raise ValueError("problems of different size have epochs of their own; solve them apart")
-    every = max(1, int(steps[0]) // looks)
-    watched = None if unseen is None else Watched(first, unseen)
+        raise ValueError(
+            "problems of different size differ in steps per epoch; solve them separately"
+        )
+    every = max(1, int(steps[0]) // scores)
+    watched = None if test is None else Watched(first, test)
     limit = epochs * int(steps[0])
     stages = [Stage("first", watched or first, limit, score_every=every)]
     if isinstance(method, SNMP):
         surveys = method.surveys()
         start = from_messages(surveys)
         stages.append(Stage("surveys", surveys, limit, start=start, score_every=every))
-    # settled messages are looked at to the end as all others are, so no tolerance
+    # settled messages are scored to the end as all others are, so no tolerance
     solution = run_stages(stages, graph.with_beta(method.beta), seed=seed, tolerance=0.0)
     seen = [] if watched is None else watched.seen
     return Outcome(solution, every), torch.stack(seen) if seen else torch.empty(0)

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from vitrail.lab.experiments.claims import Verdict
-from vitrail.lab.experiments.reproduce import (
-    ALL,
-    FIGURES,
-    FigurePlan,
-    Result,
-    environment,
-    settings_of,
-    summary,
-)
+from vitrail.lab.experiments.reproduce import ALL, FIGURES, FigurePlan, Result, environment
 from vitrail.pages import write_page
 
 MARKS = {Verdict.HOLDS: "✓", Verdict.PARTLY: "◐", Verdict.FAILS: "✗", Verdict.OPEN: "?"}
-PLURALS = {
-    Verdict.HOLDS: "hold",
-    Verdict.PARTLY: "hold in part",
-    Verdict.FAILS: "do not hold",
-}
+PLURALS = {Verdict.HOLDS: "hold", Verdict.PARTLY: "hold in part", Verdict.FAILS: "do not hold"}
 
 
 def write_report(results: Sequence[Result], path: Path) -> Path:
@@ -47,7 +36,7 @@ def write_report(results: Sequence[Result], path: Path) -> Path:
 
 
 def _lead(results: Sequence[Result], quick: bool) -> str:
-    counts = summary(results)
+    counts = Counter(claim.verdict for result in results for claim in result.claims)
     words = ", ".join(f"{counts[v]} {_plural(v, counts[v])}" for v in Verdict if v in counts)
     text = (
         "Every figure of the paper, measured again with vitrail. "
@@ -66,7 +55,7 @@ def _plural(verdict: Verdict, count: int) -> str:
 
 
 def _settings(plan: FigurePlan) -> str:
-    return json.dumps(settings_of(plan), indent=2, ensure_ascii=False)
+    return json.dumps(plan.settings, indent=2, ensure_ascii=False)
 
 
 def _data(path: Path) -> str:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from vitrail import __version__
 from vitrail.engines import Backend
@@ -23,6 +24,7 @@ from vitrail.lab.experiments.claims import Claim
 from vitrail.lab.experiments.experiment import AnyExperiment, ResultTable
 from vitrail.lab.experiments.units import Done, Rows, Unit, compute, plain
 from vitrail.lab.plots import save
+from vitrail.output import atomic_output
 
 FIGURES: dict[str, AnyExperiment] = {
     one.name: one
@@ -50,13 +52,18 @@ class FigurePlan:
     units: tuple[Unit, ...]
 
     @property
-    def config(self) -> object:
+    def config(self) -> Any:
         return self.experiment.quick if self.quick else self.experiment.full
+
+    @property
+    def settings(self) -> Any:
+        """The config as plain values."""
+        return plain(self.config)
 
 
 @dataclass(frozen=True)
 class Result:
-    """One figure, done: numbers, words, and where its files are."""
+    """One finished figure: numbers, claims, and where its files are."""
 
     plan: FigurePlan
     rows: Rows
@@ -101,23 +108,24 @@ def reproduce(
     """Make one figure or all of them, each with its files in the folder `out`.
 
     The work of all figures is done together, so that no core waits for the end of a figure.
-    jobs: processes; None takes every core. backend: who runs them. `progress` hears of every
+    jobs: processes; None takes every core. backend: who runs them. progress: called with every
     finished unit.
     """
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file; give a folder for the results")
     chosen = plans(figure, quick)
-    of = {unit.key(): plan for plan in chosen for unit in plan.units}
     units = [unit for plan in chosen for unit in plan.units]
-    done = compute(
-        units,
-        out / KEPT,
-        jobs or available_cores(),
-        lambda one: progress(of[one.unit.key()], one),
-        backend,
+    plan_of = {unit.key(): plan for plan in chosen for unit in plan.units}
+    done = iter(
+        compute(
+            units,
+            out / KEPT,
+            jobs or available_cores(),
+            lambda one: progress(plan_of[one.unit.key()], one),
+            backend,
+        )
     )
-    left = iter(done)
-    return [make(plan, [next(left) for _ in plan.units], out) for plan in chosen]
+    return [make(plan, [next(done) for _ in plan.units], out) for plan in chosen]
 
 
 def make(plan: FigurePlan, done: Sequence[Done], out: Path) -> Result:
@@ -136,8 +144,21 @@ def make(plan: FigurePlan, done: Sequence[Done], out: Path) -> Result:
         save(wide, out / f"{experiment.name}.svg"),
         save(narrow, out / f"{experiment.name}-narrow.svg"),
     )
-    _write(out / f"{experiment.name}.csv", as_csv(rows))
-    _write(out / f"{experiment.name}.json", json.dumps(_record(result), indent=2) + "\n")
+    record = {
+        "figure": experiment.name,
+        "title": experiment.title,
+        "about": experiment.about,
+        "quick": plan.quick,
+        "config": plan.settings,
+        "environment": environment(),
+        "core_seconds": round(result.seconds, 1),
+        "claims": [asdict(claim) for claim in result.claims],
+        "tables": [asdict(table) for table in result.tables],
+    }
+    texts = {"csv": as_csv(rows), "json": json.dumps(record, indent=2) + "\n"}
+    for suffix, text in texts.items():
+        with atomic_output(out / f"{experiment.name}.{suffix}") as stream:
+            stream.write(text.encode())
     return result
 
 
@@ -177,37 +198,3 @@ def as_csv(rows: Rows) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def settings_of(plan: FigurePlan) -> dict[str, object]:
-    """The config as plain values."""
-    return plain(plan.config)
-
-
-def _record(result: Result) -> dict[str, object]:
-    return {
-        "figure": result.plan.experiment.name,
-        "title": result.plan.experiment.title,
-        "about": result.plan.experiment.about,
-        "quick": result.plan.quick,
-        "config": settings_of(result.plan),
-        "environment": environment(),
-        "core_seconds": round(result.seconds, 1),
-        "claims": [asdict(claim) for claim in result.claims],
-        "tables": [asdict(table) for table in result.tables],
-    }
-
-
-def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
-
-
-def summary(results: Sequence[Result]) -> dict[str, int]:
-    """How many claims got each verdict."""
-    counts: dict[str, int] = {}
-    for result in results:
-        for claim in result.claims:
-            counts[claim.verdict] = counts.get(claim.verdict, 0) + 1
-    return counts

@@ -16,9 +16,8 @@ from torch import Tensor
 from vitrail.datasets import glass
 from vitrail.factors import perceptron
 from vitrail.graph import FactorGraph, factor_graph
-from vitrail.lab.plots import survey_figure
 from vitrail.random import Key
-from vitrail.solvers import Feedback, Info, Solver, belief_propagation, s4p
+from vitrail.solvers import Feedback, Solver, belief_propagation, s4p
 from vitrail.surveys.histogram import Grid, point_mass
 from vitrail.updates import closed_form, flip
 
@@ -28,10 +27,10 @@ class Hopping:
     """What one solver's belief about one variable did."""
 
     name: str
+    draws: int  # configurations drawn per message and step, 0 for exact messages
     surveys: Tensor  # (steps, B) float32: row t is the belief after step t
     accuracy: Tensor  # (steps,) of the decoded configuration
     best: float  # accuracy of the best configuration seen
-    draws: int  # configurations drawn a message and step, 0 for exact messages
 
 
 def bin_hopping(
@@ -54,58 +53,41 @@ def bin_hopping(
     data = glass(num_examples, num_weights, seed=seed)
     graph = factor_graph(perceptron(data.inputs, data.labels))
     most = samples * max(survey_samples)
-    solvers: list[tuple[str, Solver[Any], int]] = [
-        ("BP, exact", belief_propagation(closed_form(), damping=damping), 0),
-        (f"SBP, {most} draws", belief_propagation(flip(most), damping=damping), most),
+    solvers: list[tuple[str, int, Solver[Any]]] = [
+        ("BP, exact", 0, belief_propagation(closed_form(), damping=damping)),
+        (f"SBP, {most} draws", most, belief_propagation(flip(most), damping=damping)),
     ]
     for count in survey_samples:
         surveys = s4p(
             flip(samples), survey_samples=count, bins=bins, damping=damping, watch=[variable]
         )
-        solvers.append((tracks(count), surveys, samples * count))
+        solvers.append((tracks(count), samples * count, surveys))
     return [
-        _watched(name, solver, graph, variable, Grid(bins), steps, draws, seed)
-        for name, solver, draws in solvers
+        Hopping(name, draws, *_followed(solver, graph, variable, Grid(bins), steps, seed))
+        for name, draws, solver in solvers
     ]
 
 
 def tracks(survey_samples: int) -> str:
-    """What S4P with so many survey samples is called in panels and tables."""
+    """The name of S4P with n survey samples in panels and tables."""
     return f"S4P, {survey_samples} track{'s' if survey_samples > 1 else ''}"
 
 
-def bin_hopping_figure(panels: Sequence[Hopping]) -> Any:
-    """The panels of `bin_hopping` as a figure."""
-    titles = [f"{panel.name}\nbest {panel.best:.2f}" for panel in panels]
-    return survey_figure([panel.surveys.numpy() for panel in panels], titles)
-
-
-def _watched(
-    name: str,
-    solver: Solver[Any],
-    graph: FactorGraph,
-    variable: int,
-    grid: Grid,
-    steps: int,
-    draws: int,
-    seed: int,
-) -> Hopping:
-    """All steps, whether solved or not, and the belief after each."""
+def _followed(
+    solver: Solver[Any], graph: FactorGraph, variable: int, grid: Grid, steps: int, seed: int
+) -> tuple[Tensor, Tensor, float]:
+    """Surveys and accuracies of all steps, whether solved or not, and the best accuracy."""
     state = solver.init(Key(seed), graph)
     surveys, accuracies, best = [], [], 0.0
     active = torch.ones(graph.num_problems, dtype=torch.bool)
     accuracy = torch.zeros(graph.num_problems, dtype=torch.float64)
     for step in range(steps):
-        state, info = solver.step(Key(seed).at(step), graph, state, Feedback(accuracy, active))
-        found = graph.accuracy(solver.candidates(Key(seed).at(step), graph, state))
+        key = Key(seed).at(step)
+        state, info = solver.step(key, graph, state, Feedback(accuracy, active))
+        found = graph.accuracy(solver.candidates(key, graph, state))
         accuracy, best = found[0], max(best, float(found.max()))
-        surveys.append(_belief(info, solver.log_odds(graph, state)[variable], grid))
+        watched = info.records.get("survey")
+        belief = solver.log_odds(graph, state)[variable]
+        surveys.append(point_mass(grid, belief) if watched is None else watched[0])
         accuracies.append(accuracy[0])
-    return Hopping(name, torch.stack(surveys), torch.stack(accuracies), best, draws)
-
-
-def _belief(info: Info, log_odds: Tensor, grid: Grid) -> Tensor:
-    """The watched survey, (B,); for belief propagation a point mass at its belief."""
-    if "survey" in info.records:
-        return info.records["survey"][0]
-    return point_mass(grid, log_odds)
+    return torch.stack(surveys), torch.stack(accuracies), best

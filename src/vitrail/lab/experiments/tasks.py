@@ -11,10 +11,13 @@ from torch import nn
 from vitrail.datasets import Dataset, digits, glass, mnist, stained_glass
 from vitrail.factors import network, perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
+from vitrail.lab.experiments.methods import Method, solve
+from vitrail.lab.experiments.units import Rows
 from vitrail.nn import paper_conv, paper_mlp
 
 Family = Literal["glass", "stained glass, 1 hidden", "stained glass, 2 hidden", "digits"]
 Net = Literal["linear", "mlp", "conv"]
+SETTINGS = ("samples", "survey_samples", "bins", "damping")  # that distinguish methods of one name
 
 
 def problems(
@@ -37,9 +40,40 @@ def linear_graph(datasets: Sequence[Dataset]) -> FactorGraph:
     return join([factor_graph(perceptron(data.inputs, data.labels)) for data in datasets])
 
 
+def solve_linear(
+    family: Family,
+    sizes: tuple[tuple[int, int], ...],
+    repeats: int,
+    method: Method,
+    epochs: int,
+    seed: int,
+    first: int = 0,
+) -> Rows:
+    """One method on `repeats` problems of each size (inputs, examples), all in one graph."""
+    sets = [
+        (inputs, size, first + repeat, data)
+        for inputs, size in sizes
+        for repeat, data in enumerate(problems(family, inputs, size, repeats, first))
+    ]
+    outcome, _ = solve(method, linear_graph([data for *_, data in sets]), epochs, seed)
+    return [
+        {
+            "family": family,
+            "weights": inputs,
+            "examples": size,
+            "alpha": size / inputs,
+            "repeat": repeat,
+            "method": method.name,
+            **{name: getattr(method, name, None) for name in SETTINGS},
+            **outcome.row(number),
+        }
+        for number, (inputs, size, repeat, _) in enumerate(sets)
+    ]
+
+
 @cache
 def _module(net: Net) -> nn.Module | None:
-    """One module a net, so that the blocks of many problems can be merged."""
+    """One module per net, so that the blocks of many problems can be merged."""
     return {"linear": lambda: None, "mlp": paper_mlp, "conv": paper_conv}[net]()
 
 
@@ -57,7 +91,7 @@ def mnist_graphs(
     net: Net, pair: tuple[int, int], size: int | None, seeds: Sequence[int]
 ) -> tuple[FactorGraph, FactorGraph]:
     """Training and test graphs: `size` images drawn by each seed (None: all), one problem each."""
-    whole = mnist(pair)
-    sets = [whole if size is None else whole.take(size, seed) for seed in seeds]
+    images = mnist(pair)
+    sets = [images if size is None else images.take(size, seed) for seed in seeds]
     train = join([_one(net, data, test=False) for data in sets])
     return train, join([_one(net, data, test=True) for data in sets])

@@ -29,7 +29,7 @@ Rows = list[Row]
 
 @dataclass(frozen=True)
 class Unit:
-    """`function(**settings)` gives rows; `cost` is what it takes in seconds on one core."""
+    """`function(**settings)` gives rows; `cost` is an estimate in seconds of one core."""
 
     function: Callable[..., Rows]
     settings: dict[str, Any]
@@ -61,7 +61,7 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Done:
-    """Rows of a finished unit, and the seconds of one core that it took to compute."""
+    """Rows of a finished unit, and the seconds of one core that they took."""
 
     unit: Unit
     rows: Rows
@@ -84,9 +84,9 @@ def compute(
 ) -> list[Done]:
     """All units in order: those in `cache` are read, the others computed and kept.
 
-    jobs: processes; each works with one thread. `progress` hears of every unit as it ends. A unit
-    that fails is tried once more; where it fails again the others go on, and an error at the end
-    tells of it.
+    jobs: processes; each works with one thread. progress: called with every unit as it ends. A
+    unit that fails is tried once more; where it fails again the others go on, and an error at the
+    end reports it.
     """
     cache = cache.resolve()  # workers may stand in another folder
     cache.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def _spread(
 
 def _work(unit: Unit, cache: Path) -> Done:
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # one process a core; two threads each would be slower by far
+    torch.set_num_threads(1)  # one process per core; two threads each would be slower by far
     begun = time.process_time()  # of this process alone, whatever else the machine does
     try:
         with interrupts.all_or_nothing():  # what a run has found when it is stopped is no result

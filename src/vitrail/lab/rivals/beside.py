@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -19,29 +19,14 @@ from vitrail.lab.rivals.logistic import Logistic
 from vitrail.lab.rivals.tsetlin import CLAUSES, Tsetlin, installed
 from vitrail.learning.folds import split_rows
 
-Maker = Callable[[Features, Columns, np.ndarray], Any]
-
-
-def _of_features(learner: Any) -> Maker:
-    def made(features: Features, table: Columns, labels: np.ndarray) -> Any:
-        fresh: Any = clone(learner)
-        return fresh.fit(features.matrix(table), labels)
-
-    return made
-
-
-MAKERS: dict[str, Maker] = {
-    "8 leaves": _of_features(DecisionTreeClassifier(max_leaf_nodes=8, random_state=0)),
-    "32 leaves": _of_features(DecisionTreeClassifier(max_leaf_nodes=32, random_state=0)),
-    "10 trees of 16 leaves": _of_features(
-        RandomForestClassifier(10, max_leaf_nodes=16, random_state=0)
+LEARNERS: dict[str, Any] = {
+    "8 leaves": DecisionTreeClassifier(max_leaf_nodes=8, random_state=0),
+    "32 leaves": DecisionTreeClassifier(max_leaf_nodes=32, random_state=0),
+    "10 trees of 16 leaves": RandomForestClassifier(10, max_leaf_nodes=16, random_state=0),
+    "15 stages of 4 leaves": GradientBoostingClassifier(
+        n_estimators=15, max_leaf_nodes=4, learning_rate=0.3, random_state=0
     ),
-    "15 stages of 4 leaves": _of_features(
-        GradientBoostingClassifier(
-            n_estimators=15, max_leaf_nodes=4, learning_rate=0.3, random_state=0
-        )
-    ),
-    "": lambda _, table, labels: Logistic.fit(table, labels, 1.0),
+    "": partial(Logistic.fit, strength=1.0),
 }
 
 
@@ -63,16 +48,13 @@ def beside(columns: Columns, labels: Any) -> list[Beside]:
     halves = split_rows(y, 0.5, seed=0)
     first = _taken(table, np.arange(min(GOLDEN, len(y))))
     found = []
-    makers = dict(MAKERS)
-    if installed():
-        makers[f"{CLAUSES} clauses a class"] = lambda _, table, labels: Tsetlin.fit(table, labels)
-    for size, make in makers.items():
-        right = [
-            _predicted(make(features, _taken(table, a), y[a]), features, _taken(table, b)) == y[b]
-            for a, b in (halves, halves[::-1])
-        ]
-        learner = make(features, table, y)
-        for way, header in headers(learner, features, first):
+    tsetlin = {f"{CLAUSES} clauses per class": Tsetlin.fit} if installed() else {}
+    for size, learner in {**LEARNERS, **tsetlin}.items():
+        right = []
+        for train, test in (halves, halves[::-1]):
+            half = _fitted(learner, features, _taken(table, train), y[train])
+            right.append(_predicted(half, features, _taken(table, test)) == y[test])
+        for way, header in headers(_fitted(learner, features, table, y), features, first):
             name = f"{way}, {size}" if size else way
             measured = cost(header, "tiny", TARGETS[0], ("predict",))
             found.append(Beside(name, float(np.concatenate(right).mean()), measured))
@@ -81,6 +63,12 @@ def beside(columns: Columns, labels: Any) -> list[Beside]:
 
 def _taken(table: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
     return {name: cells[rows] for name, cells in table.items()}
+
+
+def _fitted(learner: Any, features: Features, table: Columns, labels: np.ndarray) -> Any:
+    if isinstance(learner, BaseEstimator):
+        return clone(learner).fit(features.matrix(table), labels)  # pyright: ignore
+    return learner(table, labels)
 
 
 def _predicted(learner: Any, features: Features, table: Columns) -> np.ndarray:

@@ -7,38 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.lab.rivals.features import Features, joined
+from vitrail.lab.rivals.features import Features, in_c
 
-TABLE = """
-typedef struct {{ int16_t value; uint8_t feature, right; }} node; /* left is the next */
-static const node nodes[] = {{{nodes}}};
-static const uint16_t roots[] = {{{roots}}};
-static void add(const tiny_row *row, int32_t *sum)
-{{
-    int i, c = 0;
-    for (i = 0; i < {trees}; i++) {{
-        const node *at = nodes + roots[i];
-        while (at->feature != 255) {{
-            at += {left} ? 1 : at->right;
-        }}
-        sum[c] += at->value;
-        c = c + 1 == {outputs} ? 0 : c + 1;
-    }}
-}}
-"""
-BEST = """
-static int best(const tiny_row *row)
-{{
-    static const int32_t bias[] = {{{bias}}};
-    int32_t sum[{outputs}];
-    int c, most = 0;
-    for (c = 0; c < {outputs}; c++) sum[c] = bias[c];
-    add(row, sum);
-    if ({outputs} == 1) return sum[0] > 0;
-    for (c = 1; c < {outputs}; c++) if (sum[c] > sum[most]) most = c;
-    return most;
-}}
-"""
 MOST_LEAF = 7.99  # in log-odds; leaves of one class alone may be as large as they like
 UNIT = 2**12  # a log-odds of one
 
@@ -72,17 +42,10 @@ class Boosted:
 
     def ways(self) -> Iterator[tuple[str, str]]:
         """As a table that is walked, and as nested conditions, which are larger and faster."""
-        best = BEST.format(bias=joined(self.bias), outputs=self.outputs)
-        yield "table", self._table() + best
-        lines = [
-            self._nested(place, 0, f"sum[{place % self.outputs}]")
-            for place in range(len(self.trees))
-        ]
-        body = "\n".join(lines)
-        yield (
-            "inline",
-            f"static void add(const tiny_row *row, int32_t *sum)\n{{\n{body}\n}}\n{best}",
-        )
+        yield "table", in_c("boosted", bias=self.bias, **self._table())
+        trees = range(len(self.trees))
+        nested = [self._nested(place, 0, f"sum[{place % self.outputs}]") for place in trees]
+        yield "inline", in_c("boosted", bias=self.bias, nodes=[], conditions=nested)
 
     def _nested(self, place: int, node: int, target: str) -> str:
         tree = self.trees[place]
@@ -96,7 +59,7 @@ class Boosted:
         cut = int(np.floor(tree.threshold[node]))
         return f"if ({what} <= {cut}) {{ {left} }} else {{ {right} }}"
 
-    def _table(self) -> str:
+    def _table(self) -> dict[str, Any]:
         nodes: list[str] = []
         roots = []
         count = len(self.features.numbers)
@@ -125,10 +88,4 @@ class Boosted:
         if words:
             other = f"row->w[at->feature - {count}] != at->value"
             left = f"(at->feature < {count} ? {left} : {other})" if count else other
-        return TABLE.format(
-            nodes=", ".join(nodes),
-            roots=joined(np.array(roots)),
-            trees=len(self.trees),
-            outputs=self.outputs,
-            left=left,
-        )
+        return {"nodes": nodes, "roots": roots, "left": left}

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from vitrail.export.c.text import templates
 
 MOST = 32767
 MISSING = -32768  # of a number
@@ -78,12 +81,6 @@ class Features:
             parts.append(np.nan_to_num(cells, nan=MISSING) if word is None else cells == word)
         return np.stack(parts, 1).astype(np.int16)
 
-    @property
-    def struct(self) -> str:
-        """The struct that the device fills in, in C."""
-        sizes = max(len(self.numbers), 1), max(len(self.words), 1)
-        return f"typedef struct {{ int16_t n[{sizes[0]}]; uint8_t w[{sizes[1]}]; }} tiny_row;"
-
     def initialisers(self, columns: Columns) -> list[str]:
         """Rows in C: numbers, then the places of words."""
         numbers = self.matrix(columns)[:, : len(self.numbers)].tolist()
@@ -108,3 +105,12 @@ class Features:
 def joined(numbers: Any) -> str:
     """Numbers as C lists them."""
     return ", ".join(map(str, np.asarray(numbers).ravel().tolist()))
+
+
+TEMPLATES = templates(Path(__file__).parent)
+TEMPLATES.filters["numbers"] = joined
+
+
+def in_c(part: str, **values: Any) -> str:
+    """The template `part`.h beside this file."""
+    return TEMPLATES.get_template(f"{part}.h").render(values)

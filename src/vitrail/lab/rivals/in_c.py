@@ -16,7 +16,7 @@ import numpy as np
 
 from vitrail.extras import needs
 from vitrail.lab.rivals.boosted import Boosted
-from vitrail.lab.rivals.features import Columns, Features, joined
+from vitrail.lab.rivals.features import Columns, Features, in_c
 from vitrail.lab.rivals.logistic import Logistic
 from vitrail.lab.rivals.tsetlin import Tsetlin
 
@@ -30,9 +30,9 @@ def headers(
     doubles: by m2cgen too, whose code is several times larger than emlearn's.
     """
     if isinstance(learner, Logistic | Tsetlin):
-        said = learner.classes.searchsorted(learner.predict(rows))
+        answers = learner.classes.searchsorted(learner.predict(rows))
         name = "logistic, int8" if isinstance(learner, Logistic) else "Tsetlin machine"
-        yield name, _header(learner.features, learner.in_c(), rows, said)
+        yield name, _header(learner.features, learner.in_c(), rows, answers)
         return
     x = features.matrix(rows)
     if hasattr(learner, "init_"):
@@ -46,21 +46,23 @@ def headers(
 
     many = hasattr(learner, "estimators_")
     kind = "forest" if many else "tree"
-    said = learner.classes_.searchsorted(learner.predict(x))
-    votes = learner.classes_.searchsorted(voted(learner, x)) if many else said
+    answers = learner.classes_.searchsorted(learner.predict(x))
+    votes = learner.classes_.searchsorted(voted(learner, x)) if many else answers
     converted: Any = emlearn.convert(_whole_cuts(learner), method="inline")
     code = _reading_rows(converted.save(name="rival", format="c"), features)
     yield f"{kind}, emlearn", _header(features, code, rows, votes, "rival_predict(row, 0)")
     if not doubles:
         return
-    code = m2cgen.export_to_c(learner) + _argmax(features, len(learner.classes_))
-    yield f"{kind}, m2cgen", _header(features, code, rows, said)
+    inputs = [features.expression(i) for i in range(len(features.columns))]
+    whole = m2cgen.export_to_c(learner)
+    code = in_c("doubles", code=whole, features=inputs, classes=len(learner.classes_))
+    yield f"{kind}, m2cgen", _header(features, code, rows, answers)
 
 
 def voted(forest: Any, x: np.ndarray) -> np.ndarray:
-    """What most trees say, the first of equals: emlearn's forests answer so."""
-    said = np.stack([tree.predict(x) for tree in forest.estimators_]).astype(int)
-    votes = np.stack([(said == number).sum(0) for number in range(len(forest.classes_))])
+    """The answer of most trees, the first of equals: emlearn's forests answer so."""
+    answers = np.stack([tree.predict(x) for tree in forest.estimators_]).astype(int)
+    votes = np.stack([(answers == number).sum(0) for number in range(len(forest.classes_))])
     return forest.classes_[votes.argmax(0)]
 
 
@@ -82,42 +84,16 @@ def _reading_rows(code: str, features: Features) -> str:
     )
 
 
-def _argmax(features: Features, classes: int) -> str:
-    lines = "\n".join(
-        f"    in[{i}] = {features.expression(i)};" for i in range(len(features.columns))
-    )
-    return f"""
-static int best(const tiny_row *row)
-{{
-    double in[{len(features.columns)}], out[{max(classes, 2)}];
-    int i, most = 0;
-{lines}
-    score(in, out);
-    for (i = 1; i < {classes}; i++) if (out[i] > out[most]) most = i;
-    return most;
-}}
-"""
-
-
 def _header(
-    features: Features, code: str, rows: Columns, said: np.ndarray, answer: str = "best(row)"
+    features: Features, code: str, rows: Columns, answers: np.ndarray, answer: str = "best(row)"
 ) -> str:
-    """A rival's code with the names that the firmware asks for, checked by what Python says."""
-    return f"""
-#include <stdint.h>
-#include <string.h>
-{features.struct}
-{code}
-static int tiny_predict(const tiny_row *row) {{ return (int){answer}; }}
-#ifdef TINY_CHECK
-#define TINY_GOLDEN {len(said)}u
-static const tiny_row tiny_golden_rows[] = {{{", ".join(features.initialisers(rows))}}};
-static unsigned tiny_check(void)
-{{
-    static const uint8_t answers[] = {{{joined(said)}}};
-    unsigned i, wrong = 0;
-    for (i = 0; i < TINY_GOLDEN; i++) wrong += tiny_predict(&tiny_golden_rows[i]) != answers[i];
-    return wrong;
-}}
-#endif
-"""
+    """A rival's code with the names that the firmware asks for, checked by Python's answers."""
+    return in_c(
+        "header",
+        code=code,
+        numbers=len(features.numbers),
+        words=len(features.words),
+        answer=answer,
+        answers=answers,
+        rows=features.initialisers(rows),
+    )

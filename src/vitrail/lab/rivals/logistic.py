@@ -8,48 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from vitrail.lab.rivals.features import MISSING, Columns, Features, joined
+from vitrail.lab.rivals.features import MISSING, Columns, Features, in_c
 
 UNIT = 64  # a standard deviation
 SHIFT = 10  # of the factors that numbers are scaled by
 LEAST = 0.5  # deviation, so that factors are no larger than products can be
-LOGISTIC = """
-static int best(const tiny_row *row)
-{{
-    static const int8_t w[] = {{{w}}};
-    static const int32_t b[] = {{{b}}};
-{tables}
-    int16_t x[{n}];
-    int c, i, answer = 0;
-    int32_t most = 0;
-{scaling}
-    for (c = 0; c < {outputs}; c++) {{
-        int32_t sum = b[c];
-        for (i = 0; i < {n}; i++) {{
-            sum += w[c * {n} + i] * x[i];
-        }}
-        if ({outputs} == 1) return sum > 0;
-        if (c == 0 || sum > most) {{
-            most = sum;
-            answer = c;
-        }}
-    }}
-    return answer;
-}}
-"""
-SCALED = """\
-    for (i = 0; i < {count}; i++) {{
-        x[i] = (int16_t)({known}((row->n[i] - middle[i]) * factor[i] >> {shift}));
-    }}"""
-WORDS = """\
-    for (i = {count}; i < {n}; i++) {{
-        x[i] = 0;
-    }}
-    for (i = 0; i < {words}; i++) {{
-        if (row->w[i] < count[i]) {{
-            x[first[i] + row->w[i]] = {unit};
-        }}
-    }}"""
 
 
 @dataclass(frozen=True)
@@ -102,28 +65,15 @@ class Logistic:
 
     def in_c(self) -> str:
         """The function `best` of a row."""
-        features = self.features
-        count, words = len(features.numbers), len(features.words)
-        n = len(features.columns)
-        tables, scaling = [], []
-        if count:
-            wide = "int32_t" if self.factor.max() > 32767 else "int16_t"
-            tables.append(f"static const int16_t middle[] = {{{joined(self.middle)}}};")
-            tables.append(f"static const {wide} factor[] = {{{joined(self.factor)}}};")
-            known = f"row->n[i] == {MISSING} ? 0 : " if self.holes else ""
-            scaling.append(SCALED.format(count=count, known=known, shift=SHIFT))
-        if words:
-            sizes = [len(each) for each in features.words.values()]
-            first = count + np.cumsum([0, *sizes[:-1]])
-            kind = "uint8_t" if n < 256 else "uint16_t"
-            tables.append(f"static const {kind} first[] = {{{joined(first)}}};")
-            tables.append(f"static const uint8_t count[] = {{{joined(np.array(sizes))}}};")
-            scaling.append(WORDS.format(count=count, n=n, words=words, unit=UNIT))
-        return LOGISTIC.format(
-            w=joined(self.weights),
-            b=joined(self.bias),
-            n=n,
-            outputs=len(self.bias),
-            tables="\n".join(f"    {line}" for line in tables),
-            scaling="\n".join(scaling),
+        count, sizes = len(self.features.numbers), [*map(len, self.features.words.values())]
+        return in_c(
+            "logistic",
+            **vars(self),
+            n=len(self.features.columns),
+            count=count,
+            sizes=sizes,
+            first=count + np.cumsum([0, *sizes[:-1]]),
+            missing=MISSING,
+            shift=SHIFT,
+            unit=UNIT,
         )

@@ -8,43 +8,11 @@ from importlib.util import find_spec
 import numpy as np
 
 from vitrail.extras import needs
-from vitrail.lab.rivals.features import Columns, Features, joined
+from vitrail.lab.rivals.features import Columns, Features, in_c
 
 PACKAGE = "pyTsetlinMachine"
 CLAUSES, MARGIN, SPECIFICITY, EPOCHS = 20, 15, 3.0, 50  # of a class; as its authors' small examples
 CUTS = 4  # of a number, at quantiles
-TSETLIN = """
-static int best(const tiny_row *row)
-{{
-    static const uint8_t clauses[] = {{{masks}}};
-    static const uint8_t votes[] = {{{votes}}};
-{tables}
-    const uint8_t *clause = clauses;
-    uint8_t x[{width}] = {{0}};
-    int c, i, j, k, most = 0, answer = -1;
-{bits}
-    for (c = 0; c < {classes}; c++) {{
-        int sum = 0;
-        for (k = 0; k < 2; k++) {{
-            for (j = votes[2 * c + k]; j; j--) {{
-                int misses = 0;
-                for (i = 0; i < {width}; i++) misses |= *clause++ & ~x[i];
-                if (!misses) sum += k ? -1 : 1;
-            }}
-        }}
-        if (answer < 0 || sum > most) {{
-            most = sum;
-            answer = c;
-        }}
-    }}
-    return answer;
-}}
-"""
-BITS = """\
-    for (i = 0; i < {count}; i++) {{
-        j = 2 * (i + {first}) + !({test});
-        x[j >> 3] = (uint8_t)(x[j >> 3] | 1 << (j & 7));
-    }}"""
 
 
 def installed() -> bool:
@@ -116,24 +84,10 @@ class Tsetlin:
         numbers = [bit for bit in self.bits if bit[0] < len(self.features.numbers)]
         words = self.features.words
         places = [(w, i) for w, known in enumerate(words.values()) for i in range(len(known))]
-        tables, bits = [], []
-        for name, pairs, test in (
-            ("number", numbers, "row->n[number[i]] > number_cut[i]"),
-            ("word", places, "row->w[word[i]] == word_cut[i]"),
-        ):
-            if pairs:
-                which, cuts = zip(*pairs, strict=True)
-                tables += [
-                    f"static const uint8_t {name}[] = {{{joined(which)}}};",
-                    f"static const int16_t {name}_cut[] = {{{joined(cuts)}}};",
-                ]
-                first = 0 if name == "number" else len(numbers)
-                bits.append(BITS.format(count=len(pairs), first=first, test=test))
-        return TSETLIN.format(
-            masks=joined(masks),
-            votes=joined([len(side) for both in sides for side in both]),
-            tables="\n".join(f"    {line}" for line in tables),
-            width=-(-2 * len(self.bits) // 8),
-            classes=len(self.classes),
-            bits="\n".join(bits),
+        return in_c(
+            "tsetlin",
+            bits=self.bits,
+            masks=masks,
+            votes=[len(side) for both in sides for side in both],
+            tests={name: pairs for name, pairs in (("number", numbers), ("word", places)) if pairs},
         )

@@ -1,0 +1,88 @@
+"""What the benchmarks share: tables of a folder, held-out rows, results that are kept, timers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn import datasets
+
+from vitrail.lab.datasets import labelled_table
+
+KNOWN = {
+    "iris": datasets.load_iris,
+    "sklearn_wine": datasets.load_wine,
+    "breast_cancer_diagnostic": datasets.load_breast_cancer,
+    "digits": datasets.load_digits,
+}
+
+
+def parser_of(doc: str | None) -> argparse.ArgumentParser:
+    """A parser whose help is the docstring of a script."""
+    return argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def tables(
+    folder: Path | None, only: str = "", skip: str = ""
+) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
+    """Name, columns and labels of every table: numbers as float64, words as they are.
+
+    CSV files of the folder, whose column `class` is the label, and scikit-learn's four tables.
+    only, skip: names with commas.
+    """
+
+    def chosen(name: str) -> bool:
+        return name not in skip.split(",") and (not only or name in only.split(","))
+
+    for path in sorted(folder.glob("*.csv")) if folder else ():
+        if chosen(path.stem):
+            table, labels = labelled_table(path)
+            columns = {str(name): _numbers(np.asarray(table[name])) for name in table.columns}
+            yield path.stem, pd.DataFrame(columns), labels.astype(str)
+    for name, load in KNOWN.items():
+        if chosen(name):
+            found: Any = load()
+            columns = {f"x{i}": found.data[:, i] for i in range(found.data.shape[1])}
+            yield name, pd.DataFrame(columns), found.target.astype(str)
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """Float64 where every cell is a number or missing, words otherwise."""
+    try:
+        return np.array([np.nan if cell in ("", "?", None) else float(cell) for cell in values])
+    except ValueError:
+        return values.astype(str)
+
+
+def write_json(path: Path | None, found: Any) -> None:
+    """Keep what was found so far, where a file is given."""
+    if path is not None:
+        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+@dataclass
+class Timer:
+    """Seconds of the clock and of the processors that a block took."""
+
+    clock: float = 0.0
+    processors: float = 0.0
+
+
+@contextmanager
+def timer() -> Iterator[Timer]:
+    """A block whose time is known when it ends."""
+    found = Timer()
+    clock, processors = time.perf_counter(), time.process_time()
+    yield found
+    found.clock = time.perf_counter() - clock
+    found.processors = time.process_time() - processors

@@ -1,0 +1,1 @@
+zephyr_include_directories(include)
