@@ -155,7 +155,7 @@ def main() -> None:
         "--units", choices=UNITS, default="threshold", help="hidden units of conv, 0/1 or -1/+1"
     )
     parser.add_argument(
-        "--constant", type=int, default=16, help="level of conv's second channel; 0 is no channel"
+        "--constant", type=int, default=0, help="level of conv's second channel; 0 is none, centred"
     )
     parser.add_argument("--epochs", type=int, help="20 for mlp, 15 for conv if not given")
     parser.add_argument("--seeds", type=int, default=1)
@@ -189,16 +189,14 @@ def main() -> None:
     for net in args.nets:
         epochs = args.epochs or EPOCHS[net]
         images, test_images = inputs, test_inputs
+        if args.coding == "levels" and args.constant and net == "conv":
+            images, test_images = (with_constant(x, args.constant) for x in (images, test_images))
+        elif args.coding == "levels":
+            offset = round(float(images.float().mean()))
+            images, test_images = (centred(x, offset) for x in (images, test_images))
         if net == "mlp":
-            if args.coding == "levels":
-                offset = round(float(images.float().mean()))
-                images, test_images = (centred(x, offset) for x in (images, test_images))
             module = nn.Sequential(Flatten(), *mlp(images[0].numel(), args.hidden, 10))
         else:
-            if args.coding == "levels" and args.constant:
-                images, test_images = (
-                    with_constant(x, args.constant) for x in (images, test_images)
-                )
             module = conv(images.shape[1:], args.channels, 10, UNITS[args.units])
         graph = factor_graph(network(module, images, labels)).to(args.device)
         print(f"{net}, {graph.num_variables:,} bits, {len(labels):,} images, {epochs} epochs")
