@@ -42,11 +42,11 @@ class Info:
     residual: Tensor  # (P,) float64, largest change of a message as a probability
     evaluations: int  # factor evaluations of the step
     contradiction: Tensor  # (P,) bool
-    diverged: Tensor | None = None  # (P,) bool, for good; None where a solver does not look
     starved: Tensor | int = 0  # messages without any satisfying draw
     min_hits: int | None = None  # fewest draws behind any message; None where no draws are split
     effective_samples: Tensor | float | None = None  # smallest of reweighted draws
     records: dict[str, Tensor] = field(default_factory=dict)  # further columns of the history
+    diverged: Tensor | None = None  # (P,) bool, for good; None where a solver does not look
 
     def reduced(self, world: World, *sums: Tensor) -> tuple[tuple[Tensor, ...], Info]:
         """Float64 sums over all ranks, and the diagnostics of the factors of all ranks."""

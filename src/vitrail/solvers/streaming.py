@@ -58,8 +58,8 @@ class Falling:
 def falling(first: float, steps: int) -> Falling:
     """A schedule that falls evenly, to `first / steps` at the last of the steps.
 
-    >>> [falling(0.3, steps=3)(step) for step in range(3)]
-    [0.3, 0.2, 0.1]
+    >>> [falling(0.5, steps=4)(step) for step in range(4)]
+    [0.5, 0.375, 0.25, 0.125]
     """
     if not (first > 0 and math.isfinite(first)) or steps < 1:
         raise ValueError(f"a positive number falls over at least one step, got {first} and {steps}")
