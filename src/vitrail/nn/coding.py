@@ -40,13 +40,17 @@ def numbers(inputs: Tensor) -> Tensor:
 
 
 def centred(levels: Tensor, offset: int) -> Tensor:
-    """Gray levels (uint8) minus a whole number, such as the mean of the training images, int16.
+    """Gray levels minus a whole number, int16: sums stay exact, new images need the same number.
 
-    Where all pixels are positive, the sums of a first layer have one sign for all images. Sums of
-    centred levels stay exact, and a net reads new images minus the same number.
+    Where all pixels are positive, the sums of a first layer have one sign for all images.
 
-    >>> centred(torch.tensor([0, 128], dtype=torch.uint8), 33)
-    tensor([-33,  95], dtype=torch.int16)
+    Args:
+        levels: Gray levels, uint8.
+        offset: From 0 to 255, such as the rounded mean of the training images.
+
+    Examples:
+        >>> centred(torch.tensor([0, 128], dtype=torch.uint8), 33)
+        tensor([-33,  95], dtype=torch.int16)
     """
     if levels.dtype != torch.uint8 or not 0 <= offset < LEVELS:
         raise ValueError(

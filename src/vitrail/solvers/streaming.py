@@ -58,8 +58,13 @@ class Falling:
 def falling(first: float, steps: int) -> Falling:
     """A schedule that falls evenly, to `first / steps` at the last of the steps.
 
-    >>> [falling(0.5, steps=4)(step) for step in range(4)]
-    [0.5, 0.375, 0.25, 0.125]
+    Args:
+        first: The number at step 0.
+        steps: Steps of the run.
+
+    Examples:
+        >>> [falling(0.5, steps=4)(step) for step in range(4)]
+        [0.5, 0.375, 0.25, 0.125]
     """
     if not (first > 0 and math.isfinite(first)) or steps < 1:
         raise ValueError(f"a positive number falls over at least one step, got {first} and {steps}")
@@ -67,10 +72,14 @@ def falling(first: float, steps: int) -> Falling:
 
 
 def usual_rate(batches: int) -> float:
-    """The first rate of a run of so many batches: long runs take small steps.
+    """The first rate of a run of `streaming`: long runs take small steps.
 
-    >>> usual_rate(100), usual_rate(3600)
-    (0.3, 0.1)
+    Args:
+        batches: Batches of all steps together.
+
+    Examples:
+        >>> usual_rate(100), usual_rate(3600)
+        (0.3, 0.1)
     """
     return min(LARGEST_RATE, RATE_PER_ROOT / math.sqrt(max(1, batches)))
 
