@@ -29,20 +29,19 @@ from vitrail.decode import samples
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.lab.datasets import mnist_files
-from vitrail.nn import Flatten, Program, Sign, Threshold, conv, mlp
+from vitrail.nn import Flatten, Program, Sign, Threshold, centred, conv, mlp
 from vitrail.nn.coding import numbers
 from vitrail.nn.moments import class_probabilities
 from vitrail.random import Key
 from vitrail.scores import calibration_error
-from vitrail.solvers import Solution, Solver, geometric, run, streaming
+from vitrail.solvers import Solution, Solver, falling, geometric, run, streaming, usual_rate
 
 BATCH = 128
 BATCHES = 16  # of a streaming step
 CALIBRATION_BINS = 15
 COMMITTEE = 8
 EPOCHS = {"mlp": 20, "conv": 15}
-STEP = {"mlp": 2.0, "conv": 1.0}
-LAST = {"mlp": 30.0, "conv": 10.0}  # beta
+LAST = 10.0  # beta
 CUTS = 3  # bits per pixel
 UNITS = {"threshold": Threshold, "sign": Sign}
 
@@ -109,7 +108,7 @@ def measured(
         "train": 100 * (1 - float(solution.accuracy)),
         "seconds": seconds,
     }
-    if "pace" in solution.history:
+    if "undone" in solution.history:
         found = class_probabilities(program, solution.marginals, images, beta=answer)
         right = found.argmax(1) == labels
         sure = found.amax(1).cpu().numpy()
@@ -118,31 +117,29 @@ def measured(
             "posterior": 100 * float((~right).double().mean()),
             "committee": 100 * float((votes != labels).double().mean()),
             "ECE": calibration_error(sure, right.cpu().numpy(), CALIBRATION_BINS),
-            "pace": float(solution.history["pace"][-1]),
+            "undone": int(solution.history["undone"].max()),
         }
     return row
 
 
-def solvers(
-    args: argparse.Namespace, rows: int, epochs: int, net: str
-) -> dict[str, tuple[Solver, int]]:
+def solvers(args: argparse.Namespace, rows: int, epochs: int) -> dict[str, tuple[Solver, int]]:
     """The rivals by name, each with its steps for the same epochs."""
     batches = -(-rows // BATCH) * epochs
     steps = -(-batches // BATCHES)
     found: dict[str, tuple[Solver, int]] = {}
-    for last in args.betas or [LAST[net]]:
+    for last in args.betas or [LAST]:
         solver = streaming(
             batch=BATCH,
             batches=BATCHES,
             beta=geometric(1.0, last, steps),
-            step=args.step or STEP[net],
+            rate=falling(args.rate or usual_rate(batches), steps),
             forget=args.forget,
             first=args.first,
         )
         found[f"streaming, beta to {last:g}"] = solver, steps
     for lr in args.rates:
-        falling: Callable[[int], float] = geometric(lr, lr / 10, batches)
-        found[f"straight-through, lr {lr:g}"] = straight_through(lr=falling, batch=BATCH), batches
+        schedule: Callable[[int], float] = geometric(lr, lr / 10, batches)
+        found[f"straight-through, lr {lr:g}"] = straight_through(lr=schedule, batch=BATCH), batches
     return found
 
 
@@ -158,7 +155,7 @@ def main() -> None:
         "--units", choices=UNITS, default="threshold", help="hidden units of conv, 0/1 or -1/+1"
     )
     parser.add_argument(
-        "--constant", type=int, default=16, help="level of conv's second channel; 0 is no channel"
+        "--constant", type=int, default=0, help="level of conv's second channel; 0 is none, centred"
     )
     parser.add_argument("--epochs", type=int, help="20 for mlp, 15 for conv if not given")
     parser.add_argument("--seeds", type=int, default=1)
@@ -171,10 +168,10 @@ def main() -> None:
         help="gray levels as numbers; three bits per pixel and a channel of ones; bits above half "
         "intensity as 0/1 or -1/+1",
     )
-    parser.add_argument("--betas", nargs="*", type=float, help="last beta; 30 for mlp, 10 for conv")
+    parser.add_argument("--betas", nargs="*", type=float, help="last beta; 10 if not given")
     parser.add_argument("--answer", type=float, default=0.3, help="share of it, of the posterior")
     parser.add_argument("--rates", nargs="*", type=float, default=[0.003, 0.01])
-    parser.add_argument("--step", type=float, help="2 for mlp, 1 for conv if not given")
+    parser.add_argument("--rate", type=float, help="first rate; by the batches if not given")
     parser.add_argument("--forget", type=float, default=0.0)
     parser.add_argument("--first", type=float, default=1.0)
     parser.add_argument("--threads", type=int)
@@ -192,17 +189,18 @@ def main() -> None:
     for net in args.nets:
         epochs = args.epochs or EPOCHS[net]
         images, test_images = inputs, test_inputs
+        if args.coding == "levels" and args.constant and net == "conv":
+            images, test_images = (with_constant(x, args.constant) for x in (images, test_images))
+        elif args.coding == "levels":
+            offset = round(float(images.float().mean()))
+            images, test_images = (centred(x, offset) for x in (images, test_images))
         if net == "mlp":
             module = nn.Sequential(Flatten(), *mlp(images[0].numel(), args.hidden, 10))
         else:
-            if args.coding == "levels" and args.constant:
-                images, test_images = (
-                    with_constant(x, args.constant) for x in (images, test_images)
-                )
             module = conv(images.shape[1:], args.channels, 10, UNITS[args.units])
         graph = factor_graph(network(module, images, labels)).to(args.device)
         print(f"{net}, {graph.num_variables:,} bits, {len(labels):,} images, {epochs} epochs")
-        for name, (solver, steps) in solvers(args, len(labels), epochs, net).items():
+        for name, (solver, steps) in solvers(args, len(labels), epochs).items():
             mine = []
             for seed in range(args.seeds):
                 row = measured(solver, graph, steps, seed, test_images, test_labels, args.answer)

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from vitrail import BinaryNetClassifier
 from vitrail.datasets import mnist
+from vitrail.learning import table
 from vitrail.learning.select import suits
 from vitrail.learning.table import Problem
 from vitrail.model import load_model
@@ -67,6 +69,40 @@ def test_more_rows_go_on_from_what_was_learned(digits):
     assert sure.mean() > 0.1
     assert ((net.marginals_ > 0.5) == (before > 0.5))[sure].mean() > 0.99
     assert net.score(new, answers) > 0.9
+
+
+def test_rows_in_parts_do_not_lower_the_accuracy():
+    """Five parts of 400 digits: each is as good as the one before, and the last better."""
+    data = mnist(coding="binary").take(3000, seed=0)
+    rows, labels = data.inputs.numpy(), data.labels.numpy()
+    net = BinaryNetClassifier(
+        hidden=(31, 31), solver="streaming", epochs=10, networks=8, random_state=0
+    )
+    scores = []
+    for first in range(0, 2000, 400):
+        part = slice(first, first + 400)
+        net.partial_fit(rows[part], labels[part], classes=np.arange(10))
+        scores.append(net.score(rows[2000:], labels[2000:]))
+    # 0.03 is three standard errors of a difference between nets on the same 1,000 rows
+    assert min(np.diff(scores)) > -0.03
+    assert scores[-1] > scores[0] + 0.03
+
+
+def test_divergence_is_told_and_kept_in_the_record(digits, monkeypatch):
+    (rows, labels), (new, answers) = digits
+    monkeypatch.setattr(table, "falling", lambda first, steps: sudden(first, steps // 2))
+    net = BinaryNetClassifier(
+        hidden=(31, 31), solver="streaming", epochs=60, networks=7, random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="training diverged .* last good beliefs"):
+        net.fit(rows, labels)
+    assert net.model_.record["undone"] >= 1
+    assert net.score(new, answers) > 0.9
+
+
+def sudden(rate, at):
+    """A rate that is a million times too large for two steps."""
+    return lambda step: 1e6 * rate if at <= step < at + 2 else rate
 
 
 def test_images_are_read_by_convolutions(digits):

@@ -21,7 +21,7 @@ from footprints.rows import Rows
 from vitrail import BinaryNetClassifier
 from vitrail.model import Model
 from vitrail.nn import BinaryConv2d, BinaryLinear, Threshold
-from vitrail.solvers import Stage, geometric, streaming
+from vitrail.solvers import Stage, falling, geometric, streaming, usual_rate
 from vitrail.tables.bits import BitColumns
 
 VOTERS = (1, 2, 3, 4, 6, 8)
@@ -82,7 +82,8 @@ def trained(seen: Rows, images: Images, channels: tuple[int, int], split: int) -
     encoder = BitColumns.of_images(seen.table, images.bits)
     module = images.net(channels, len(np.unique(seen.labels)))
     batches = images.epochs * -(-len(pixels) // BATCH)
-    solver = streaming(batch=BATCH, batches=1, beta=geometric(1.0, LAST_BETA, batches))
+    beta, rate = geometric(1.0, LAST_BETA, batches), falling(usual_rate(batches), batches)
+    solver = streaming(batch=BATCH, batches=1, beta=beta, rate=rate)
     stage = Stage("streaming", solver, batches, score_every=batches)
     for start in count():
         net = BinaryNetClassifier(

@@ -19,7 +19,7 @@ from oracles import (
 from vitrail.factors import Factors, blackbox, network, perceptron, table
 from vitrail.factors.table import decode, encode
 from vitrail.graph import dense, factor_graph, indexed, join
-from vitrail.nn import mlp, paper_conv
+from vitrail.nn import centred, mlp, paper_conv
 from vitrail.random import Key
 from vitrail.updates import closed_form, flip
 
@@ -272,6 +272,22 @@ def test_the_largest_unsigned_number_is_no_minus_one(kind):
         levels = network(mlp(2, (3, 3)), images, labels).inputs
         assert levels.dtype == torch.uint8
         assert torch.equal(levels, images)
+
+
+def test_centred_levels_are_read_by_deep_nets():
+    images = torch.tensor([[0, 255], [9, 40]], dtype=torch.uint8)
+    levels = centred(images, 40)
+    assert levels.tolist() == [[-40, 215], [-31, 0]]
+    assert torch.equal(network(mlp(2, (3, 3)), levels, torch.tensor([0, 1])).inputs, levels)
+    for wrong in (256, -256, -(2**15)):
+        beyond = torch.tensor([[0, wrong], [wrong, 0]], dtype=torch.int16)
+        with pytest.raises(ValueError, match="inputs must be bits"):
+            network(mlp(2, (3, 3)), beyond, torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match="inputs must be bits"):
+        network(mlp(2, (3,)), levels, torch.tensor([0, 1]))
+    for image, offset in ((images, 256), (images, -1), (levels, 3)):
+        with pytest.raises(ValueError, match="gray levels are uint8, and the offset is from 0"):
+            centred(image, offset)
 
 
 def test_every_kind_is_a_factor():

@@ -152,6 +152,8 @@ DEFAULT: dict[str, Data] = {
     "glass": _glass,
 }
 
+# "two layers" and "streaming" changed when streaming took a rate per layer: one pace for all layers
+# froze nets at random where inputs share a background
 NAMED: dict[str, dict[str, Any]] = {
     "linear": {"hidden": ()},
     "two layers": {"hidden": (3, 2)},

@@ -85,8 +85,10 @@ def recorded(graph):
 
 def assert_same(one, other):
     assert torch.equal(one.state.field, other.state.field)
+    assert torch.equal(one.state.squares, other.state.squares)
+    assert torch.equal(one.state.best, other.state.best)
     assert torch.equal(one.marginals, other.marginals)
-    assert torch.equal(one.history["pace"], other.history["pace"])
+    assert torch.equal(one.history["rate"], other.history["rate"])
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from vitrail.nn import (
     Program,
     Sign,
     Threshold,
+    centred,
     mlp,
     program_of,
 )
@@ -232,6 +233,16 @@ def test_background_is_no_matter_of_chance(unit, background):
     assert (found.mean[empty] == background).all()
     assert (spread_of(found)[empty] == 0).all()
     assert (spread_of(found)[full] > 0).all()
+
+
+def test_centred_levels_are_levels_minus_a_number():
+    image = torch.arange(0, 256, 16, dtype=torch.uint8).view(1, 16)
+    program = program_of(mlp(16, (5, 5), 3), (16,))
+    probability = probabilities(29, program.num_bits)
+    found = moments(program, probability, centred(image, 64))
+    plain = moments(program, probability, numbers(image) - 64 / 256)
+    assert torch.equal(found.mean, plain.mean)
+    assert torch.equal(spread_of(found), spread_of(plain))
 
 
 def test_certain_bits_give_the_net_they_spell():

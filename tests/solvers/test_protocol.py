@@ -58,7 +58,7 @@ def refusal(core, order) -> str | None:
     if both and order.index("reinforced") < order.index("decimated"):
         reasons.append("put decimated around reinforced")
     if core == "streaming" and "steady" in order:
-        reasons.append("streaming sets its own pace")
+        reasons.append("streaming sets its own rate")
     return "|".join(reasons) or None  # of two, the one that lies further inside is told
 
 

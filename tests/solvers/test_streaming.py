@@ -1,6 +1,7 @@
 """Streaming keeps beliefs only, and the protocol of a solver; it learns nets of any depth."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from vitrail.graph import factor_graph, indexed, join
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sign, Threshold, mlp
 from vitrail.nn.moments import class_probabilities
 from vitrail.random import Key
-from vitrail.solvers import Status, geometric, run, streaming
+from vitrail.solvers import Status, falling, geometric, run, streaming, usual_rate
 from vitrail.solvers.base import Feedback
 from vitrail.solvers.checkpoint import flatten
 from vitrail.updates import closed_form, flip
@@ -68,7 +69,7 @@ def test_a_stopped_run_resumes_bit_for_bit(solver, tmp_path):
     resumed = run(solver, graph, seed=3, max_steps=20, checkpoint=place)
     assert torch.equal(whole.marginals, resumed.marginals)
     assert torch.equal(whole.best, resumed.best)
-    assert torch.equal(whole.history["pace"], resumed.history["pace"])
+    assert torch.equal(whole.history["rate"], resumed.history["rate"])
 
 
 @each
@@ -97,10 +98,11 @@ def test_nothing_in_the_state_grows_with_examples_times_weights():
 
 
 def moved(solver, graph):
-    """What the first step adds to the field, before the pace: (V,)."""
+    """The messages of the first step's one batch, (V,): its move back at their own scale."""
     start = solver.init(Key(0), graph)
     after, info = solver.step(Key(0), graph, start, everyone(graph))
-    return (after.field - start.field) / after.pace, info
+    scale = (after.squares / after.seen).sqrt()
+    return (after.field - start.field) / after.rate * scale[0], info
 
 
 def test_one_batch_at_even_odds_adds_the_sum_of_exact_messages():
@@ -151,32 +153,114 @@ def test_beliefs_are_what_was_said_times_beta():
     assert torch.allclose(solver.log_odds(graph, after), (0.5 + 2 * after.field).double())
 
 
-def test_examples_that_are_alike_do_not_overshoot():
-    """Of a thousand copies, a quarter say no: the plain sum of messages is overconfident in yes."""
-    inputs, _ = noise(num_examples=1)
-    labels = (torch.arange(1000) % 4 > 0).long()
-    factors = perceptron(inputs.expand(1000, -1), labels, beta=5.0)
+def layers_of(module, field):
+    """Parts of a field (V,), one per layer of the module."""
+    return field.split([p.numel() for p in module.parameters()])
+
+
+@pytest.mark.parametrize("beta", [1.0, 10.0])
+@pytest.mark.parametrize("copies", [1, 20])
+def test_every_layer_moves_by_the_rate(beta, copies):
+    """Copies of examples do not take beliefs further, nor do depth, width or beta."""
+    inputs, labels = noise()
+    module = mlp(21, (51, 5))
+    factors = network(module, inputs.repeat(copies, 1), labels.repeat(copies))
     graph = factor_graph(factors)
-    solver = streaming(batch=1000, batches=1)
+    solver = streaming(batch=70 * copies, batches=1, beta=lambda _: beta, rate=0.2)
     start = solver.init(Key(0), graph)
-    after, _ = solver.step(Key(0), graph, start, everyone(graph))
-    whole = start.field + (after.field - start.field) / after.pace
-
-    def likelihood(field):
-        found = class_probabilities(factors.program, torch.sigmoid(field), inputs)
-        return float((found[0, labels] * (1 - math.exp(-5)) + math.exp(-5)).log().sum())
-
-    assert after.pace.item() < 1
-    assert likelihood(whole) < likelihood(start.field) < likelihood(after.field)
+    after, info = solver.step(Key(0), graph, start, everyone(graph))
+    for layer in layers_of(module, solver.log_odds(graph, after) - solver.log_odds(graph, start)):
+        assert layer.square().mean().sqrt().item() == pytest.approx(0.2, rel=1e-3)
+    assert torch.equal(info.records["rate"], after.rate)
 
 
-def test_a_batch_that_is_met_takes_the_whole_sum():
-    """Where likelihood grows evenly over the whole move, nothing is held back."""
-    graph = factor_graph(perceptron(*noise(num_examples=1)))
-    solver = streaming(batch=1, batches=1, step=0.01)
-    after, info = solver.step(Key(0), graph, solver.init(Key(0), graph), everyone(graph))
-    assert after.pace.item() == pytest.approx(0.01)
-    assert torch.equal(info.records["pace"], after.pace)
+def test_a_batch_of_large_messages_moves_no_further_than_the_rate():
+    """The running scale is of the batches before; a larger batch is taken at its own."""
+    graph = factor_graph(perceptron(*noise()))
+    solver = streaming(batch=70, batches=1, rate=0.2)
+    start = solver.init(Key(0), graph)
+    small = replace(start, squares=torch.full_like(start.squares, 1e-9), seen=start.seen + 0.5)
+    after, _ = solver.step(Key(0), graph, small, everyone(graph))
+    change = (after.field - start.field).square().mean().sqrt()
+    assert change.item() == pytest.approx(0.2, rel=1e-3)
+
+
+def test_the_rate_falls_and_is_small_where_batches_are_many():
+    assert [falling(0.4, 4)(step) for step in range(6)] == pytest.approx(
+        [0.4, 0.3, 0.2, 0.1, 0.1, 0.1]
+    )
+    assert usual_rate(10) == usual_rate(100) > usual_rate(1000) > usual_rate(10_000)
+
+
+def sudden(wild, at=12, steps=1):
+    """A rate of 0.1 that is `wild` for some steps."""
+    return lambda step: wild if at <= step < at + steps else 0.1
+
+
+@pytest.mark.parametrize("wild", [math.inf, math.nan])
+def test_beliefs_that_are_not_finite_are_undone(wild):
+    graph = factor_graph(perceptron(*noise(num_examples=300)))
+    settings = {"batch": 8, "batches": 3}
+    before = run(streaming(**settings), graph, max_steps=12)
+    solver = streaming(**settings, rate=sudden(wild))
+    after = run(solver, graph, max_steps=13)
+    assert after.history["undone"][:, 0].tolist() == [0] * 12 + [1]
+    assert torch.equal(after.state.field, before.state.field)
+    later = run(solver, graph, max_steps=20)
+    assert later.status == (Status.MAX_STEPS,)
+    assert later.history["rate"][-1].item() == pytest.approx(0.05)
+    assert torch.isfinite(later.marginals).all()
+
+
+def test_divergence_is_undone_to_the_last_good_beliefs_and_tried_with_half_the_rate():
+    """A rate ten thousand times too large for some steps costs what was learned; it comes back."""
+    graph, solver = overthrown(sudden(1e4, steps=3))
+    found = run(solver, graph, seed=1, max_steps=30)
+    undone = found.history["undone"][:, 0]
+    assert undone[11] == 0
+    assert undone[-1] == undone[12:16].max() >= 1
+    assert found.history["rate"][-1].item() == pytest.approx(0.1 * 0.5 ** int(undone[-1]))
+    assert found.accuracy.item() > 0.95
+    assert found.status[0] in (Status.MAX_STEPS, Status.SOLVED)
+
+
+def test_a_run_that_diverges_at_every_rate_ends_with_good_beliefs():
+    graph, solver = overthrown(sudden(1e8, steps=1000))
+    before = run(solver, graph, seed=1, max_steps=12)
+    found = run(solver, graph, seed=1, max_steps=200)
+    assert found.status == (Status.DIVERGED,)
+    assert "last good ones are kept" in found.status[0].remedy
+    assert found.steps < 60
+    assert found.accuracy.item() > before.accuracy.item() - 0.1
+
+
+def overthrown(rate):
+    """Examples of a teacher and noise in the labels, so that no run ends by solving them."""
+    inputs, labels = separable(num_examples=400, num_inputs=51)
+    labels = torch.where(torch.arange(400) % 100 == 0, 1 - labels, labels)
+    graph = factor_graph(network(mlp(51, (31, 31)), inputs, labels))
+    return graph, streaming(batch=50, batches=8, rate=rate)
+
+
+def test_nothing_is_undone_where_labels_are_noise():
+    graph = factor_graph(network(mlp(21, (31, 31)), *noise(num_examples=300)))
+    solver = streaming(batch=32, batches=4, beta=geometric(1.0, 10.0, 40), rate=falling(0.3, 40))
+    assert run(solver, graph, max_steps=40).history["undone"].max() == 0
+
+
+def test_long_runs_on_few_alike_examples_stay_right():
+    """A third of a thousand epochs on 150 images of two digits, pixels −1 and 1."""
+    data = mnist(coding="bipolar")
+    few = ((data.labels == 3) | (data.labels == 5)).nonzero()[:, 0][:650]
+    images, labels = data.inputs[few], (data.labels[few] == 5).long()
+    graph = factor_graph(perceptron(images[:150], labels[:150]))
+    steps = 40
+    beta, rate = geometric(1.0, 10.0, steps), falling(usual_rate(16 * steps), steps)
+    found = run(streaming(beta=beta, rate=rate), graph, max_steps=steps, score_every=steps)
+    assert found.accuracy.item() > 0.95
+    program = graph.blocks[0].program
+    answers = class_probabilities(program, found.marginals, images[150:]).argmax(1)
+    assert (answers == labels[150:]).double().mean().item() > 0.85
 
 
 NETS = {
@@ -219,7 +303,7 @@ def test_nets_of_any_kind_learn_digits(name):
     [
         ({"batch": 0}, "batch must be at least 1"),
         ({"batches": 0}, "batches must be at least 1"),
-        ({"step": 0.0}, "step must be a positive number"),
+        ({"rate": 0.0}, "rate must be a positive number"),
         ({"forget": 1.5}, "forget must be from 0 to 1"),
         ({"first": -1.0}, "first must be at least 0"),
     ],

@@ -33,13 +33,8 @@ from vitrail.estimator.checks import (
 from vitrail.learning.learn import FitResult, learn
 from vitrail.learning.posterior import FitOptions, Predictor
 from vitrail.learning.resolve import prepare
-<<<<<<< HEAD
 from vitrail.learning.table import AUTO, OPTIONS, PARAMETERS
 from vitrail.model import Explanation, Model, explain
-=======
-from vitrail.learning.table import AUTO, OPTIONS, parameter_of
-from vitrail.model import Explanation, Model, explain
->>>>>>> f-explain
 from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 from vitrail.tables.cells import checked_names

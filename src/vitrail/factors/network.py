@@ -79,8 +79,9 @@ def network(
 
     Args:
         module: The net: one output for two classes (positive is label 1), or an output per class.
-        inputs: Examples (F, …) in {−1, 0, 1}; of images also gray levels, uint8, which the first
-            layer of a net with two or more hidden layers adds up as numbers from 0 to below 1.
+        inputs: Examples (F, …) in {−1, 0, 1}; of images also gray levels, uint8 or `centred`,
+            which the first layer of a net with two or more hidden layers adds up as numbers from 0
+            to below 1, or −1 to 1.
         labels: Classes (F,), from 0.
         beta: Inverse temperature, one number or one per factor; an infinite one tolerates no error.
         scope: Which variables a factor sees; None is all weights of the net.

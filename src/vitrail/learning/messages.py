@@ -7,11 +7,13 @@ chains draw from there. What is left open (hidden units, local search) is chosen
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from vitrail.decode import samples
@@ -112,6 +114,9 @@ def run(
     if evidence is None or evidence.leads.shape[1] != len(networks):
         evidence = _training_evidence(data, plan, networks)
     solution = trained.solution
+    undone = _undone(solution)
+    if undone:
+        warnings.warn(_told(undone), ConvergenceWarning, stacklevel=2)
     return Posterior(
         program=plan.problem.program,
         networks=networks,
@@ -135,7 +140,21 @@ def run(
         state=StageState(plan, trained),
         calls=calls + 1,
         interrupted=stopped or cut or Status.INTERRUPTED in trained.status,
-        notes=chosen.notes or {},
+        notes={**(chosen.notes or {}), **({"undone": undone} if undone else {})},
+    )
+
+
+def _undone(solution: Any) -> int:
+    """How often the beliefs of a net diverged and were undone, of the net with the most."""
+    history = getattr(solution, "history", {})
+    return int(history["undone"].nan_to_num().max()) if "undone" in history else 0
+
+
+def _told(undone: int) -> str:
+    times = "once" if undone == 1 else f"{undone} times"
+    return (
+        f"training diverged {times}; it went on from the last good beliefs at 1/{2**undone} of the "
+        "rate, so that more epochs may help, or solver='ste'"
     )
 
 

@@ -33,13 +33,13 @@ from vitrail.learning.posterior import (
     leads_of,
 )
 from vitrail.learning.preprocessing import BIAS, Preprocessing, multilayer, usual_coding
-from vitrail.learning.table import LAST_BETA, STREAM_BATCH
+from vitrail.learning.table import STREAM_BATCH, stream_schedules
 from vitrail.memory import in_gigabytes
 from vitrail.model import Model
 from vitrail.model.calibration import Evidence
 from vitrail.model.model import as_inputs
 from vitrail.random import Key
-from vitrail.solvers import Status, geometric, streaming
+from vitrail.solvers import Status, streaming
 from vitrail.solvers.history import History
 from vitrail.tables.encoders import fit_encoder
 from vitrail.tables.sources import RowSelector
@@ -102,9 +102,9 @@ def fit_stream(
     size = window_rows(len(encoder.bit_names), memory)
     windows = Windows(found.total, size, len(encoder.bit_names), seed, world)
     per_epoch = -(-(found.total - len(held_numbers)) // STREAM_BATCH)
-    solver = streaming(
-        batch=STREAM_BATCH, batches=1, beta=geometric(1.0, LAST_BETA, max(2, epochs * per_epoch))
-    )
+    batches = epochs * per_epoch
+    beta, rate = stream_schedules(batches, batches)
+    solver = streaming(batch=STREAM_BATCH, batches=1, beta=beta, rate=rate)
     state, graph, number, done = None, None, 0, 0
     fitting = time.perf_counter()
     for epoch in range(epochs):

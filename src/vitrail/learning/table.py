@@ -18,13 +18,16 @@ from vitrail.solvers import (
     MessagePassing,
     Stage,
     belief_propagation,
+    falling,
     geometric,
     portfolio,
     s3p,
     s4p,
     snmp,
     streaming,
+    usual_rate,
 )
+from vitrail.solvers.annealed import Geometric
 from vitrail.solvers.portfolio import (
     LEAST_HITS,
     NAMES,
@@ -33,6 +36,7 @@ from vitrail.solvers.portfolio import (
     reinforced_stage,
     usual_passing,
 )
+from vitrail.solvers.streaming import Falling
 from vitrail.updates import UPDATES, Update, counting, flip
 
 AUTO = "auto"
@@ -44,7 +48,8 @@ SURVEY_SAMPLES = 100  # as in the paper
 SURVEY_BETA = 3.0  # of an example of mean weight
 SURVEY_DAMPING = 0.2  # of the old message, as in the paper
 GRADIENT_EPOCHS = 40
-STREAM_BATCH, STREAM_BATCHES = 128, 16  # examples added up at once, and batches of a step
+STREAM_BATCH, STREAM_BATCHES = 128, 16  # examples added up at once, and batches of a step at most
+STREAM_STEPS = 20  # at least, so that beta and rate change little at each
 STREAM_EPOCHS, LEAST_BATCHES = 20, 500  # few examples are seen more often
 LAST_BETA = 10.0  # serves the posterior and one network alike
 SAMPLED_DRAWS = 32  # per message, where beliefs that commit are sampled
@@ -305,13 +310,18 @@ def _streaming_settings(problem: Problem) -> dict[str, Any]:
     return {"beta": math.inf, "batch": STREAM_BATCH, "epochs": epochs}
 
 
+def stream_schedules(steps: int, batches: int) -> tuple[Geometric, Falling]:
+    """Beta and rate of `streaming`, for so many steps and batches in all."""
+    return geometric(1.0, LAST_BETA, max(2, steps)), falling(usual_rate(batches), steps)
+
+
 def _streaming(plan: Plan) -> Stages:
     batch = plan.batch or plan.problem.factors
     in_all = plan.epochs * -(-plan.problem.factors // batch)
-    batches = min(STREAM_BATCHES, in_all)
+    batches = max(1, min(STREAM_BATCHES, in_all // STREAM_STEPS))
     steps = -(-in_all // batches)
-    beta = geometric(1.0, LAST_BETA, max(2, steps))
-    solver = streaming(batch=batch, batches=batches, beta=beta)
+    beta, rate = stream_schedules(steps, in_all)
+    solver = streaming(batch=batch, batches=batches, beta=beta, rate=rate)
     return (Stage("streaming", solver, steps, score_every=steps),)
 
 

@@ -171,10 +171,10 @@ def train(
 
 
 def _from_earlier(stage: Stage) -> Stage:
-    """The stage from what earlier rows have taught: streaming needs no random start any more."""
+    """The stage from what earlier rows have taught, where its solver can go on."""
     if not isinstance(stage.solver, Streaming):
         return stage
-    return replace(stage, solver=replace(stage.solver, first=0.0))
+    return replace(stage, solver=stage.solver.from_earlier())
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from torch.nn import Flatten, MaxPool2d, Sequential
 
 from vitrail.datasets.dataset import Coding
+from vitrail.nn.coding import centred
 from vitrail.nn.layers import (
     BinaryConv1d,
     BinaryConv2d,
@@ -27,6 +28,7 @@ __all__ = [
     "Sequential",
     "Sign",
     "Threshold",
+    "centred",
     "conv",
     "get_bits",
     "mlp",

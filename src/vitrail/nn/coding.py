@@ -8,6 +8,7 @@ from torch import Tensor
 from vitrail.datasets.dataset import Coding
 
 LEVELS = 256  # of gray, 0 to 255; a power of two, so that sums of levels are exact
+LEVEL_TYPES = (torch.uint8, torch.int16)  # of tensors of levels; int16 minus a whole number
 
 
 def low_value(coding: Coding) -> int:
@@ -29,17 +30,40 @@ def values(bits: Tensor, low: int) -> Tensor:
 def numbers(inputs: Tensor) -> Tensor:
     """Inputs as the numbers a net adds up, float32: gray levels (uint8) from 0 to below 1.
 
+    Levels minus a whole number (int16, see `centred`) are from −1 to 1.
+
     >>> numbers(torch.tensor([0, 128], dtype=torch.uint8))
     tensor([0.0000, 0.5000])
     """
     found = inputs.to(torch.float32)
-    return found / LEVELS if inputs.dtype == torch.uint8 else found
+    return found / LEVELS if inputs.dtype in LEVEL_TYPES else found
+
+
+def centred(levels: Tensor, offset: int) -> Tensor:
+    """Gray levels minus a whole number, int16: sums stay exact, new images need the same number.
+
+    Where all pixels are positive, the sums of a first layer have one sign for all images.
+
+    Args:
+        levels: Gray levels, uint8.
+        offset: From 0 to 255, such as the rounded mean of the training images.
+
+    Examples:
+        >>> centred(torch.tensor([0, 128], dtype=torch.uint8), 33)
+        tensor([-33,  95], dtype=torch.int16)
+    """
+    if levels.dtype != torch.uint8 or not 0 <= offset < LEVELS:
+        raise ValueError(
+            f"gray levels are uint8, and the offset is from 0 to {LEVELS - 1}; got "
+            f"{levels.dtype} and {offset}"
+        )
+    return levels.to(torch.int16) - offset
 
 
 def checked_inputs(inputs: Tensor, levels: bool = False) -> Tensor:
     """Inputs as int8, or an error that names the first value that is not −1, 0 or 1.
 
-    levels: whether gray levels are allowed; a uint8 tensor that holds more than bits then stays.
+    levels: whether gray levels are allowed; a tensor of them that holds more than bits then stays.
     """
     inputs = torch.as_tensor(inputs)
     if inputs.ndim == 0 or inputs.shape[0] == 0:
@@ -48,7 +72,11 @@ def checked_inputs(inputs: Tensor, levels: bool = False) -> Tensor:
     if inputs.dtype.is_signed:  # the largest of an unsigned type equals -1
         known |= inputs == -1
     if not bool(known.all()):
-        if levels and inputs.dtype == torch.uint8:
+        if (
+            levels
+            and inputs.dtype in LEVEL_TYPES
+            and bool((inputs.to(torch.int32).abs() < LEVELS).all())
+        ):
             return inputs.contiguous()
         wrong = inputs[~known][0].item()
         raise ValueError(

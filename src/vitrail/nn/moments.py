@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitrail.nn.coding import numbers
+from vitrail.nn.coding import LEVEL_TYPES, numbers
 from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Shape, Step, Weighted
 from vitrail.nn.program import Program
 from vitrail.numerics import DEFAULT_MEMORY, chunks
@@ -71,8 +71,8 @@ def moments(
     """Moments of the outputs, (F, …), of nets whose bits are one with `probability` (A,) float32.
 
     inputs (F, …) are certain: whole numbers in an integer tensor, real numbers in a floating one,
-    gray levels in a uint8 one. `bipolar` is what `are_bipolar` says of them or of more, if known.
-    A last step of a single output is left out, because it keeps the sign that is asked for.
+    gray levels in a uint8 or int16 one. `bipolar` is what `are_bipolar` says of them or of more, if
+    known. A last step of a single output is left out, because it keeps the sign that is asked for.
     Cost: about two evaluations of one net.
     """
     bipolar = are_bipolar(inputs) if bipolar is None else bipolar
@@ -94,6 +94,13 @@ def log_probability(outputs: Moments, labels: Tensor) -> Tensor:
         score = outputs.score.flatten()
         return torch.special.log_ndtr(torch.where(labels == 1, score, -score))
     return _logits(outputs).log_softmax(1).gather(1, labels[:, None])[:, 0]
+
+
+def answers(outputs: Moments) -> Tensor:
+    """The likeliest class of each example, (F,) int64; of a tie the first."""
+    if outputs.mean[0].numel() == 1:
+        return (outputs.score.flatten() > 0).long()
+    return outputs.mean.flatten(1).argmax(1)
 
 
 def class_probabilities(
@@ -182,7 +189,7 @@ def _(node: MaxPool, probability: Tensor, x: Moments) -> Moments:
 
 def are_bipolar(inputs: Tensor) -> bool:
     """Whether inputs of an integer type are all ±1, so that every term of a sum is odd."""
-    if inputs.is_floating_point() or inputs.dtype == torch.uint8:
+    if inputs.is_floating_point() or inputs.dtype in LEVEL_TYPES:
         return False
     return bool(((inputs == 1) | (inputs == -1)).all())
 
@@ -190,7 +197,7 @@ def are_bipolar(inputs: Tensor) -> bool:
 def _certain(inputs: Tensor, low: int | None = None) -> Moments:
     """Values without spread; those of an integer tensor, and bits, lie on the lattice."""
     values = numbers(inputs)
-    if low is None and (inputs.is_floating_point() or inputs.dtype == torch.uint8):
+    if low is None and (inputs.is_floating_point() or inputs.dtype in LEVEL_TYPES):
         return Moments(values, None, None)
     whole = values.detach()
     odd = torch.ones_like(whole[:1]) if low == -1 else whole.remainder(2)

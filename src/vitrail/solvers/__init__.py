@@ -18,7 +18,7 @@ from vitrail.solvers.schedules import Batches
 from vitrail.solvers.snmp import snmp
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
 from vitrail.solvers.steady import steady
-from vitrail.solvers.streaming import streaming
+from vitrail.solvers.streaming import falling, streaming, usual_rate
 
 __all__ = [
     "Batches",
@@ -41,6 +41,7 @@ __all__ = [
     "constant",
     "decimated",
     "exponential",
+    "falling",
     "geometric",
     "linear",
     "polish",
@@ -55,4 +56,5 @@ __all__ = [
     "snmp",
     "steady",
     "streaming",
+    "usual_rate",
 ]

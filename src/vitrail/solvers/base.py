@@ -46,6 +46,7 @@ class Info:
     min_hits: int | None = None  # fewest draws behind any message; None where no draws are split
     effective_samples: Tensor | float | None = None  # smallest of reweighted draws
     records: dict[str, Tensor] = field(default_factory=dict)  # further columns of the history
+    diverged: Tensor | None = None  # (P,) bool, for good; None where a solver does not look
 
     def reduced(self, world: World, *sums: Tensor) -> tuple[tuple[Tensor, ...], Info]:
         """Float64 sums over all ranks, and the diagnostics of the factors of all ranks."""

@@ -55,6 +55,7 @@ class Status(IntEnum):
         NON_FINITE: A message became NaN or infinite.
         BUDGET: The limit of evaluations or seconds cut the run.
         INTERRUPTED: Stopped by hand.
+        DIVERGED: Beliefs grew worse at every rate tried; the last good ones are kept.
 
     Examples:
         >>> Status.BUDGET.remedy
@@ -69,6 +70,7 @@ class Status(IntEnum):
     NON_FINITE = 5
     BUDGET = 6
     INTERRUPTED = 7
+    DIVERGED = 8
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -88,4 +90,6 @@ _REMEDIES = {
     Status.NON_FINITE: "a message became NaN or infinite; check the factor function",
     Status.BUDGET: "the limit of evaluations or seconds cut the run; raise it to go on",
     Status.INTERRUPTED: "stopped by hand; the best configuration so far is kept",
+    Status.DIVERGED: "beliefs grew worse at every rate tried, and the last good ones are kept; "
+    "lower the rate or beta, or take another solver",
 }

@@ -265,7 +265,10 @@ class _Loop(Generic[StateT]):
             (quiet >= self.solver.epoch_steps(graph), Status.CONVERGED),
             (info.contradiction, Status.CONTRADICTION),
             (lost, Status.NON_FINITE),
+            (info.diverged, Status.DIVERGED),
         ):
+            if ended is None:
+                continue
             status = torch.where(running & ended, int(how), status)
         evaluations = track.evaluations + info.evaluations
         return replace(track, quiet=quiet, status=status, evaluations=evaluations)
