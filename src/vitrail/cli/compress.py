@@ -12,6 +12,7 @@ from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
     SHIP,
     DataFile,
+    FlashLimit,
     ModelFile,
     Target,
     check_output,
@@ -23,10 +24,11 @@ from vitrail.cli.options import (
     target_column,
 )
 
-COLUMNS = ("", "members per net", "inputs", "bits", "agreement", "accuracy", "")
+COLUMNS = ("", "members per net", "inputs", "bits", "flash", "agreement", "accuracy", "")
 LEGEND = """\
 members per net: networks that vote in each net
 inputs: bits that the model reads of an encoded row; bits: its one-bit weights
+flash: bytes of code and constants on a Cortex-M0+, estimated
 agreement: share of the rows of DATA that the model answers as all networks do
 accuracy: share of rows that it answers right, where DATA has labels"""
 
@@ -39,6 +41,7 @@ def compress(
     bits: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of weights; chosen if left out.")
     ] = None,
+    flash: FlashLimit = None,
     target: Target = None,
 ) -> None:
     """Make a small model that answers as the many networks of a model do.
@@ -46,10 +49,12 @@ def compress(
     DATA is a table like the training table, or the training table itself; labels are not needed.
     The table printed shows small models of several kinds: their agreement with the model, and their
     accuracy where DATA has labels. The default is the smallest model whose agreement is within 0.01
-    of the best. Models that agree less often than a smaller one are not shown.
+    of the best; with --flash, the one that agrees best of those that fit. Models that agree less
+    often than a smaller one are not shown.
 
     Example: `vitrail compress mushroom.safetensors mushroom.csv -o small.safetensors`
     """
+    from vitrail.export import flash_bytes
     from vitrail.learning import compress as compress_model
 
     check_output(output, data, model)
@@ -58,7 +63,7 @@ def compress(
     if target is not None or column in table.columns:
         labels = table[target_column(table, target or column)]
         net.labels.encode(labels, table.place)
-    small = compress_model(net, table, labels, bits=bits)
+    small = compress_model(net, table, labels, bits=bits, flash=flash)
     small.save(output)
     with when_stopped(f"stopped; the small model is in {shown(output)}"):
         notes = small.record["compressed"]
@@ -68,6 +73,7 @@ def compress(
                 point["members"],
                 point["inputs"],
                 point["bits"],
+                point["flash"],
                 f"{point['agreement']:.4f}",
                 "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}",
                 "chosen" if point == notes["chosen"] else "",
@@ -81,6 +87,8 @@ def compress(
             f"{notes['bits_of_all']:,} bits in {notes['networks']:,} networks became "
             f"{small.networks.numel():,} bits"
         )
+        if notes["chosen"]["flash"] is not None:
+            console.print(str(flash_bytes(small)))
         console.print(f"model: {shown(output)}")
 
 
