@@ -1,12 +1,12 @@
 """Bytes of code on a Cortex-M0+ for each part of an exported header: the table of export/flash.py.
 
     python benchmarks/flash.py compile [FOLDER] [--only a,b] [--skip a,b] [--multiclass ovr]
-                                       [--out flash.pkl]
+                                       [--images] [--out flash.pkl]
     python benchmarks/flash.py fit flash.pkl ... [--write]
 
 FOLDER holds CSV files whose last column `class` is the label; scikit-learn's four tables are added.
 `compile` trains on at most 300 rows of each table, compresses to students of all sizes, and links
-them by arm-none-eabi-gcc -Os; nets of images have a few random weights besides. `fit` finds the
+them by arm-none-eabi-gcc -Os. --images adds nets of images with random weights. `fit` finds the
 bytes of each part by non-negative least squares of relative errors. It prints the errors for each
 table by the others, and with --write puts what all tables give into src/vitrail/export/flash.json.
 """
@@ -16,20 +16,26 @@ from __future__ import annotations
 import json
 import pickle
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from harness import parser_of, tables
 from scipy.optimize import nnls
 
 from vitrail import BinaryNetClassifier
 from vitrail.export.c import c_header
-from vitrail.export.devices import TARGETS, cost
+from vitrail.export.devices import TARGETS, Bytes, cost
 from vitrail.export.flash import FITTED, flash_parts
 from vitrail.export.golden import sample_rows
 from vitrail.learning import compression
 from vitrail.model import Model
+from vitrail.model.voting import LEVELS, ONE
+from vitrail.nn import conv, mlp, program_of
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.labels import LabelCoder
 
 ROWS = 300  # of a table, at most
 HIDDEN = ((7,), (3,), (), (15,))  # of the networks, one table after the other
@@ -58,6 +64,35 @@ def students(number: int, table: Any, labels: np.ndarray, multiclass: Any) -> li
     return found
 
 
+def image_nets() -> list[Model]:
+    """Convolutions and nets of several outputs with random weights, which compilers cannot use."""
+    found, rng = [], torch.Generator().manual_seed(0)
+    for side, outputs, networks, width in product((14, 28), (1, 10), (1, 4), (4, 16)):
+        image, row = (1, side, side), (side * side,)
+        small = conv(image, (width, 2 * width), outputs), mlp(*row, (width - 1,), outputs)
+        for module, shape in zip(small, (image, row), strict=True):
+            program = program_of(module, shape)
+            bits = torch.rand(networks, 1, program.num_bits, generator=rng) < 0.5
+            classes = tuple(map(str, range(max(2, outputs))))
+            found.append(
+                Model(
+                    encoder=BitColumns(tuple(f"x{i}" for i in range(side * side)), 0.0, 1.0),
+                    labels=LabelCoder(classes, "str"),
+                    coding="binary",
+                    bias=0,
+                    program=program,
+                    scheme="argmax",
+                    best=bits[0],
+                    marginals=bits.double().mean(0).mul(ONE).long(),
+                    networks=bits,
+                    votes=torch.ones(networks, 1, dtype=torch.int64),
+                    clip=15,
+                    calibration=torch.linspace(0, ONE, LEVELS + 1).long()[None],
+                )
+            )
+    return found
+
+
 def compile_all(options: Any) -> None:
     """Models of every table with the bytes that were linked."""
     found: dict[str, Any] = {}
@@ -65,17 +100,20 @@ def compile_all(options: Any) -> None:
     for number, (name, table, labels) in enumerate(chosen):
         begun = time.perf_counter()
         rows = np.random.default_rng(number).permutation(len(labels))[:ROWS]
-        made = students(
-            number, table.iloc[rows].reset_index(drop=True), labels[rows], options.multiclass
-        )
-        found[name] = []
-        for model in made:
-            header = c_header(model, "tiny", sample_rows(model.encoder, 1))
-            linked = cost(header, "tiny", TARGETS[0], ["predict"], emulate=False).sizes
-            found[name] += [(model, linked["predict"])] if linked else []
+        own = table.iloc[rows].reset_index(drop=True)
+        found[name] = linked(students(number, own, labels[rows], options.multiclass))
         seconds = time.perf_counter() - begun
         print(f"{name}: {len(found[name])} models, {seconds:.0f} s", flush=True)
         options.out.write_bytes(pickle.dumps(found))
+    if options.images:
+        options.out.write_bytes(pickle.dumps({**found, "images": linked(image_nets())}))
+
+
+def linked(models: list[Model]) -> list[tuple[Model, Bytes]]:
+    """The models with the bytes of their `predict`, of those that fit into a device."""
+    headers = [c_header(model, "tiny", sample_rows(model.encoder, 1)) for model in models]
+    sizes = [cost(text, "tiny", TARGETS[0], ["predict"], emulate=False).sizes for text in headers]
+    return [(model, size["predict"]) for model, size in zip(models, sizes, strict=True) if size]
 
 
 def fit(options: Any) -> None:
@@ -129,6 +167,7 @@ if __name__ == "__main__":
     one.add_argument("--only", default="")
     one.add_argument("--skip", default="")
     one.add_argument("--multiclass", choices=SCHEMES, default="auto")
+    one.add_argument("--images", action="store_true", help="nets of images too")
     one.add_argument("--out", type=Path, default=Path("flash.pkl"))
     one.set_defaults(stage=compile_all)
     two = stages.add_parser("fit")

@@ -24,9 +24,9 @@ from vitrail.cli.options import (
     target_column,
 )
 
-COLUMNS = ("", "members per net", "inputs", "bits", "flash", "agreement", "accuracy", "")
+COLUMNS = ("", "members", "inputs", "bits", "flash", "agreement", "accuracy", "")
 LEGEND = """\
-members per net: networks that vote in each net
+members: networks that vote in each net; ←: the model chosen
 inputs: bits that the model reads of an encoded row; bits: its one-bit weights
 flash: bytes of code and constants on a Cortex-M0+, estimated
 agreement: share of the rows of DATA that the model answers as all networks do
@@ -76,7 +76,7 @@ def compress(
                 point["flash"],
                 f"{point['agreement']:.4f}",
                 "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}",
-                "chosen" if point == notes["chosen"] else "",
+                "←" if point == notes["chosen"] else "",
             )
             for point in pareto_front(notes["curve"], notes["chosen"])
         ]

@@ -87,8 +87,12 @@ def _device_bytes(net: Model) -> dict[str, Any]:
         size = flash_bytes(net)
     except ExportError:
         return {}
-    how = "" if size.measured else "estimated_"
-    return {f"{how}flash_on_cortex_m0plus": size.flash, f"{how}ram_on_cortex_m0plus": size.ram}
+    how = "linked" if size.measured else "estimated"
+    return {
+        "bytes_of_flash": size.flash,
+        "bytes_of_ram": size.ram,
+        "flash_and_ram": f"of a Cortex-M0+, {how}",
+    }
 
 
 def versions() -> dict[str, Any]:
