@@ -7,6 +7,7 @@ were fitted to what arm-none-eabi-gcc linked (`benchmarks/flash.py` writes flash
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -61,10 +62,10 @@ def flash_bytes(model: Model) -> Flash:
     if not TARGETS[0].installed or estimate.flash > MOST_COMPILED:
         return estimate
     header = c_header(model, "tiny", sample_rows(model.encoder, 1))
-    found = cost(header, "tiny", TARGETS[0], ["predict"], emulate=False).sizes
-    if not found:  # more than the linker's whole memory
-        return estimate
-    size = found["predict"]
+    try:
+        size = cost(header, "tiny", TARGETS[0], ["predict"], emulate=False).sizes["predict"]
+    except (KeyError, RuntimeError, subprocess.TimeoutExpired):
+        return estimate  # it is too large to be linked, or the compiler lacks its library
     return Flash(size.flash, size.data + size.stack, measured=True)
 
 

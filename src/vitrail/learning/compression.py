@@ -169,10 +169,15 @@ class Compression:
         self.answers = model.answers_of(self.held_out)
         self.compressors = self._compressors(self.known[~held])
 
-    def curve(self, bits: int | None = None) -> list[tuple[CurvePoint, Candidate]]:
-        """Students by bits: many sizes, or the largest of every compressor within `bits`."""
+    def curve(
+        self, bits: int | None = None, most: int = NO_LIMIT
+    ) -> list[tuple[CurvePoint, Candidate]]:
+        """Students by bits: many sizes up to `most`, or the largest of every compressor within
+        `bits`."""
         unit = (self.model.program.num_inputs + 1) * self.model.networks.shape[1]
-        most = MAX_MEMBERS * max(unit, self.least)  # a net may have no units, but networks
+        most = min(
+            most, MAX_MEMBERS * max(unit, self.least)
+        )  # a net may have no units, but networks
         found = []
         for way, compressor in self.compressors.items():
             for size in compressor.sizes(most) if bits is None else compressor.largest(bits):
@@ -182,7 +187,7 @@ class Compression:
 
     def curve_in_flash(self, flash: int) -> list[tuple[CurvePoint, Candidate]]:
         """Students of many sizes, and of each compressor the largest that should fit."""
-        curve = self.curve()
+        curve = self.curve(most=8 * max(flash, self.least))  # a bit is stored in a bit at least
         for way, compressor in self.compressors.items():
             points = [(point.flash or 0, point.bits) for point, one in curve if one.way == way]
             known = {one.size for _, one in curve if one.way == way}
