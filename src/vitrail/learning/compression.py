@@ -175,9 +175,8 @@ class Compression:
         """Students by bits: many sizes up to `most`, or the largest of every compressor within
         `bits`."""
         unit = (self.model.program.num_inputs + 1) * self.model.networks.shape[1]
-        most = min(
-            most, MAX_MEMBERS * max(unit, self.least)
-        )  # a net may have no units, but networks
+        unit = max(unit, self.least)  # a net may have no units, but networks
+        most = min(most, MAX_MEMBERS * unit)
         found = []
         for way, compressor in self.compressors.items():
             for size in compressor.sizes(most) if bits is None else compressor.largest(bits):
