@@ -328,7 +328,7 @@ def test_export_to_c_tells_flash_and_warns_of_much(model, tmp_path, monkeypatch)
     assert "warning" not in told
     monkeypatch.setattr(flash, "DEVICE_FLASH", 100)
     assert "--flash 100` makes a model that fits" in call(*asked)[2]
-    assert "flash" not in call("export", model, "--to", "js", "-o", tmp_path)[2]
+    assert "bytes of flash" not in call("export", model, "--to", "js", "-o", tmp_path)[2]
 
 
 def test_names_in_square_brackets_are_shown_as_they_are(tmp_path):
