@@ -7,18 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from export_cases import committee
+from export_runs import header_of
 from parts import need
 from sklearn import datasets
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.export import flash as flash_module
 from vitrail.export import flash_bytes
-from vitrail.export.devices import TARGETS
-from vitrail.export.flash import Flash, estimated
+from vitrail.export.devices import TARGETS, cost
+from vitrail.export.flash import Flash, estimated, flash_parts
 from vitrail.learning import compression
 from vitrail.model import Model
 
 COMPILER = TARGETS[0].compiler
+ALIGNMENT = 6  # bytes between tables, at most
 LOADERS = {
     "iris": datasets.load_iris,
     "wine": datasets.load_wine,
@@ -73,17 +75,16 @@ def test_estimates_are_near_what_is_linked():
     assert max(errors) <= 0.25
 
 
-def test_weights_are_counted_to_the_byte():
-    """Twice the networks: what is more are their weights and votes."""
+@pytest.mark.parametrize("times", [1, 8, 64])
+def test_constants_are_counted_to_the_byte(times):
+    need(COMPILER)
     model = committee()
-    networks, votes = model.networks.repeat(2, 1, 1), model.votes.repeat(2, 1)
-    more = estimated(replace(model, networks=networks, votes=votes)).flash - estimated(model).flash
-    rows = model.networks.shape[:2].numel()
-    words = sum(
-        layer.units * -(-layer.fan_in // 32) * 4
-        for layer in flash_module.planned_in_c(model)[0].layers
+    model = replace(
+        model, networks=model.networks.repeat(times, 1, 1), votes=model.votes.repeat(times, 1)
     )
-    assert more >= rows * words // 2  # rows of 16 bits at least
+    constants, _, _ = flash_parts(model)
+    linked = cost(header_of(model), "tiny", TARGETS[0], ["predict"], emulate=False).sizes["predict"]
+    assert linked.constants - ALIGNMENT <= constants <= linked.constants
 
 
 def test_without_a_compiler_it_says_that_it_is_an_estimate(no_compiler):
