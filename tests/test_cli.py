@@ -15,6 +15,7 @@ import pytest
 from vitrail import memory
 from vitrail.cli import main
 from vitrail.cli.options import SOLVER_NAMES
+from vitrail.export import flash, flash_bytes
 from vitrail.learning import SOLVERS
 from vitrail.model import load_model
 from vitrail.tables import table as tables
@@ -183,6 +184,8 @@ def test_info_tells_layers_bits_and_bytes(model):
     assert facts["bytes_of_weights"] == -(-facts["bits"] // 8)
     assert facts["bytes_of_file"] == model.stat().st_size
     assert str(facts["bits"]) in out
+    assert 0 < facts["bytes_of_ram"] < facts["bytes_of_flash"]
+    assert "of a Cortex-M0+, " in out
     assert "R-hat" in out
     assert "effective sample size" in out
 
@@ -303,8 +306,39 @@ def test_compress_prints_a_curve_and_writes_a_small_model(model, data, tmp_path)
     assert len(small.predict({"colour": ["red"], "size": ["1"], "note": [""]})) == 1
     asked = ("compress", model, data, "-o", path)
     assert "too few" in one_line(call(*asked, "--bits", 3))
+    code, out, _ = call(*asked, "--flash", 400)
+    assert code == 0
+    assert flash_bytes(load_model(path)).flash <= 400
+    assert "bytes of flash" in out
+    assert "bytes of flash are too few: the smallest model has" in one_line(
+        call(*asked, "--flash", 3)
+    )
     assert "'nope' not found" in one_line(call(*asked, "--target", "nope"))
     assert "in line 2 is none of the classes" in one_line(call(*asked, "--target", "colour"))
+
+
+def test_fit_gives_a_small_model_where_flash_is_given(data, tmp_path):
+    path = tmp_path / "small.safetensors"
+    asked = ("fit", data, "--target", "class", "--hidden", 3, "-o", path, "--flash", 300)
+    code, out, _ = call(*asked)
+    assert code == 0
+    assert "bytes of flash" in out
+    small = load_model(path)
+    assert flash_bytes(small).flash <= 300
+    assert {"train_accuracy", "test_accuracy", "target", "seconds"} <= small.record.keys()
+    assert "leave out --predictor" in one_line(call(*asked, "--predictor", "best"))
+    assert "takes no --flash" in one_line(call(*asked, "--memory", "1GB"))
+
+
+def test_export_to_c_tells_flash_and_warns_of_much(model, tmp_path, monkeypatch):
+    asked = ("export", model, "--to", "c", "-o", tmp_path)
+    monkeypatch.setattr(flash, "DEVICE_FLASH", 10**9)
+    _, _, told = call(*asked)
+    assert "bytes of flash" in told
+    assert "warning" not in told
+    monkeypatch.setattr(flash, "DEVICE_FLASH", 100)
+    assert "--flash 100` makes a model that fits" in call(*asked)[2]
+    assert "bytes of flash" not in call("export", model, "--to", "js", "-o", tmp_path)[2]
 
 
 def test_names_in_square_brackets_are_shown_as_they_are(tmp_path):

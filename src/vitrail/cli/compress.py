@@ -12,6 +12,7 @@ from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
     SHIP,
     DataFile,
+    FlashLimit,
     ModelFile,
     Quiet,
     Target,
@@ -25,10 +26,11 @@ from vitrail.cli.options import (
     working,
 )
 
-COLUMNS = ("", "members per net", "inputs", "bits", "agreement", "accuracy", "")
+COLUMNS = ("", "members", "inputs", "bits", "flash", "agreement", "accuracy", "")
 LEGEND = """\
-members per net: networks that vote in each net
+members: networks that vote in each net; ←: the model chosen
 inputs: bits that the model reads of an encoded row; bits: its one-bit weights
+flash: bytes of code and constants on a Cortex-M0+, estimated
 agreement: share of the rows of DATA that the model answers as all networks do
 accuracy: share of rows that it answers right, where DATA has labels"""
 
@@ -41,6 +43,7 @@ def compress(
     bits: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of weights; chosen if left out.")
     ] = None,
+    flash: FlashLimit = None,
     target: Target = None,
     quiet: Quiet = False,
 ) -> None:
@@ -49,10 +52,12 @@ def compress(
     DATA is a table like the training table, or the training table itself; labels are not needed.
     The table printed shows small models of several kinds: their agreement with the model, and their
     accuracy where DATA has labels. The default is the smallest model whose agreement is within 0.01
-    of the best. Models that agree less often than a smaller one are not shown.
+    of the best; with --flash, the one that agrees best of those that fit. Models that agree less
+    often than a smaller one are not shown.
 
     Example: `vitrail compress mushroom.safetensors mushroom.csv -o small.safetensors`
     """
+    from vitrail.export import flash_bytes
     from vitrail.learning import compress as compress_model
 
     check_output(output, data, model)
@@ -62,7 +67,7 @@ def compress(
         labels = table[target_column(table, target or column)]
         net.labels.encode(labels, table.place)
     with working("trying small models", quiet=quiet):
-        small = compress_model(net, table, labels, bits=bits)
+        small = compress_model(net, table, labels, bits=bits, flash=flash)
     small.save(output)
     with when_stopped(f"stopped; the small model is in {shown(output)}"):
         notes = small.record["compressed"]
@@ -72,9 +77,10 @@ def compress(
                 point["members"],
                 point["inputs"],
                 point["bits"],
+                point["flash"],
                 f"{point['agreement']:.4f}",
                 "-" if point["accuracy"] is None else f"{point['accuracy']:.4f}",
-                "chosen" if point == notes["chosen"] else "",
+                "←" if point == notes["chosen"] else "",
             )
             for point in pareto_front(notes["curve"], notes["chosen"])
         ]
@@ -85,6 +91,8 @@ def compress(
             f"{notes['bits_of_all']:,} bits in {notes['networks']:,} networks became "
             f"{small.networks.numel():,} bits"
         )
+        if notes["chosen"]["flash"] is not None:
+            console.print(str(flash_bytes(small)))
         console.print(f"model: {shown(output)}")
 
 

@@ -38,7 +38,8 @@ def export(
 
     Example: `vitrail export mushroom.safetensors --to c -o firmware --name mushroom`
     """
-    from vitrail.export import export_model
+    from vitrail.export import export_model, flash_bytes
+    from vitrail.export.flash import DEVICE_FLASH
     from vitrail.model import load_model
     from vitrail.tables.table import read_table
 
@@ -51,6 +52,14 @@ def export(
     with when_stopped("stopped; the files are written"):
         for path in paths:
             console.print(f"wrote {shown(path)} ({path.stat().st_size:,} bytes)")
+        if to == "c":
+            size = flash_bytes(net)
+            console.print(str(size))
+            if size.flash > DEVICE_FLASH:
+                console.print(
+                    f"warning: few devices have so much flash; `vitrail compress {shown(model)} "
+                    f"DATA --flash {DEVICE_FLASH}` makes a model that fits"
+                )
 
 
 def _reported(net: Any, name: str, output: Path, table: Any) -> Path:

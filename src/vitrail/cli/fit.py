@@ -16,6 +16,7 @@ from vitrail.cli.options import (
     SOLVER_NAMES,
     DataFile,
     Epochs,
+    FlashLimit,
     Hidden,
     Jobs,
     Quiet,
@@ -68,6 +69,7 @@ def fit(
     memory: Annotated[
         str | None, typer.Option(help="Stream the rows within this memory, such as `4GiB`.")
     ] = None,
+    flash: FlashLimit = None,
     test_size: TestSize = TEST_SIZE,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Save training to these files, and resume from them.")
@@ -86,13 +88,16 @@ def fit(
     fine. By default many networks are drawn by Metropolis chains and vote, calibrated on held-out
     rows; `--solver` names another learner, and an option that it does not take is refused. Ctrl-C
     stops training and keeps the best found so far. --jobs are used where several nets are compared
-    on held-out rows. Started by torchrun, several processes train together; the result is the same.
+    on held-out rows. With --flash, the networks are compressed to the small model that agrees with
+    them best of those that fit, as `compress` does. Started by torchrun, several processes train
+    together; the result is the same.
 
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """
     from vitrail import ranks
     from vitrail.engines import checked_backend, workers
     from vitrail.estimator import BinaryNetClassifier
+    from vitrail.export import flash_bytes
     from vitrail.learning.folds import split_rows
     from vitrail.learning.table import canonical
     from vitrail.solvers import Status
@@ -102,6 +107,10 @@ def fit(
     canonical(solver)
     if net not in NETS:
         raise ValueError(f"unknown net {net!r}; choose one of: {', '.join(NETS)}")
+    if flash is not None:
+        if predictor == "best":
+            raise ValueError("--flash compresses many networks; leave out --predictor best")
+        predictor = "posterior"
     for path in (output, report):
         if path is not None:
             check_output(path, data)
@@ -127,6 +136,7 @@ def fit(
             "--effort": effort != "auto",
             "--predictor": predictor not in ("auto", "posterior"),
             "--net": net != "mlp",
+            "--flash": flash is not None,
             "--test-size": test_size != TEST_SIZE,
             "--checkpoint": checkpoint is not None,
             "--report": report is not None,
@@ -165,13 +175,16 @@ def fit(
                 raise
     if not ranks.here().first:
         return  # rank 0 tests, writes and prints
+    model = classifier.model_
+    if flash is not None:
+        with when_stopped("stopped; nothing is saved"):
+            model = compressed(model, features.take(rows), labels[rows], flash)
     with when_stopped("stopped; nothing is saved"), interrupts.defer_stop():
-        model = classifier.model_
         model.record.update(target=column, data=shown(data.name))
         if table.image_shape is not None:
             model.record["image_shape"] = list(table.image_shape)
         summary = [
-            f"{len(rows):,} rows, {model.bits:,} bits",
+            f"{len(rows):,} rows, {model.bits if flash is None else model.networks.numel():,} bits",
             f"train {model.record['train_accuracy']:.4f}",
         ]
         if len(held_out):
@@ -189,6 +202,8 @@ def fit(
             console.print(
                 f"{len(model.networks)} networks of {mixed['chains']} chains: {mixing_text(mixed)}"
             )
+        if flash is not None:
+            console.print(str(flash_bytes(model)))
         console.print(f"model: {shown(output)}")
         if interrupts.stop_requested() or Status.INTERRUPTED in classifier.status_:
             raise KeyboardInterrupt(f"stopped after {classifier.n_iter_} steps; {place}")
@@ -262,6 +277,17 @@ def is_gray(table: Table) -> bool:
         if len(seen) > 2:
             return True
     return False
+
+
+def compressed(model: Model, table: Table, labels: np.ndarray, flash: int) -> Model:
+    """The best small model within bytes of flash; its record tells its accuracy on these rows."""
+    from vitrail.learning import compress
+
+    small = compress(model, table, labels, flash=flash)
+    right = small.answers(table).numbers.numpy() == small.labels.encode(labels)
+    known = {name: model.record[name] for name in ("seconds", "status") if name in model.record}
+    small.record.update(known, train_accuracy=round(float(np.mean(right)), 6))
+    return small
 
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:

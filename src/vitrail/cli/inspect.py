@@ -9,7 +9,7 @@ from dataclasses import asdict
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -17,6 +17,9 @@ from rich.table import Table
 from vitrail import __version__
 from vitrail.cli.app import app
 from vitrail.cli.options import LOOK, Json, cell, mixing_text, plain_console
+
+if TYPE_CHECKING:
+    from vitrail.model import Model
 
 MOST_PICTURES = 4
 
@@ -50,6 +53,7 @@ def info(
         "bits": net.bits,
         "bytes_of_weights": -(-net.bits // 8),
         "bytes_of_file": model.stat().st_size,
+        **_device_bytes(net),
         "networks_averaged": len(net.networks),
         "inputs": len(net.encoder.bit_names),
         "inputs_read_as": "0/1" if net.coding == "binary" else "-1/+1",
@@ -74,6 +78,22 @@ def info(
         units = net.best[:, : sizes[0] * sizes[1]].reshape(-1, sizes[0])
         for unit in units[:MOST_PICTURES]:
             console.print(picture(unit[: shape[0] * shape[1]].tolist(), shape[1]))
+
+
+def _device_bytes(net: Model) -> dict[str, Any]:
+    """Flash and RAM on a device, where the model can be exported to C."""
+    from vitrail.export import ExportError, flash_bytes
+
+    try:
+        size = flash_bytes(net)
+    except ExportError:
+        return {}
+    how = "linked" if size.measured else "estimated"
+    return {
+        "bytes_of_flash": size.flash,
+        "bytes_of_ram": size.ram,
+        "flash_and_ram": f"of a Cortex-M0+, {how}",
+    }
 
 
 def versions() -> dict[str, Any]:

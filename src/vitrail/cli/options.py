@@ -47,6 +47,10 @@ TestSize = Annotated[
 Epochs = Annotated[
     int | None, typer.Option(min=1, help="How often every row is used; chosen if left out.")
 ]
+FlashLimit = Annotated[
+    int | None,
+    typer.Option(min=1, help="Maximum bytes of flash on a Cortex-M0+, encoder included."),
+]
 Jobs = Annotated[int, typer.Option(help="Worker processes.", min=1)]
 Workers = Annotated[
     str, typer.Option("--backend", help="What runs the workers: processes, dask, or ray.")

@@ -84,14 +84,21 @@ def costs(header: str, name: str, targets: Sequence[Target] = TARGETS) -> list[C
     return [cost(header, name, target) for target in targets if target.installed]
 
 
-def cost(header: str, name: str, target: Target, entries: Sequence[str] = tuple(ENTRIES)) -> Cost:
+def cost(
+    header: str,
+    name: str,
+    target: Target,
+    entries: Sequence[str] = tuple(ENTRIES),
+    *,
+    emulate: bool = True,
+) -> Cost:
     """Compile the header for a target, and run it where an emulator is installed."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / f"{name}.h").write_text(header, encoding="utf-8")
         try:
             sizes = {entry: _sizes(folder, name, target, ENTRIES[entry]) for entry in entries}
-            output = emulated(folder, name, target) if target.emulator else ""
+            output = emulated(folder, name, target) if emulate else ""
         except TooLargeError:
             sizes, output = {}, ""
     work = re.search(r"(\d+) (instructions|cycles) a prediction", output)

@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 
 from vitrail.checks import check_made, checked_count
+from vitrail.export.flash import estimated, flash_bytes
+from vitrail.export.plan import ExportError
 from vitrail.learning.committee import CommitteeCompressor
 from vitrail.learning.distillation import Distillation
 from vitrail.learning.examples import crossed
@@ -34,6 +36,8 @@ HELD_OUT_STEP = 4  # every fourth row is held out to measure agreement
 MIN_ROWS = 20  # fewer say nothing about agreement on others
 MAX_MEMBERS = 32  # hidden units per net of the largest student tried where `bits` is None
 NO_LIMIT = 2**62  # bits, more than any model has
+NEAR = 1.1  # times the flash allowed: estimates beyond are not compiled
+SMALLEST = 3  # students compiled at most, where none fits, to tell the smallest
 TOLERANCE = 0.01  # agreement that the default gives up for a smaller model
 TEACHER_RECORD = {  # entries of the record that do not hold for the student
     "train_accuracy", "best_accuracy", "test_accuracy", "test_rows", "seconds", "steps",
@@ -50,12 +54,20 @@ class CurvePoint:
     members: int  # networks per net, which vote together
     inputs: int  # number of bits it reads per row
     bits: int  # of all nets
+    flash: int | None  # estimated bytes on a Cortex-M0+; None where it cannot be exported to C
     agreement: float  # share of rows with the same answer as the teacher
     accuracy: float | None  # None without labels
 
 
-def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = None) -> Model:
-    """A small model that answers nearly as the model does, in at most `bits` bits.
+def compress(
+    model: Model,
+    rows: Any,
+    labels: Any = None,
+    *,
+    bits: int | None = None,
+    flash: int | None = None,
+) -> Model:
+    """A small model that answers nearly as the model does, in at most `bits` bits or `flash` bytes.
 
     Args:
         model: A model of many networks, as the default predictor returns it.
@@ -63,6 +75,9 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
         labels: Labels of these rows, to measure accuracy; they do not affect the choice.
         bits: The maximum number of weights; None is the smallest model whose agreement with the
             given one is within 0.01 of the best.
+        flash: The maximum bytes of code and constants that `predict` takes on a Cortex-M0+, encoder
+            included; linked where arm-none-eabi-gcc is installed, estimated otherwise. The model is
+            the one that agrees best.
 
     Returns:
         The small model. Its record lists agreement against bits under "compressed".
@@ -89,16 +104,24 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
     truth = None if labels is None else torch.from_numpy(model.labels.encode(np.asarray(labels)))
     if truth is not None and len(truth) != len(given):
         raise ValueError(f"expected one label for each of {len(given)} rows, got {len(truth)}")
-    if bits is not None:
-        checked_count("bits", bits, 1)
+    if bits is not None and flash is not None:
+        raise ValueError("expected bits or flash, got both; leave one out")
+    for name, limit in (("bits", bits), ("flash", flash)):
+        if limit is not None:
+            checked_count(name, limit, 1)
     compression = Compression(model, given, truth)
-    curve = compression.curve(bits)
-    if not curve:
-        raise ValueError(
-            f"{bits} bits are too few: the smallest model has {compression.least}; "
-            "give at least as many"
-        )
-    chosen, candidate = best_of(curve, 0.0 if bits is not None else TOLERANCE)
+    if flash is None:
+        curve = compression.curve(bits)
+        if not curve:
+            raise ValueError(
+                f"{bits} bits are too few: the smallest model has {compression.least}; "
+                "give at least as many"
+            )
+        chosen, candidate = best_of(curve, 0.0 if bits is not None else TOLERANCE)
+        small = compression.build(candidate)
+    else:
+        curve = compression.curve_in_flash(flash)
+        chosen, small = compression.best_in_flash(curve, flash)
     notes = {
         "networks": len(model.networks),
         "bits_of_all": model.networks.numel(),
@@ -106,7 +129,7 @@ def compress(model: Model, rows: Any, labels: Any = None, *, bits: int | None = 
         "curve": [vars(point) for point, _ in curve],
     }
     record = {name: value for name, value in model.record.items() if name not in TEACHER_RECORD}
-    return replace(compression.build(candidate), record={**record, "compressed": notes})
+    return replace(small, record={**record, "compressed": notes})
 
 
 def best_of(
@@ -115,6 +138,14 @@ def best_of(
     """The smallest student whose agreement is within `tolerance` of the best."""
     least = max(point.agreement for point, _ in curve) - tolerance
     return next(one for one in curve if one[0].agreement >= least)
+
+
+def flash_or_none(model: Model) -> int | None:
+    """Estimated bytes of flash; None where the model cannot be exported to C."""
+    try:
+        return estimated(model).flash
+    except ExportError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -138,16 +169,57 @@ class Compression:
         self.answers = model.answers_of(self.held_out)
         self.compressors = self._compressors(self.known[~held])
 
-    def curve(self, bits: int | None = None) -> list[tuple[CurvePoint, Candidate]]:
-        """Students by bits: many sizes, or the largest of every compressor within `bits`."""
+    def curve(
+        self, bits: int | None = None, most: int = NO_LIMIT
+    ) -> list[tuple[CurvePoint, Candidate]]:
+        """Students by bits: many sizes up to `most`, or the largest of every compressor within
+        `bits`."""
         unit = (self.model.program.num_inputs + 1) * self.model.networks.shape[1]
-        most = MAX_MEMBERS * max(unit, self.least)  # a net may have no units, but networks
+        unit = max(unit, self.least)  # a net may have no units, but networks
+        most = min(most, MAX_MEMBERS * unit)
         found = []
         for way, compressor in self.compressors.items():
             for size in compressor.sizes(most) if bits is None else compressor.largest(bits):
                 candidate = Candidate(way, size)
                 found.append((self.measured(candidate), candidate))
         return sorted(found, key=lambda point: point[0].bits)
+
+    def curve_in_flash(self, flash: int) -> list[tuple[CurvePoint, Candidate]]:
+        """Students of many sizes, and of each compressor the largest that should fit."""
+        curve = self.curve(most=8 * max(flash, self.least))  # a bit is stored in a bit at least
+        for way, compressor in self.compressors.items():
+            points = [(point.flash or 0, point.bits) for point, one in curve if one.way == way]
+            known = {one.size for _, one in curve if one.way == way}
+            fits = max((point for point in points if point[0] <= flash), default=None)
+            too_large = min((point for point in points if point[0] > flash), default=None)
+            if fits is None or too_large is None:
+                continue
+            share = (flash - fits[0]) / (too_large[0] - fits[0])
+            between = int(fits[1] + share * (too_large[1] - fits[1]))
+            more = [Candidate(way, size) for size in compressor.largest(between)]
+            curve += [(self.measured(one), one) for one in more if one.size not in known]
+        return sorted(curve, key=lambda point: point[0].bits)
+
+    def best_in_flash(
+        self, curve: Sequence[tuple[CurvePoint, Candidate]], flash: int
+    ) -> tuple[CurvePoint, Model]:
+        """The student that agrees best of those that fit, built from all rows."""
+        near = [one for one in curve if (one[0].flash or 0) <= NEAR * flash]
+        near.sort(key=lambda one: (-one[0].agreement, one[0].flash or 0))
+        smallest = sorted(curve, key=lambda one: one[0].flash or 0)[:SMALLEST]
+        least = None
+        for point, candidate in [*near, *(one for one in smallest if one not in near)]:
+            student = self.build(candidate)
+            size = flash_bytes(student)
+            if size.flash <= flash:
+                return point, student
+            least = size if least is None or size.flash < least.flash else least
+        assert least is not None
+        about = "has" if least.measured else "has an estimated"
+        raise ValueError(
+            f"{flash} bytes of flash are too few: the smallest model {about} {least.flash}; "
+            "give at least as many"
+        )
 
     @property
     def least(self) -> int:
@@ -170,6 +242,7 @@ class Compression:
             members=len(networks),
             inputs=len(student.places),
             bits=networks.numel(),
+            flash=flash_or_none(student.model),
             agreement=float(self.weight @ same.double()),
             accuracy=accuracy,
         )

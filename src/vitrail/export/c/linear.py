@@ -18,6 +18,7 @@ from vitrail.tables.bits import BitColumns
 
 SMALLEST, LARGEST = limits("int32_t")
 FEW_SUMS = 4  # that have a register each
+BYTE = 256
 # Bytes on a Cortex-M0+, as measured.
 SPELLED_BYTES = 8  # to look at the pointer and to return
 SUM_BYTES = 6  # of a sum: to begin, to keep and to compare it
@@ -121,6 +122,8 @@ class Code:
 
     text: str
     bytes: int
+    tables: int  # bytes of constants, exactly
+    parts: dict[str, int]  # how often there is what `vitrail.export.flash` knows the bytes of
 
 
 @dataclass(frozen=True)
@@ -130,14 +133,14 @@ class Answer:
     text: str = ""
     form: str = ""  # of the template `faces`: by bits where empty
     to_votes: str = ""  # the score that a sum means
-    bytes: int = 0  # of flash, about
+    code: Code | None = None  # of the function that `tiny_predict` calls
 
 
 def answered(model: Model, linear: LinearForm, rule: Rule, most: int) -> Answer | None:
     """The code of a linear model, if it takes fewer bytes of flash than `most`."""
     fields = fields_of(model)
     sums, size, unit = _sums(linear, fields), len(linear.base), linear.unit
-    own = Code("", 0)
+    own = ""
     if size == 1:
         below = -(-(rule.cut - linear.first) // unit) - 1  # the largest sum of class 0
         sums = sums.combined(sums.name, "A sum that is negative for the second class", [[-1]])
@@ -145,7 +148,8 @@ def answered(model: Model, linear: LinearForm, rule: Rule, most: int) -> Answer 
         form, to_votes = "two", f"{linear.first + unit * below} - {unit} * score"
     elif rule.rank == "score":
         first = [[1, *[0] * (size - 1)]]
-        own = _smallest(sums.combined("tiny_first", "The sum of the first class", first), fields)
+        first_sum = sums.combined("tiny_first", "The sum of the first class", first)
+        own = _smallest(first_sum, fields).text
         leads = [[-1, *(int(i == net) for i in range(1, size))] for net in range(1, size)]
         sums = sums.combined(sums.name, "How far classes lead the first", leads, 1)
         form, to_votes = "leads", f"{linear.first} + {unit} * (first + score[net])"
@@ -153,7 +157,7 @@ def answered(model: Model, linear: LinearForm, rule: Rule, most: int) -> Answer 
         form, to_votes = "scores", f"{linear.first} + {unit} * score[net]"
     code = _smallest(sums, fields)
     total = code.bytes + BEST_BYTES * (size > 1)
-    return Answer(joined(code.text, own.text), form, to_votes, total) if total < most else None
+    return Answer(joined(code.text, own), form, to_votes, code) if total < most else None
 
 
 def _smallest(sums: Sums, fields: list[Field]) -> Code:
@@ -180,6 +184,9 @@ def spelled_out(sums: Sums, fields: list[Field]) -> Code:
     groups = [(fields[c], list(tests)) for c, tests in groupby(sums.tests, lambda t: t.column)]
     real = any(field.kind == "real" for field, _ in groups)
     size = SPELLED_BYTES + SUM_BYTES * len(sums.start) + ORDER_BYTES * real
+    live = sum(any(test.jump[i] for test in sums.tests) for i in range(len(sums.start)))
+    parts = {"spelled": 1, "spelled sum": live, "constant sum": len(sums.start) - live}
+    parts |= spelled_parts(groups, live)
     for field, tests in groups:
         size += LOAD_BYTES * (1 + any(test.missing and not test.equal for test in tests))
         size += CALL_BYTES * (field.kind == "real") + CHECK_BYTES * bool(field.invalid(""))
@@ -187,7 +194,30 @@ def spelled_out(sums: Sums, fields: list[Field]) -> Code:
             adds = len(test.jump) - test.jump.count(0)
             size += TEST_BYTES + ADD_BYTES * adds + FAR_BYTES * (not 0 <= test.cut < 256)
     values = {"looped": False, "net_loop": False, "real": real, "groups": groups}
-    return Code(_filled(sums, **values), size)
+    return Code(_filled(sums, **values), size, 0, parts)
+
+
+def spelled_parts(groups: list[tuple[Field, list[Test]]], sums: int) -> dict[str, int]:
+    """What the tests of columns consist of; an instruction holds numbers of a byte alone."""
+    tests = [test for _, own in groups for test in own]
+    cuts = [test.cut for test in tests if not 0 <= test.cut < BYTE]
+    jumps = [abs(jump) for test in tests for jump in test.jump if jump]
+    reals = sum(field.kind == "real" for field, _ in groups)
+    spilled = max(sums - FEW_SUMS, 0) * len(jumps) // max(sums, 1)
+    return {
+        "column": len(groups),
+        "order": min(reals, 1),
+        "real column": max(reals - 1, 0),  # the first has `tiny_order` itself where it is alone
+        "checked column": sum(bool(field.invalid("")) for field, _ in groups),
+        "checked word": sum(field.kind == "word" for field, _ in groups),
+        "test": len(tests),
+        "test for missing": sum(test.missing for test in tests),
+        "far cut": len(cuts),
+        "far constant": len(set(cuts)),
+        "add": len(jumps),
+        "spilled add": spilled,
+        "large add": sum(jump >= BYTE for jump in jumps),
+    }
 
 
 def _by_words(sums: Sums, fields: list[Field]) -> Sums:
@@ -257,7 +287,20 @@ def looped(sums: Sums, fields: list[Field]) -> Code | None:
     size = LOOP_BYTES + each * len(tests) + TABLE_BYTES * apart
     size += CHECK_BYTES * bool(field.invalid("")) + 3 * LOAD_BYTES * flagged
     size += NET_LOOP_BYTES + count if net_loop else LOOP_SUM_BYTES * count
-    return Code(text, size + (ORDER_BYTES + CALL_BYTES) * (field.kind == "real"))
+    size += (ORDER_BYTES + CALL_BYTES) * (field.kind == "real")
+    starts = count * size_of(byte_or(sums.start)) // 8 if net_loop else 0
+    parts = {
+        "loop": 1,
+        "loop over sums": net_loop,
+        "sum in a loop": 0 if net_loop else count,
+        "real loop": field.kind == "real",
+        "checked loop": bool(field.invalid("")) and alone,
+        "checked column": 0 if alone else sum(bool(one.invalid("")) for one in read),
+        "checked word": 0 if alone else sum(one.kind == "word" for one in read),
+        "missing in a loop": flagged,
+        "cuts apart": apart,
+    }
+    return Code(text, size, each * len(tests) + starts, {k: int(n) for k, n in parts.items()})
 
 
 def padded(sizes: list[int]) -> int:
