@@ -2,11 +2,13 @@
 
 from vitrail.solvers.annealed import annealed, geometric
 from vitrail.solvers.base import Feedback, Info, MessagePassing, Solver
+from vitrail.solvers.bethe import BetheEstimate, bethe
 from vitrail.solvers.bp import belief_propagation
 from vitrail.solvers.checkpoint import CheckpointError
 from vitrail.solvers.copies import CopiesFound, run_copies
 from vitrail.solvers.damping import Damping, adaptive, constant, scheduled
 from vitrail.solvers.decimation import decimated
+from vitrail.solvers.elimination import ExactAnswer, eliminate, elimination, log_partition
 from vitrail.solvers.history import History, Status
 from vitrail.solvers.polish import polish
 from vitrail.solvers.portfolio import Passing, portfolio
@@ -22,9 +24,11 @@ from vitrail.solvers.streaming import streaming
 
 __all__ = [
     "Batches",
+    "BetheEstimate",
     "CheckpointError",
     "CopiesFound",
     "Damping",
+    "ExactAnswer",
     "Feedback",
     "History",
     "Info",
@@ -38,11 +42,15 @@ __all__ = [
     "adaptive",
     "annealed",
     "belief_propagation",
+    "bethe",
     "constant",
     "decimated",
+    "eliminate",
+    "elimination",
     "exponential",
     "geometric",
     "linear",
+    "log_partition",
     "polish",
     "portfolio",
     "reinforced",

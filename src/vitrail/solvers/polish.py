@@ -36,9 +36,9 @@ class PolishState:
     """R chains on all problems at once."""
 
     bits: Tensor  # (R, V) bool, where the chains are
-    score: Tensor  # (R, P) float64, satisfied weight of `bits`
+    score: Tensor  # (R, P) float64, `graph.objective` of `bits`
     best: Tensor  # (R, V) bool, the best that each has seen of each problem
-    best_score: Tensor  # (R, P) float64, its satisfied weight
+    best_score: Tensor  # (R, P) float64, `graph.objective` of it
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Polish(Solver[PolishState]):
 
     def start(self, key: Key, graph: FactorGraph, candidates: Tensor) -> PolishState:
         """From configurations (C, V) bool: the best of each problem, then the others by rank."""
-        score = graph.satisfied(candidates)
+        score = graph.objective(candidates)
         order = torch.sort(-score, dim=0, stable=True).indices
         order = order[torch.arange(self.chains, device=graph.device) % len(candidates)]
         bits = candidates.gather(0, order[:, graph.problem])
@@ -122,7 +122,7 @@ class Polish(Solver[PolishState]):
 
     def _energy(self, search: FlipSearch) -> Energy:
         energy = self.energy or search.default_energy
-        heat = self.heat or (RAMP_HEAT if energy.width > 0 else ERRORS_HEAT)
+        heat = self.heat or search.default_heat or (RAMP_HEAT if energy.width > 0 else ERRORS_HEAT)
         return replace(energy, start=min(energy.start, heat * energy.end))
 
 
