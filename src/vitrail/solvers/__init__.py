@@ -8,8 +8,15 @@ from vitrail.solvers.checkpoint import CheckpointError
 from vitrail.solvers.copies import CopiesFound, run_copies
 from vitrail.solvers.damping import Damping, adaptive, constant, scheduled
 from vitrail.solvers.decimation import decimated
-from vitrail.solvers.elimination import ExactAnswer, eliminate, elimination, log_partition
+from vitrail.solvers.elimination import (
+    ExactAnswer,
+    WidthError,
+    eliminate,
+    elimination,
+    log_partition,
+)
 from vitrail.solvers.history import History, Status
+from vitrail.solvers.inference import Inference, infer
 from vitrail.solvers.polish import polish
 from vitrail.solvers.portfolio import Passing, portfolio
 from vitrail.solvers.reinforcement import exponential, linear, reinforced
@@ -31,6 +38,7 @@ __all__ = [
     "ExactAnswer",
     "Feedback",
     "History",
+    "Inference",
     "Info",
     "MessagePassing",
     "Passing",
@@ -39,6 +47,7 @@ __all__ = [
     "Stage",
     "StagedSolution",
     "Status",
+    "WidthError",
     "adaptive",
     "annealed",
     "belief_propagation",
@@ -49,6 +58,7 @@ __all__ = [
     "elimination",
     "exponential",
     "geometric",
+    "infer",
     "linear",
     "log_partition",
     "polish",

@@ -31,6 +31,10 @@ IMPOSSIBLE = -1e30  # log of zero: finite, so that derivatives are
 Reduce = Callable[[Tensor, Tensor], Tensor]
 
 
+class WidthError(ValueError):
+    """A graph is too wide for elimination within the ceiling of memory."""
+
+
 @dataclass(frozen=True)
 class ExactAnswer:
     """What elimination tells about V variables and P problems."""
@@ -162,7 +166,7 @@ def _plan(graph: FactorGraph, memory: int, derivatives: bool = True) -> _Plan:
     needed = plan.bytes(derivatives)
     if needed > memory or plan.width >= MAX_WIDTH:
         at_least = "at least " if plan.width >= MAX_WIDTH else ""
-        raise ValueError(
+        raise WidthError(
             f"elimination of {graph.num_variables:,} variables has width {at_least}{plan.width} "
             f"and needs {in_gigabytes(needed)} of memory, the ceiling is "
             f"{in_gigabytes(memory)}; raise memory or use belief_propagation"

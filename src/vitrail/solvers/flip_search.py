@@ -31,7 +31,8 @@ from vitrail.scopes import Dense
 
 MAX_COUNT = 2**12  # of one example, where weights become whole numbers; rounding is 1e-4 of it
 MAX_TABLE_ARITY = 10  # of factors whose energies are tabulated for the search
-ENERGIES = (0.7, 0.05)  # temperatures in units of the field that a variable feels
+ENERGIES = (0.7, 0.12)  # temperatures in units of the field that a variable feels
+LAST_ENERGIES = (0.5, 0.12)  # hot enough to leave what the chains have in common
 MAX_LOOKAHEAD = 64  # proposals evaluated at once where there is no kernel
 
 
@@ -99,6 +100,7 @@ class FlipSearch(ABC):
     number: int  # of the problem, part of the address of its draws
     compiled: bool  # whether flips are followed by a kernel
     default_energy: Energy  # what works best in this kind of problem
+    last_energy: Energy = Energy(0.0, 0.0, 0.1, 0.02)  # from good starts: errors count in the end
     default_heat: float | None = None  # first temperature over the last one, where it has its own
 
     @abstractmethod
@@ -251,11 +253,15 @@ def _lowest_energy(graph: FactorGraph) -> float:
 
 
 class _EnergySearch(FlipSearch):
-    """Factors of few variables: their energies are tabulated, and a kernel follows the flips."""
+    """Factors of few variables: their energies are tabulated, and a kernel follows the flips.
+
+    Every variable may flip, whatever `free` says: chains are recombined where they differ.
+    """
 
     compiled = True
     default_energy = errors(*ENERGIES)
     default_heat = ENERGIES[0] / ENERGIES[1]
+    last_energy = errors(*LAST_ENERGIES)
 
     def __init__(self, graph: FactorGraph, variables: Tensor, number: int) -> None:
         from vitrail.kernels.cpu.energies import EnergyTables
@@ -302,7 +308,6 @@ class _EnergySearch(FlipSearch):
     ) -> SearchResult:
         from vitrail.kernels.cpu.energies import anneal_energies
 
-        free = torch.arange(len(self.variables)) if free is None else free
         span = energy.temperature(stretch.begin), energy.temperature(stretch.end)
         best, last, proposals = anneal_energies(
             self._tables,
@@ -312,7 +317,6 @@ class _EnergySearch(FlipSearch):
             self._lowest if stretch.stop else -math.inf,
             key.of(Stream.SEARCH).words(),
             (key.step, self.number),
-            free.cpu().numpy(),
         )
         found = [torch.from_numpy(bits).to(starts.device) for bits in (best, last)]
         scores = [self._graph.objective(bits)[:, 0] for bits in found]

@@ -21,11 +21,9 @@ from vitrail.solvers.flip_search import (
     FlipSearch,
     SearchResult,
     Stretch,
-    errors,
     flip_searches,
 )
 
-LAST_ENERGY = errors(0.1, 0.02)  # energy of the second half: errors are what counts in the end
 RAMP_HEAT = 10.0  # one layer: all the heat of annealing, valleys are wide and starts forgotten
 ERRORS_HEAT = 3.0  # hidden units: what a good start knows would take long to find again
 LEAST_FREE = 2  # with fewer weights to flip there is nothing to search
@@ -98,7 +96,9 @@ class Polish(Solver[PolishState]):
                 seen = torch.where(better[:, None], found.best, seen)
                 score = torch.where(better, found.best_score, score)
             else:
-                found = search.run(key, seen, LAST_ENERGY, Stretch(proposals), _differing(seen))
+                found = search.run(
+                    key, seen, search.last_energy, Stretch(proposals), _differing(seen)
+                )
                 seen, score = _best_of(found, seen, score)
                 bits[:, mine], last_score[:, number] = seen, score
             best[:, mine], best_score[:, number] = seen, score

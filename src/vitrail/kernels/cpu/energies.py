@@ -3,6 +3,11 @@
 Each factor keeps the number of its configuration, so a proposal looks up two energies for each
 factor of the flipped variable. Draws are those of `anneal`: a search is a pure function of
 (seed, step, problem, chain).
+
+Configurations are then recombined in pairs. The variables in which two of them differ fall into
+components that share no factor, so each component can be taken from the better of both (after
+Houdayer 2001, who exchanges such clusters in two dimensions). Differences to the complement of
+the other are used as well, because spins without a field have no sign of their own.
 """
 
 from __future__ import annotations
@@ -10,13 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import uint32
+from numba import njit, uint32
 from numpy.typing import NDArray
 
 from vitrail.kernels.cpu.anneal import accepted
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import philox
 from vitrail.kernels.cpu.threads import over_rows
+
+LEAST_GAIN = 1e-9  # beyond rounding, so that recombination ends
 
 
 @dataclass(frozen=True)
@@ -32,11 +39,10 @@ class EnergyTables:
 
 @compiled(
     "int64(float64[::1], int64[::1], int64[::1], int64[::1], int64[::1], boolean[::1],"
-    " boolean[::1], float64, float64, float64, int64, int64[::1], int64[::1], uint32[::1])",
+    " boolean[::1], float64, float64, float64, int64, int64[::1], uint32[::1])",
 )
 def _chain(
-    energies, first, uses, factor, bit, bits, best, lowest, start, end, proposals, free, address,
-    key,
+    energies, first, uses, factor, bit, bits, best, lowest, start, end, proposals, address, key,
 ):  # fmt: skip
     """One chain in place: bits end at its last state, `best` at its best one.
 
@@ -65,7 +71,7 @@ def _chain(
             )
         else:
             which, coin = next_which, next_coin
-        q = free[(np.int64(which) * free.shape[0]) >> 32]
+        q = (np.int64(which) * bits.shape[0]) >> 32
         sign = -1 if bits[q] else 1
         after = energy
         for use in range(uses[q], uses[q + 1]):
@@ -83,6 +89,55 @@ def _chain(
     return proposals
 
 
+@njit
+def _root(parent, v):
+    while parent[v] != v:
+        parent[v] = parent[parent[v]]
+        v = parent[v]
+    return v
+
+
+@compiled("int64(float64[::1], int64[::1], int64[::1], int64[::1], int64[::1], boolean[:, ::1])")
+def _recombine(energies, first, uses, factor, bit, states):
+    """Take components from one another until none lowers the energy; how many were taken."""
+    num_states, num = states.shape
+    parent, gain = np.empty(num, np.int64), np.empty(num, np.float64)
+    head = np.empty(first.shape[0], np.int64)
+    here, there = np.empty(first.shape[0], np.int64), np.empty(first.shape[0], np.int64)
+    taken, seen_last = 0, -1
+    while taken != seen_last:
+        seen_last = taken
+        for pair in range(num_states * num_states * 2):
+            a, b, turned = pair // 2 // num_states, pair // 2 % num_states, pair % 2 == 1
+            if a == b:
+                continue
+            head[:] = -1
+            here[:] = first
+            there[:] = first
+            for v in range(num):
+                parent[v] = v
+                gain[v] = 0.0
+                differs = (states[a, v] != states[b, v]) != turned
+                for use in range(uses[v], uses[v + 1]):
+                    f = factor[use]
+                    here[f] += bit[use] * states[a, v]
+                    there[f] += bit[use] * (states[a, v] != differs)
+                    if differs:
+                        if head[f] < 0:
+                            head[f] = v
+                        else:
+                            parent[_root(parent, v)] = _root(parent, head[f])
+            for f in range(first.shape[0]):
+                if head[f] >= 0:
+                    gain[_root(parent, head[f])] += energies[there[f]] - energies[here[f]]
+            for v in range(num):
+                differs = (states[a, v] != states[b, v]) != turned
+                if differs and gain[_root(parent, v)] < -LEAST_GAIN:
+                    states[a, v] = not states[a, v]
+                    taken += 1
+    return taken
+
+
 def anneal_energies(
     tables: EnergyTables,
     starts: NDArray[np.bool_],
@@ -91,11 +146,10 @@ def anneal_energies(
     lowest: float,
     key: tuple[int, int],
     address: tuple[int, int],
-    free: NDArray[np.int64],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], int]:
     """The best and the last state from each row of `starts` (R, N), and proposals in all.
 
-    lowest: energy at which a chain ends. address: step and problem. free: what may flip.
+    lowest: energy at which a chain ends. address: step and problem.
     """
     last = np.array(starts, np.bool_, order="C")
     best, words = last.copy(), np.array(key, np.uint32)
@@ -115,10 +169,12 @@ def anneal_energies(
                 lowest,
                 *temperatures,
                 proposals,
-                free,
                 np.array([chain, problem, step], np.int64),
                 words,
             )
 
     over_rows(search, len(last), 8 * proposals)
-    return best, last, int(made.sum())
+    flat = tables.energies, tables.first, tables.uses, tables.factor, tables.bit
+    pool = np.concatenate([best, last])
+    _recombine(*flat, pool)
+    return pool[: len(best)], last, int(made.sum())
