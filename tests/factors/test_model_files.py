@@ -179,6 +179,7 @@ def test_result_files_have_the_format_of_the_competitions():
     assert result_text("pr", -1.5) == "PR\n-1.5\n"
 
 
+@pytest.mark.filterwarnings("ignore")  # those of pgmpy and of what it imports
 def test_answers_agree_with_pgmpy(tmp_path):
     readwrite = pytest.importorskip("pgmpy.readwrite")
     inference = pytest.importorskip("pgmpy.inference")
@@ -190,4 +191,4 @@ def test_answers_agree_with_pgmpy(tmp_path):
         found = infer(read_model(path), "mar").answer
         for variable in range(len(sizes)):
             wanted = other.query([f"var_{variable}"], show_progress=False).values
-            np.testing.assert_allclose(found[variable], wanted, atol=1e-6)
+            np.testing.assert_allclose(found[variable], wanted / wanted.sum(), atol=1e-6)

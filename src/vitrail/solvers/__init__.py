@@ -23,6 +23,7 @@ from vitrail.solvers.reinforcement import exponential, linear, reinforced
 from vitrail.solvers.run import Solution, run
 from vitrail.solvers.s3p import s3p
 from vitrail.solvers.s4p import s4p
+from vitrail.solvers.sat import Assignment, solve_formula
 from vitrail.solvers.schedules import Batches
 from vitrail.solvers.snmp import snmp
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
@@ -30,6 +31,7 @@ from vitrail.solvers.steady import steady
 from vitrail.solvers.streaming import streaming
 
 __all__ = [
+    "Assignment",
     "Batches",
     "BetheEstimate",
     "CheckpointError",
@@ -71,6 +73,7 @@ __all__ = [
     "s4p",
     "scheduled",
     "snmp",
+    "solve_formula",
     "steady",
     "streaming",
 ]
