@@ -224,7 +224,7 @@ def test_a_stage_that_lowers_the_energy_is_named():
 @pytest.mark.parametrize("seed", range(20))
 def test_search_finds_the_ground_state_of_a_grid(seed):
     graph = spin_glass(seed, grid_edges(15))
-    solution = run(polish(8_000_000, chains=48), graph, seed=seed, max_steps=8)
+    solution = run(polish(16_000_000, chains=96), graph, seed=seed, max_steps=8)
     torch.testing.assert_close(solution.energy, eliminate(graph).energy)
 
 
