@@ -78,5 +78,5 @@ def decoded(key: Key, graph: FactorGraph, log_odds: Tensor, num: int = 64) -> Te
 
 def _best(graph: FactorGraph, candidates: Tensor) -> Tensor:
     """The best of (C, V) configurations for each problem, (V,); the first of equals."""
-    leader = graph.satisfied(candidates).argmax(0)[graph.problem]
+    leader = graph.objective(candidates).argmax(0)[graph.problem]
     return candidates.gather(0, leader[None])[0]

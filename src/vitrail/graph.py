@@ -26,6 +26,7 @@ __all__ = ["Dense", "FactorGraph", "Indexed", "Scope", "dense", "factor_graph", 
 
 T = TypeVar("T")
 VARIABLE_BYTES = 32  # of a variable: its prior, its problem, its marginal and belief
+FORBIDDEN = 1e6  # energy of a factor of potential 0, for search: it outweighs all others
 MEMORY_CHECK = 2**27  # bytes beyond which free memory is checked
 
 if TYPE_CHECKING:
@@ -143,6 +144,34 @@ class FactorGraph:
     def accuracy(self, states: Tensor) -> Tensor:
         """Share of satisfied weight, (C, P) float64 in [0, 1], of configurations (C, V) bool."""
         return self.satisfied(states) / self.weight_per_problem
+
+    @cached_property
+    def has_energies(self) -> bool:
+        """Whether a factor grades configurations, so that they are judged by energy."""
+        return any(block.has_energies for block in self.everything.blocks)
+
+    def energy(self, states: Tensor, memory: int = DEFAULT_MEMORY) -> Tensor:
+        """E = −Σ log potential − Σ log_prior·w of configurations (C, V) bool: (C, P) float64."""
+        return self._fields(states) + self.per_problem(self._energies(states, memory))
+
+    def objective(self, states: Tensor, memory: int = DEFAULT_MEMORY) -> Tensor:
+        """What the best of configurations (C, V) bool has most of: (C, P) float64.
+
+        Minus the energy where a factor has energies, FORBIDDEN for each that is infinite; the
+        satisfied weight elsewhere.
+        """
+        if not self.has_energies:
+            return self.satisfied(states, memory)
+        finite = [energy.clamp(max=FORBIDDEN) for energy in self._energies(states, memory)]
+        return -(self._fields(states) + self.per_problem(finite))
+
+    def _energies(self, states: Tensor, memory: int) -> list[Tensor]:
+        return [block.energy_at(states, memory) for block in self.blocks]
+
+    def _fields(self, states: Tensor) -> Tensor:
+        """Minus what the prior says of configurations (C, V), (C, P) float64."""
+        out = torch.zeros(len(states), self.num_problems, dtype=torch.float64, device=self.device)
+        return out.index_add_(1, self.problem, -self.log_prior * states)
 
     def shared(self, world: World) -> FactorGraph:
         """This rank's share: its factors keep their numbers, and sums go over all ranks.

@@ -21,7 +21,7 @@ class Annealing(Polish):
 
     def init(self, key: Key, graph: FactorGraph) -> PolishState:
         bits = self.drawn(key.of(Stream.PRIOR), graph)
-        score = graph.satisfied(bits)
+        score = graph.objective(bits)
         return PolishState(bits, score, bits, score)
 
     def step(

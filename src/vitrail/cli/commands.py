@@ -2,9 +2,9 @@
 
 from vitrail.cli import fit, compare, demo  # isort: skip
 from vitrail.cli import predict, explain, inspect, report  # isort: skip
-from vitrail.cli import compress, export, research  # isort: skip
+from vitrail.cli import compress, export, research, infer  # isort: skip
 
 __all__ = [
-    "compare", "compress", "demo", "explain", "export", "fit", "inspect", "predict", "report",
-    "research",
+    "compare", "compress", "demo", "explain", "export", "fit", "infer", "inspect", "predict",
+    "report", "research",
 ]  # fmt: skip

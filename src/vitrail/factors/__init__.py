@@ -1,6 +1,8 @@
 """Kinds of factors: tables, perceptrons, networks and any function."""
 
 from vitrail.factors.base import HARD, Classifiers, Factors
+from vitrail.factors.discrete import DiscreteModel, LogTable
+from vitrail.factors.model_files import read_model, result_text
 from vitrail.factors.network import BlackBox, Network, blackbox, network, perceptron
 from vitrail.factors.table import Table, table
 
@@ -8,11 +10,15 @@ __all__ = [
     "HARD",
     "BlackBox",
     "Classifiers",
+    "DiscreteModel",
     "Factors",
+    "LogTable",
     "Network",
     "Table",
     "blackbox",
     "network",
     "perceptron",
+    "read_model",
+    "result_text",
     "table",
 ]

@@ -49,6 +49,16 @@ class Factors(ABC):
         """Potential of a configuration of score 0, (F,) float64."""
         return torch.exp(-self.beta)
 
+    @property
+    def has_energies(self) -> bool:
+        """Whether potentials grade configurations, rather than forbid some of them."""
+        return False
+
+    @property
+    def log_scale(self) -> Tensor:
+        """What is missing in `log_potential`, whose largest value is 0, (F,) float64."""
+        return torch.zeros_like(self.weight)
+
     @abstractmethod
     def score(self, states: Tensor) -> Tensor:
         """Score of configurations (F or 1, S, A) bool: (F, S), bool or float64 in [0, 1]."""
@@ -186,6 +196,15 @@ class Factors(ABC):
 
     def satisfied_at(self, states: Tensor, memory: int) -> Tensor:
         """Whether each factor has score 1 at configurations (C, V) bool: (C, F) float64 of 0, 1."""
+        return self._at(states, memory, lambda block, local: block.score(local) >= 1)
+
+    def energy_at(self, states: Tensor, memory: int) -> Tensor:
+        """Minus the log potential of each factor at configurations (C, V) bool: (C, F) float64."""
+        logs = self._at(states, memory, lambda block, local: block.log_potential(local))
+        return -(logs + self.log_scale)
+
+    def _at(self, states: Tensor, memory: int, value: Callable[[Self, Tensor], Tensor]) -> Tensor:
+        """A value of each factor at configurations (C, V) bool: (C, F) float64."""
         num_states = states.shape[0]
         out = torch.empty(num_states, self.num_factors, dtype=torch.float64, device=states.device)
         for part in chunks(self.num_factors, num_states * self.row_bytes, memory):
@@ -193,7 +212,7 @@ class Factors(ABC):
                 self if part == slice(0, self.num_factors) else self.select(_range(part, self.ids))
             )
             local = block.scope.gather(states).transpose(0, 1)
-            out[:, part] = (block.score(local) >= 1).T.to(torch.float64)
+            out[:, part] = value(block, local).T.to(torch.float64)
         return out
 
 

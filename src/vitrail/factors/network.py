@@ -154,6 +154,11 @@ class BlackBox(Factors):
 
     function: ScoreFunction  # what gives the potentials
     data: Tensor  # (F,) int64, the numbers that the function is given
+    energies: bool = False  # whether its potentials are judged by energy, not counted
+
+    @property
+    def has_energies(self) -> bool:
+        return self.energies
 
     def score(self, states: Tensor) -> Tensor:
         states = states.expand(self.num_factors, -1, -1)
@@ -187,6 +192,7 @@ def blackbox(
     beta: float | Tensor = HARD,
     scope: Scope | None = None,
     weight: Tensor | None = None,
+    energies: bool = False,
 ) -> BlackBox:
     """Factors from any function.
 
@@ -198,6 +204,8 @@ def blackbox(
         beta: Inverse temperature, one number or one per factor; infinite leaves potentials alone.
         scope: Which variables a factor sees; None is variables 0…A−1.
         weight: How much each factor counts in the accuracy, (F,); None is 1.
+        energies: Whether the best configuration is that of the lowest energy, −Σ log potential,
+            instead of the one that satisfies most factors.
 
     Returns:
         The block of factors.
@@ -208,4 +216,5 @@ def blackbox(
         tensor([[True]])
     """
     parts = common_parts(num_factors, arity, scope, beta, weight)
-    return BlackBox(**parts, function=function, data=torch.arange(num_factors))
+    data = torch.arange(num_factors)
+    return BlackBox(**parts, function=function, data=data, energies=energies)

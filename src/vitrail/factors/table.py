@@ -28,6 +28,15 @@ class Table(Factors):
     """
 
     potential: Tensor  # (F, 2^A) float64 in [0, 1], the largest of a row exactly 1
+    log_largest: Tensor  # (F,) float64, log of what the row was divided by
+
+    @property
+    def has_energies(self) -> bool:
+        return self.origin()[0].once(_has_grades)
+
+    @property
+    def log_scale(self) -> Tensor:
+        return self.log_largest
 
     def score(self, states: Tensor) -> Tensor:
         return self._lookup(encode(states))
@@ -55,6 +64,10 @@ class Table(Factors):
         return Table, self.arity
 
 
+def _has_grades(factors: Table) -> bool:
+    return bool(((factors.potential > 0) & (factors.potential < 1)).any())
+
+
 def encode(states: Tensor) -> Tensor:
     """Configurations (…, A) bool as numbers (…) int64, variable j being bit j."""
     bit = 1 << torch.arange(states.shape[-1], device=states.device)
@@ -66,11 +79,19 @@ def decode(code: Tensor, arity: int) -> Tensor:
     return (code[..., None] >> torch.arange(arity, device=code.device)) & 1 == 1
 
 
+def log_potentials(factors: Factors) -> Tensor:
+    """Of every configuration, (F, 2^A) float64, variable j being bit j; −inf for potential 0."""
+    states = decode(torch.arange(2**factors.arity, device=factors.ids.device), factors.arity)
+    return factors.log_potential(states[None]) + factors.log_scale[:, None]
+
+
 def table(
     potentials: Tensor,
     scope: Scope | None = None,
     beta: float | Tensor = HARD,
     weight: Tensor | None = None,
+    *,
+    log: bool = False,
 ) -> Table:
     """Factors from explicit potentials.
 
@@ -80,6 +101,10 @@ def table(
         scope: Which variables a factor sees; None is variables 0…A−1.
         beta: Inverse temperature: potentials are lifted to at least exp(−beta).
         weight: How much each factor counts in the accuracy, (F,); None is 1.
+        log: Whether `potentials` holds their logarithms, minus infinity for 0.
+
+    A table with values between 0 and its largest has energies, E = −log potential: graphs with
+    such factors are searched for the lowest energy. Others are constraints, and are counted.
 
     Returns:
         The block of factors.
@@ -110,12 +135,18 @@ def table(
             f"a table of arity {arity} would need 2^{arity} potentials, the limit is "
             f"{MAX_TABLE_ARITY}; describe the factor by a function with `network` instead"
         )
-    if not bool(torch.isfinite(values).all()) or bool((values < 0).any()):
+    if log:
+        if bool((torch.isnan(values) | (values == torch.inf)).any()):
+            raise ValueError("log potentials must be finite, or minus infinity for a zero")
+    elif not bool(torch.isfinite(values).all()) or bool((values < 0).any()):
         raise ValueError(
-            "potentials must be finite and at least 0; take exp of log potentials first"
+            "potentials must be finite and at least 0; pass log potentials with log=True"
         )
     largest = values.amax(1, keepdim=True)
-    if bool((largest == 0).any()):
+    if bool((largest == (-torch.inf if log else 0)).any()):
         raise ValueError("a factor has only zero potentials, so nothing satisfies it; leave it out")
     parts = common_parts(values.shape[0], arity, scope, checked_beta(beta, values.shape[0]), weight)
-    return Table(**parts, potential=values / largest)
+    scaled, log_largest = (values / largest, largest.log())
+    if log:
+        scaled, log_largest = (values - largest).exp(), largest
+    return Table(**parts, potential=scaled, log_largest=log_largest[:, 0])

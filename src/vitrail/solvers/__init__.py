@@ -2,18 +2,28 @@
 
 from vitrail.solvers.annealed import annealed, geometric
 from vitrail.solvers.base import Feedback, Info, MessagePassing, Solver
+from vitrail.solvers.bethe import BetheEstimate, bethe
 from vitrail.solvers.bp import belief_propagation
 from vitrail.solvers.checkpoint import CheckpointError
 from vitrail.solvers.copies import CopiesFound, run_copies
 from vitrail.solvers.damping import Damping, adaptive, constant, scheduled
 from vitrail.solvers.decimation import decimated
+from vitrail.solvers.elimination import (
+    ExactAnswer,
+    WidthError,
+    eliminate,
+    elimination,
+    log_partition,
+)
 from vitrail.solvers.history import History, Status
+from vitrail.solvers.inference import Inference, infer
 from vitrail.solvers.polish import polish
 from vitrail.solvers.portfolio import Passing, portfolio
 from vitrail.solvers.reinforcement import exponential, linear, reinforced
 from vitrail.solvers.run import Solution, run
 from vitrail.solvers.s3p import s3p
 from vitrail.solvers.s4p import s4p
+from vitrail.solvers.sat import Assignment, solve_formula
 from vitrail.solvers.schedules import Batches
 from vitrail.solvers.snmp import snmp
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
@@ -21,12 +31,16 @@ from vitrail.solvers.steady import steady
 from vitrail.solvers.streaming import falling, streaming, usual_rate
 
 __all__ = [
+    "Assignment",
     "Batches",
+    "BetheEstimate",
     "CheckpointError",
     "CopiesFound",
     "Damping",
+    "ExactAnswer",
     "Feedback",
     "History",
+    "Inference",
     "Info",
     "MessagePassing",
     "Passing",
@@ -35,15 +49,21 @@ __all__ = [
     "Stage",
     "StagedSolution",
     "Status",
+    "WidthError",
     "adaptive",
     "annealed",
     "belief_propagation",
+    "bethe",
     "constant",
     "decimated",
+    "eliminate",
+    "elimination",
     "exponential",
     "falling",
     "geometric",
+    "infer",
     "linear",
+    "log_partition",
     "polish",
     "portfolio",
     "reinforced",
@@ -54,6 +74,7 @@ __all__ = [
     "s4p",
     "scheduled",
     "snmp",
+    "solve_formula",
     "steady",
     "streaming",
     "usual_rate",

@@ -1,8 +1,9 @@
 """Annealed bit-flip search of any graph, problem by problem, from any starts.
 
 A proposal flips one weight and is accepted with probability min(1, exp((E − E')/T)), T falling
-geometrically. Nets of this package's layers are searched by kernels that follow each flip
-incrementally, anything else by evaluation; a search is a function of (seed, step, problem, chain).
+geometrically. Nets of this package's layers and tables of energies are searched by kernels that
+follow each flip incrementally, anything else by evaluation; a search is a function of (seed, step,
+problem, chain).
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from torch import Tensor
 from vitrail.factors import Network
 from vitrail.factors.linear import linear_problem
 from vitrail.factors.split import split
-from vitrail.graph import FactorGraph
+from vitrail.factors.table import log_potentials
+from vitrail.graph import FORBIDDEN, FactorGraph
 from vitrail.nn.program import linear_program
 from vitrail.nn.wiring import MAX_FAN_IN, Wiring
 from vitrail.random import Key, Stream, lanes32
 from vitrail.scopes import Dense
 
 MAX_COUNT = 2**12  # of one example, where weights become whole numbers; rounding is 1e-4 of it
+MAX_TABLE_ARITY = 10  # of factors whose energies are tabulated for the search
+ENERGIES = (0.7, 0.12)  # temperatures in units of the field that a variable feels
+LAST_ENERGIES = (0.5, 0.12)  # hot enough to leave what the chains have in common
 MAX_LOOKAHEAD = 64  # proposals evaluated at once where there is no kernel
 
 
@@ -72,7 +77,7 @@ class SearchResult:
     """Where each of R starts got to, in one problem."""
 
     best: Tensor  # (R, N) bool
-    best_score: Tensor  # (R,) float64, satisfied weight
+    best_score: Tensor  # (R,) float64, satisfied weight, or minus the energy
     last: Tensor  # (R, N) bool
     last_score: Tensor  # (R,) float64
     evaluations: int
@@ -95,6 +100,8 @@ class FlipSearch(ABC):
     number: int  # of the problem, part of the address of its draws
     compiled: bool  # whether flips are followed by a kernel
     default_energy: Energy  # what works best in this kind of problem
+    last_energy: Energy = Energy(0.0, 0.0, 0.1, 0.02)  # from good starts: errors count in the end
+    default_heat: float | None = None  # first temperature over the last one, where it has its own
 
     @abstractmethod
     def run(
@@ -110,7 +117,8 @@ class FlipSearch(ABC):
 
 def flip_searches(graph: FactorGraph) -> list[FlipSearch]:
     """A search for each problem of the graph, compiled where it can be."""
-    return graph.once(_flip_searches)
+    # energies depend on prior and beta, what is kept for graphs that differ in these does not
+    return _flip_searches(graph) if graph.has_energies else graph.once(_flip_searches)
 
 
 def _flip_searches(graph: FactorGraph) -> list[FlipSearch]:
@@ -121,6 +129,8 @@ def _flip_searches(graph: FactorGraph) -> list[FlipSearch]:
 
 
 def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSearch:
+    if graph.has_energies and max(block.arity for block in graph.blocks) <= MAX_TABLE_ARITY:
+        return _EnergySearch(graph, variables, number)
     linear = linear_problem(graph, variables)
     if linear is not None:
         num_weights = linear.inputs.shape[1]
@@ -236,6 +246,84 @@ class _CompiledSearch(FlipSearch):
         )
 
 
+def _lowest_energy(graph: FactorGraph) -> float:
+    """A bound: every factor and every variable at the best it has."""
+    scales = sum(float(block.log_scale.sum()) for block in graph.blocks)
+    return -scales - float(graph.log_prior.clamp(min=0).sum())
+
+
+class _EnergySearch(FlipSearch):
+    """Factors of few variables: their energies are tabulated, and a kernel follows the flips.
+
+    Every variable may flip, whatever `free` says: chains are recombined where they differ.
+    """
+
+    compiled = True
+    default_energy = errors(*ENERGIES)
+    default_heat = ENERGIES[0] / ENERGIES[1]
+    last_energy = errors(*LAST_ENERGIES)
+
+    def __init__(self, graph: FactorGraph, variables: Tensor, number: int) -> None:
+        from vitrail.kernels.cpu.energies import EnergyTables
+
+        self.variables, self.number = variables, number
+        self._graph, self._lowest = graph, _lowest_energy(graph)
+        prior = graph.log_prior.cpu()
+        tables = [torch.stack([torch.zeros_like(prior), -prior], 1)]
+        scopes = [torch.arange(graph.num_variables)[:, None]]
+        for block in graph.blocks:
+            energies = -log_potentials(block).cpu()
+            tables.append(energies.clamp(max=FORBIDDEN))
+            scopes.append(block.scope.index().expand(block.num_factors, block.arity).cpu())
+        sizes = torch.cat([torch.full((len(rows),), rows.shape[1]) for rows in tables])
+        arities = torch.cat([torch.full((len(rows),), rows.shape[1]) for rows in scopes])
+        places = torch.cat([rows.flatten() for rows in scopes])
+        bits = torch.cat([torch.arange(rows.shape[1]).repeat(len(rows)) for rows in scopes])
+        order = torch.sort(places, stable=True).indices
+        counts = torch.bincount(places, minlength=graph.num_variables)
+        factor = torch.repeat_interleave(torch.arange(len(arities)), arities)
+        # the root of the summed variances of its factors is the field that a variable feels
+        finite = [rows.where(rows < FORBIDDEN, torch.nan) for rows in tables]
+        variance = torch.cat(
+            [(rows - rows.nanmean(1, True)).square().nanmean(1) for rows in finite]
+        )
+        felt = torch.zeros(graph.num_variables, dtype=torch.float64)
+        felt.index_add_(0, places, variance[factor])
+        self._scale = float(felt.mean().sqrt()) or 1.0
+        self._tables = EnergyTables(
+            torch.cat([rows.flatten() for rows in tables]).numpy(),
+            (sizes.cumsum(0) - sizes).numpy(),
+            torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]).numpy(),
+            factor[order].numpy(),
+            (1 << bits[order]).numpy(),
+        )
+
+    def run(
+        self,
+        key: Key,
+        starts: Tensor,
+        energy: Energy,
+        stretch: Stretch,
+        free: Tensor | None = None,
+    ) -> SearchResult:
+        from vitrail.kernels.cpu.energies import anneal_energies
+
+        span = energy.temperature(stretch.begin), energy.temperature(stretch.end)
+        best, last, proposals = anneal_energies(
+            self._tables,
+            starts.cpu().numpy(),
+            stretch.proposals,
+            (span[0] * self._scale, span[1] * self._scale),
+            self._lowest if stretch.stop else -math.inf,
+            key.of(Stream.SEARCH).words(),
+            (key.step, self.number),
+        )
+        found = [torch.from_numpy(bits).to(starts.device) for bits in (best, last)]
+        scores = [self._graph.objective(bits)[:, 0] for bits in found]
+        evaluations = proposals * self._graph.num_factors
+        return SearchResult(found[0], scores[0], found[1], scores[1], evaluations)
+
+
 class _EvaluatedSearch(FlipSearch):
     """Proposals are evaluated in batches, and the first that is accepted ends a batch.
 
@@ -250,6 +338,8 @@ class _EvaluatedSearch(FlipSearch):
         self._graph = graph
         weights = torch.cat([block.weight for block in graph.blocks])
         self._total, self._scale = float(weights.sum()), float(weights.square().sum().sqrt())
+        if graph.has_energies:
+            self._total = -_lowest_energy(graph)
 
     def run(
         self,
@@ -276,7 +366,7 @@ class _EvaluatedSearch(FlipSearch):
         floor *= self._scale * energy.start * (energy.end / energy.start) ** share
 
         bits, best = starts.clone(), starts.clone()
-        score = self._graph.satisfied(bits)[:, 0]
+        score = self._graph.objective(bits)[:, 0]
         best_score = score.clone()
         spent = torch.zeros(num_starts, dtype=torch.int64, device=device)
         ahead, evaluations = 8, 0
@@ -292,7 +382,7 @@ class _EvaluatedSearch(FlipSearch):
             flip = which[going].gather(1, times)
             states = bits[going, None].repeat(1, ahead, 1)
             states.scatter_(2, flip[..., None], ~states.gather(2, flip[..., None]))
-            after = self._graph.satisfied(states.flatten(0, 1))[:, 0].view(len(going), ahead)
+            after = self._graph.objective(states.flatten(0, 1))[:, 0].view(len(going), ahead)
             evaluations += after.numel() * self._graph.num_factors
             gain = after - score[going, None]
             taken = valid & ((gain >= 0) | (gain > floor[going].gather(1, times)))

@@ -15,6 +15,7 @@ class History:
     """One growing column per quantity: `history["accuracy"]` is a tensor (steps, P) on the CPU.
 
     - accuracy and best: share of satisfied weight of the decoded and of the best configuration;
+    - best_energy: energy of the best configuration, where factors have energies;
     - residual: largest change of a message, as a probability;
     - entropy: mean over the marginals, bits;
     - evaluations: factor evaluations so far, (steps,), by messages and searches, not by scoring.

@@ -21,11 +21,9 @@ from vitrail.solvers.flip_search import (
     FlipSearch,
     SearchResult,
     Stretch,
-    errors,
     flip_searches,
 )
 
-LAST_ENERGY = errors(0.1, 0.02)  # energy of the second half: errors are what counts in the end
 RAMP_HEAT = 10.0  # one layer: all the heat of annealing, valleys are wide and starts forgotten
 ERRORS_HEAT = 3.0  # hidden units: what a good start knows would take long to find again
 LEAST_FREE = 2  # with fewer weights to flip there is nothing to search
@@ -36,9 +34,9 @@ class PolishState:
     """R chains on all problems at once."""
 
     bits: Tensor  # (R, V) bool, where the chains are
-    score: Tensor  # (R, P) float64, satisfied weight of `bits`
+    score: Tensor  # (R, P) float64, `graph.objective` of `bits`
     best: Tensor  # (R, V) bool, the best that each has seen of each problem
-    best_score: Tensor  # (R, P) float64, its satisfied weight
+    best_score: Tensor  # (R, P) float64, `graph.objective` of it
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Polish(Solver[PolishState]):
 
     def start(self, key: Key, graph: FactorGraph, candidates: Tensor) -> PolishState:
         """From configurations (C, V) bool: the best of each problem, then the others by rank."""
-        score = graph.satisfied(candidates)
+        score = graph.objective(candidates)
         order = torch.sort(-score, dim=0, stable=True).indices
         order = order[torch.arange(self.chains, device=graph.device) % len(candidates)]
         bits = candidates.gather(0, order[:, graph.problem])
@@ -98,7 +96,9 @@ class Polish(Solver[PolishState]):
                 seen = torch.where(better[:, None], found.best, seen)
                 score = torch.where(better, found.best_score, score)
             else:
-                found = search.run(key, seen, LAST_ENERGY, Stretch(proposals), _differing(seen))
+                found = search.run(
+                    key, seen, search.last_energy, Stretch(proposals), _differing(seen)
+                )
                 seen, score = _best_of(found, seen, score)
                 bits[:, mine], last_score[:, number] = seen, score
             best[:, mine], best_score[:, number] = seen, score
@@ -122,7 +122,7 @@ class Polish(Solver[PolishState]):
 
     def _energy(self, search: FlipSearch) -> Energy:
         energy = self.energy or search.default_energy
-        heat = self.heat or (RAMP_HEAT if energy.width > 0 else ERRORS_HEAT)
+        heat = self.heat or search.default_heat or (RAMP_HEAT if energy.width > 0 else ERRORS_HEAT)
         return replace(energy, start=min(energy.start, heat * energy.end))
 
 

@@ -42,6 +42,7 @@ class Solution(Generic[StateT]):
     marginals: Tensor  # (V,) float64, P(w = 1)
     accuracy: Tensor  # (P,) float64, of `weights`
     best_accuracy: Tensor  # (P,) float64, of `best`
+    energy: Tensor | None  # (P,) float64, of `best`; None where all factors are constraints
     status: tuple[Status, ...]  # one per problem
     history: History  # what happened at each step
     steps: int  # how many were taken
@@ -63,6 +64,7 @@ class _Track:
     best: Tensor  # (V,) bool
     accuracy: Tensor  # (P,) float64
     best_accuracy: Tensor  # (P,) float64
+    best_objective: Tensor  # (P,) float64, minus the energy of `best`, or its accuracy
     quiet: Tensor  # (P,) int64, steps in a row with changes below the tolerance
     status: Tensor  # (P,) int64
     evaluations: Tensor  # () int64
@@ -205,6 +207,7 @@ def run(
         solver.marginals(graph, now),
         track.accuracy,
         track.best_accuracy,
+        graph.energy(track.best[None])[0] if graph.has_energies else None,
         tuple(Status(code) for code in codes.tolist()),
         history,
         step,
@@ -233,6 +236,7 @@ class _Loop(Generic[StateT]):
             nothing,
             none,
             none,
+            torch.full_like(none, -torch.inf),
             torch.zeros(problems, dtype=torch.int64, device=device),
             torch.full((problems,), int(Status.RUNNING), device=device),
             torch.zeros((), dtype=torch.int64),
@@ -246,6 +250,7 @@ class _Loop(Generic[StateT]):
                 best=after.best,
                 accuracy=after.accuracy,
                 best_accuracy=after.best_accuracy,
+                best_objective=self._objective(after.best[None], after.best_accuracy[None])[0],
                 status=solved,
             )
         return self._scored(self.key, state, track, track.status == Status.RUNNING)
@@ -273,23 +278,37 @@ class _Loop(Generic[StateT]):
         evaluations = track.evaluations + info.evaluations
         return replace(track, quiet=quiet, status=status, evaluations=evaluations)
 
+    def _objective(self, states: Tensor, accuracy: Tensor) -> Tensor:
+        """What the best of configurations (C, V) has most of, given their accuracy, (C, P)."""
+        return self.graph.objective(states) if self.graph.has_energies else accuracy
+
+    def _with_prior(self, states: Tensor) -> Tensor:
+        """Whether the prior agrees where it counts as energy: (C, P) or one bool, (1, 1)."""
+        graph, prior = self.graph, self.graph.log_prior
+        if not graph.has_energies:
+            return torch.ones(1, 1, dtype=torch.bool, device=graph.device)
+        against = torch.where(states, prior < 0, prior > 0).double()
+        return torch.stack([graph.over_variables(row) for row in against]) == 0
+
     def _scored(self, key: Key, state: StateT, track: _Track, active: Tensor) -> _Track:
         graph = self.graph
         candidates = self.solver.candidates(key, graph, state)
         weight = graph.weight_per_problem
         met = satisfied(graph, candidates)
         accuracy = met / weight
-        value, which = accuracy.max(0)
-        better = (value > track.best_accuracy) & active
+        value, which = self._objective(candidates, accuracy).max(0)
+        better = (value > track.best_objective) & active
         mine = candidates.gather(0, which[graph.problem][None])[0]
-        complete = (met >= weight).any(0) & active
+        complete = (met >= weight) & self._with_prior(candidates)
+        reached = accuracy.gather(0, which[None])[0]
         return replace(
             track,
             weights=torch.where(active[graph.problem], candidates[0], track.weights),
             best=torch.where(better[graph.problem], mine, track.best),
             accuracy=torch.where(active, accuracy[0], track.accuracy),
-            best_accuracy=torch.where(better, value, track.best_accuracy),
-            status=torch.where(complete, int(Status.SOLVED), track.status),
+            best_accuracy=torch.where(better, reached, track.best_accuracy),
+            best_objective=torch.where(better, value, track.best_objective),
+            status=torch.where(complete.any(0) & active, int(Status.SOLVED), track.status),
         )
 
 
@@ -359,6 +378,8 @@ def _record(
         starved=torch.as_tensor(info.starved).double(),
         **info.records,
     )
+    if graph.has_energies:
+        history.add(best_energy=-track.best_objective)
     if info.min_hits is not None:
         history.add(min_hits=info.min_hits)
     if info.effective_samples is not None:

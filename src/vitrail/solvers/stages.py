@@ -163,17 +163,20 @@ class _StagesSoFar:
 
     def add(self, found: Solution[Any]) -> None:
         """Take in what a stage found."""
-        number, before = len(self.histories), torch.full_like(found.best_accuracy, -1)
+        number, before = len(self.histories), torch.full_like(found.best_accuracy, -torch.inf)
         if self.solution is not None:
-            before = self.solution.best_accuracy
+            before = _merit(self.solution)
             # problems that were solved before keep the marginals they were solved with
             settled = self.solution.solved.to(self.graph.device)[self.graph.problem]
             kept = torch.where(settled, self.solution.marginals, found.marginals)
             found = replace(found, marginals=kept)
-        for row in found.history.columns.get("best", []):
+        rows = found.history.columns.get("best", [])
+        if found.energy is not None:
+            rows = [-energy for energy in found.history.columns.get("best_energy", [])]
+        for row in rows:
             better = row.to(before.device) > before  # rows of a resumed run are on the CPU
             self.best_stages.append(torch.where(better, number, self.best_stage))
-        self.best_stage = torch.where(found.best_accuracy > before, number, self.best_stage)
+        self.best_stage = torch.where(_merit(found) > before, number, self.best_stage)
         self.histories.append(found.history)
         self.steps += found.steps
         self.evaluations += found.evaluations
@@ -191,6 +194,11 @@ class _StagesSoFar:
         ran = tuple(names[: len(self.histories)])
         parts |= {**totals, "history": history, "stages": ran, "best_stage": self.best_stage}
         return StagedSolution(**parts)
+
+
+def _merit(solution: Solution[Any]) -> Tensor:
+    """What the best configurations are the best by, (P,)."""
+    return solution.best_accuracy if solution.energy is None else -solution.energy
 
 
 def _left(limit: Any, spent: Any) -> Any:

@@ -1,0 +1,95 @@
+"""Questions about a model of discrete variables: log Z, marginals, the best configuration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from vitrail.factors import DiscreteModel
+from vitrail.solvers.bethe import bethe
+from vitrail.solvers.bp import belief_propagation
+from vitrail.solvers.elimination import WidthError, eliminate, log_partition
+from vitrail.solvers.polish import polish
+from vitrail.solvers.run import run
+from vitrail.updates import exact
+
+Task = Literal["pr", "mar", "map"]
+Method = Literal["auto", "elimination", "messages"]
+BP_STEPS = 500  # of damped belief propagation, at most
+FLIPS = 1_000_000  # per step of the search for the best configuration
+DAMPING = 0.5
+
+
+@dataclass(frozen=True)
+class Inference:
+    """The answer to one question."""
+
+    answer: float | list[int] | list[list[float]]  # log10 Z; values; probabilities of values
+    method: str  # what found it: elimination, or messages
+
+
+def infer(
+    model: DiscreteModel, task: Task = "mar", *, method: Method = "auto", seed: int = 0
+) -> Inference:
+    """Answer a question about a model, exactly where its width allows it.
+
+    Messages are belief propagation on the bits of the variables, log Z then being Bethe's, and
+    local search for the best configuration: approximate on graphs with loops, and where variables
+    have more than two values.
+
+    Args:
+        model: What `read_model` gives.
+        task: "pr" for log10 Z, "mar" for marginals, "map" for a best configuration.
+        method: "elimination", "messages", or "auto": elimination within its ceiling of memory.
+        seed: Same number, same result.
+
+    Returns:
+        The answer, and what found it.
+
+    Examples:
+        >>> import numpy as np
+        >>> from vitrail.factors import DiscreteModel, LogTable
+        >>> model = DiscreteModel((2,), (LogTable((0,), np.log([1.0, 3.0])),))
+        >>> [round(p, 6) for p in infer(model, "mar").answer[0]]
+        [0.25, 0.75]
+    """
+    for name, value, known in (("task", task, Task), ("method", method, Method)):
+        if value not in get_args(known):
+            names = ", ".join(map(repr, get_args(known)))
+            raise ValueError(f"unknown {name} {value!r}; choose one of {names}")
+    if method != "messages":
+        try:
+            return Inference(_exactly(model, task), "elimination")
+        except WidthError:
+            if method == "elimination":
+                raise
+    return Inference(_by_messages(model, task, seed), "messages")
+
+
+def _exactly(model: DiscreteModel, task: Task) -> float | list[int] | list[list[float]]:
+    if task == "pr":
+        return _log10(model, float(log_partition(model.graph)))
+    answer = eliminate(model.graph)
+    if not math.isfinite(float(answer.log_z) + model.log_constant):
+        raise ValueError("no configuration is possible: Z is 0; correct the model or the evidence")
+    if task == "map":
+        return model.values(answer.best)
+    return model.marginals(answer.marginals, answer.factor_marginals)
+
+
+def _by_messages(
+    model: DiscreteModel, task: Task, seed: int
+) -> float | list[int] | list[list[float]]:
+    if task == "map":
+        found = run(polish(FLIPS), model.graph, seed=seed, max_steps=8)
+        return model.values(found.best)
+    solver = belief_propagation(exact(), damping=DAMPING, prior_scale=0.0)
+    estimate = bethe(model.graph, run(solver, model.graph, seed=seed, max_steps=BP_STEPS).state)
+    if task == "pr":
+        return _log10(model, float(estimate.log_z))
+    return model.marginals(estimate.marginals, estimate.factor_marginals)
+
+
+def _log10(model: DiscreteModel, log_z: float) -> float:
+    return (log_z + model.log_constant) / math.log(10)
