@@ -35,7 +35,7 @@ Part = tuple[Factors, Tensor | None]
 
 MEMORY = 0.01  # weight of a batch in the running mean square of messages
 LEAST_SQUARE = 1e-24  # of messages: those of a layer that is certain are not blown up
-LARGEST_RATE, RATE_PER_ROOT = 0.3, 6.0  # log-odds per batch; of few batches, and times √batches
+LARGEST_RATE, RATE_PER_ROOT = 0.1, 6.0  # log-odds per batch; of few batches, and times √batches
 AGAIN = 1 / 3  # of the rate, where beliefs of earlier rows go on
 LOST = 0.5  # share of what accuracy had gained over guessing, whose loss is divergence
 KEPT = 0.25  # share of it that the last good beliefs may be below the best
@@ -78,8 +78,8 @@ def usual_rate(batches: int) -> float:
         batches: Batches of all steps together.
 
     Examples:
-        >>> usual_rate(100), usual_rate(3600)
-        (0.3, 0.1)
+        >>> usual_rate(100), usual_rate(14400)
+        (0.1, 0.05)
     """
     return min(LARGEST_RATE, RATE_PER_ROOT / math.sqrt(max(1, batches)))
 
