@@ -1,6 +1,8 @@
-"""Scores of predictions: calibration, accuracy by coverage, AUC, log-loss."""
+"""Scores of predictions: calibration, accuracy by coverage, AUC, log-loss, drift."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -53,3 +55,46 @@ def log_loss(own: np.ndarray) -> float:
 
 def _bins(confidence: np.ndarray, bins: int) -> np.ndarray:
     return np.minimum((confidence * bins).astype(int), bins - 1)
+
+
+class PageHinkley:
+    """Page–Hinkley test: whether the mean of a sequence has risen.
+
+    With m_t = Σ (x_t − mean_t − slack), it tells a rise where m_t exceeds its least value by the
+    threshold, and begins anew.
+
+    Examples:
+        >>> test = PageHinkley()
+        >>> [t for t in range(2000) if test.add(float(t >= 1000))]
+        [1050, 1102, 1154]
+    """
+
+    SLACK, THRESHOLD, LATE = 0.005, 50.0, 200  # in units of x; rows that `late` is a mean of
+
+    def __init__(self) -> None:
+        self.late = 0.0  # a moving mean
+        self._begin()
+
+    def _begin(self) -> None:
+        self._count, self._mean, self._sum, self._least = 0, 0.0, 0.0, 0.0
+
+    def add(self, value: float) -> bool:
+        """Take the next value; whether the mean has risen."""
+        self._count += 1
+        self.late += (value - self.late) / min(self._count, self.LATE)
+        self._mean += (value - self._mean) / self._count
+        self._sum += value - self._mean - self.SLACK
+        self._least = min(self._least, self._sum)
+        if self._sum - self._least <= self.THRESHOLD:
+            return False
+        self._begin()
+        return True
+
+    def state(self) -> list[float]:
+        """What `restore` goes on from."""
+        return [self.late, self._count, self._mean, self._sum, self._least]
+
+    def restore(self, state: Sequence[float]) -> None:
+        """Go on from `state`."""
+        self.late, count, self._mean, self._sum, self._least = state
+        self._count = int(count)

@@ -1,10 +1,10 @@
 """Every command; importing its module is what registers it, in the order of the help."""
 
-from vitrail.cli import fit, compare, demo  # isort: skip
+from vitrail.cli import fit, stream, compare, demo  # isort: skip
 from vitrail.cli import predict, explain, inspect, report  # isort: skip
 from vitrail.cli import compress, export, research, infer  # isort: skip
 
 __all__ = [
     "compare", "compress", "demo", "explain", "export", "fit", "infer", "inspect", "predict",
-    "report", "research",
+    "report", "research", "stream",
 ]  # fmt: skip
