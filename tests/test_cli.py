@@ -371,7 +371,7 @@ def test_info_does_without_a_malformed_image_shape(model, tmp_path, shape):
 
 
 def test_hidden_units_beyond_reason_are_refused(tmp_path):
-    assert "take at most" in fit_fault(tmp_path, HEADER, ROWS, "--hidden", "999999999")
+    assert "take at most" in fit_fault(tmp_path, HEADER, ROWS, "--hidden", "999999999", "--quiet")
 
 
 def test_a_figure_without_a_folder_is_refused_before_training(tmp_path, monkeypatch):

@@ -66,7 +66,7 @@ class PageHinkley:
     Examples:
         >>> test = PageHinkley()
         >>> [t for t in range(2000) if test.add(float(t >= 1000))]
-        [1050, 1102, 1154]
+        [1051]
     """
 
     SLACK, THRESHOLD, LATE = 0.005, 50.0, 200  # in units of x; rows that `late` is a mean of

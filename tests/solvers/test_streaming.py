@@ -189,7 +189,7 @@ def test_the_rate_falls_and_is_small_where_batches_are_many():
     assert [falling(0.4, 4)(step) for step in range(6)] == pytest.approx(
         [0.4, 0.3, 0.2, 0.1, 0.1, 0.1]
     )
-    assert usual_rate(10) == usual_rate(1000) > usual_rate(10_000)
+    assert usual_rate(10) == usual_rate(100) > usual_rate(1000) > usual_rate(10_000)
 
 
 def sudden(wild, at=12, steps=1):

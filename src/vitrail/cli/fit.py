@@ -164,7 +164,7 @@ def fit(
             epochs="auto" if epochs is None else epochs,
             effort=effort,  # pyright: ignore[reportArgumentType] (the classifier checks it)
             random_state=seed,
-            verbose=0 if quiet else 1,
+            verbose=0 if quiet else 2,
             checkpoint=checkpoint,
         )
         try:

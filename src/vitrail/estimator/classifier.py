@@ -103,8 +103,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             Options of the training may change between the two.
         random_state: Same number, same networks.
         device: "auto", "cpu" or "cuda"; `chains` run on the CPU.
-        verbose: 1 prints before training what became of each column, and shows a progress bar on a
-            terminal.
+        verbose: 1 shows a progress bar on a terminal; 2 also prints what became of each column,
+            before training.
         checkpoint: A file that training is saved to; a fit that was cut goes on from it. Names of
             files end with a digest of rows and settings, so folds of a cross-validation may share
             the path. A fit that has ended removes its files.
@@ -427,7 +427,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 # all classes that are named, or those of the rows that count
                 coder = LabelCoder.fit(y[weight > 0] if classes is None else np.asarray(classes))
                 fixed = prepare(table, weight, coder, options, self.image_shape_)
-                for line in column_lines(fixed.encoder.account) if self.verbose else ():
+                for line in column_lines(fixed.encoder.account) if self.verbose > 1 else ():
                     sys.stdout.write(f"{line}\n")
             else:
                 fixed = previous.preprocessing

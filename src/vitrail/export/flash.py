@@ -34,8 +34,8 @@ MOST_COMPILED = 2**18  # bytes: of larger models, constants are nearly all
 class Flash:
     """Bytes of `tiny_predict` with its encoder on a Cortex-M0+; `ram` includes the stack."""
 
-    flash: int
-    ram: int
+    flash: int  # bytes of code and constants
+    ram: int  # bytes, stack included
     measured: bool  # by a compiler; estimated otherwise
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ from torch import Tensor
 from vitrail.checks import check_made, checked_count
 from vitrail.draws import Purpose, random_order, random_words
 from vitrail.model.importance import column_bits
-from vitrail.model.model import Model
+from vitrail.model.model import Model, as_inputs
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import TableEncoder
@@ -197,7 +197,7 @@ def _background(model: Model, rows: Any, seed: int) -> Tensor:
     bits = np.zeros((BACKGROUND, len(model.encoder.bit_names)), np.int8)
     for ((span, states), names), word in zip(columns, words, strict=True):
         bits[:, span] = states[word % (len(names) or len(states))]
-    return model.inputs_of(bits)
+    return as_inputs(bits, model.coding, model.bias)
 
 
 Reasons = tuple[np.ndarray, np.ndarray, np.ndarray]  # base (O,), reasons and errors (rows, C, O)

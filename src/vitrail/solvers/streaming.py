@@ -35,7 +35,8 @@ Part = tuple[Factors, Tensor | None]
 
 MEMORY = 0.01  # weight of a batch in the running mean square of messages
 LEAST_SQUARE = 1e-24  # of messages: those of a layer that is certain are not blown up
-LARGEST_RATE, RATE_PER_ROOT = 0.1, 6.0  # log-odds per batch; of few batches, and times √batches
+RATE, LARGEST_RATE = 0.1, 0.3  # log-odds per batch, and of few batches
+FEW_BATCHES, MANY_BATCHES = 300, 3600  # below and above which the rate is another
 AGAIN = 1 / 3  # of the rate, where beliefs of earlier rows go on
 LOST = 0.5  # share of what accuracy had gained over guessing, whose loss is divergence
 KEPT = 0.25  # share of it that the last good beliefs may be below the best
@@ -72,16 +73,17 @@ def falling(first: float, steps: int) -> Falling:
 
 
 def usual_rate(batches: int) -> float:
-    """The first rate of a run of `streaming`: long runs take small steps.
+    """The first rate of a run of `streaming`: short runs take large steps, long runs small ones.
 
     Args:
         batches: Batches of all steps together.
 
     Examples:
-        >>> usual_rate(100), usual_rate(14400)
-        (0.1, 0.05)
+        >>> usual_rate(100), usual_rate(1000), usual_rate(14400)
+        (0.3, 0.1, 0.05)
     """
-    return min(LARGEST_RATE, RATE_PER_ROOT / math.sqrt(max(1, batches)))
+    short = min(LARGEST_RATE / RATE, FEW_BATCHES / max(1, batches))
+    return RATE * max(1.0, short) * min(1.0, math.sqrt(MANY_BATCHES / max(1, batches)))
 
 
 @dataclass(frozen=True)
