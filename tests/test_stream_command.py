@@ -116,6 +116,8 @@ def test_a_killed_stream_goes_on_where_it_was_saved(fitted, tmp_path, pieces):
     out = tmp_path / "answers.csv"
     command = [sys.executable, "-m", "vitrail", "stream", str(cut), "-o", str(out), *options]
     running = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert running.stdin is not None
+    assert running.stderr is not None
     data = text.encode()
     half = data[: int(len(data) * 0.7)]
     for part in np.array_split(np.arange(len(half)), pieces):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +66,10 @@ def enumerated(sizes, factors, evidence):
     return z, [each / z for each in marginals], best
 
 
+def answer_of(model: Any, task: Any) -> Any:
+    return infer(model, task).answer
+
+
 @pytest.mark.parametrize("with_evidence", [False, True], ids=["alone", "evidence"])
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kind", ["grid", "tree", "bayes"])
@@ -78,9 +83,9 @@ def test_a_uai_model_is_answered_as_by_enumeration(kind, seed, with_evidence, tm
     model = read_model(path, known)
     z, marginals, best = enumerated(sizes, factors, evidence)
     assert infer(model, "pr").answer == pytest.approx(math.log10(z), abs=1e-9)
-    for found, wanted in zip(infer(model, "mar").answer, marginals, strict=True):
+    for found, wanted in zip(answer_of(model, "mar"), marginals, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-9)
-    values = infer(model, "map").answer
+    values = answer_of(model, "map")
     assert all(values[v] == value for v, value in evidence.items())
     weight = math.prod(float(table[tuple(values[v] for v in s)]) for s, table in factors)
     assert weight == pytest.approx(best, rel=1e-9)
@@ -93,7 +98,7 @@ def test_messages_are_exact_on_a_tree_of_bits(tmp_path):
     for task in ("pr", "mar"):
         exact, by_messages = (infer(model, task, method=m) for m in ("elimination", "messages"))
         np.testing.assert_allclose(exact.answer, by_messages.answer, atol=1e-6)
-    assert infer(model, "map", method="messages").answer == infer(model, "map").answer
+    assert infer(model, "map", method="messages").answer == answer_of(model, "map")
 
 
 def test_everything_may_be_known(tmp_path):
@@ -101,8 +106,8 @@ def test_everything_may_be_known(tmp_path):
     (tmp_path / "m.evid").write_text("1\n1 0 1\n")  # with the number of samples, as in 2010
     model = read_model(tmp_path / "m.uai", tmp_path / "m.evid")
     assert infer(model, "pr").answer == pytest.approx(math.log10(4))
-    assert infer(model, "mar").answer == [[0.0, 1.0]]
-    assert infer(model, "map").answer == [1]
+    assert answer_of(model, "mar") == [[0.0, 1.0]]
+    assert answer_of(model, "map") == [1]
 
 
 def test_formulas_are_counted_and_their_weights_are_energies(tmp_path):
@@ -113,7 +118,7 @@ def test_formulas_are_counted_and_their_weights_are_energies(tmp_path):
         (a, b, c) for a, b, c in itertools.product([0, 1], repeat=3) if (a or not b) and (b or c)
     ]
     assert infer(model, "pr").answer == pytest.approx(math.log10(len(solutions)))
-    assert tuple(infer(model, "map").answer) in solutions
+    assert tuple(answer_of(model, "map")) in solutions
     for text in ("p wcnf 2 3 10\n10 1 2 0\n3 -1 0\n1 -2 0\n", "h 1 2 0\n3 -1 0\n1 -2 0\n"):
         (tmp_path / "w.wcnf").write_text(text)
         assert infer(read_model(tmp_path / "w.wcnf"), "map").answer == [0, 1]
@@ -188,7 +193,7 @@ def test_answers_agree_with_pgmpy(tmp_path):
         path = tmp_path / "model.uai"
         path.write_text(uai(name, sizes, [each for each in factors if each[0]]))
         other = inference.VariableElimination(readwrite.UAIReader(str(path)).get_model())
-        found = infer(read_model(path), "mar").answer
+        found = answer_of(read_model(path), "mar")
         for variable in range(len(sizes)):
             wanted = other.query([f"var_{variable}"], show_progress=False).values
             np.testing.assert_allclose(found[variable], wanted / wanted.sum(), atol=1e-6)

@@ -1,6 +1,7 @@
 """Energies: exact answers by elimination, Bethe's on trees, ground states by search."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -150,9 +151,9 @@ def test_bethe_is_close_where_couplings_are_weak():
     """On loopy graphs an approximation: its error falls with the couplings."""
     errors = []
     for scale in (0.5, 0.1):
-        graph = spin_glass(5, grid_edges(4))
-        logs = torch.log(graph.blocks[0].potential) * scale
-        graph = factor_graph(table(logs, graph.blocks[0].scope, log=True))
+        block: Any = spin_glass(5, grid_edges(4)).blocks[0]
+        logs = torch.log(block.potential) * scale
+        graph = factor_graph(table(logs, block.scope, log=True))
         solver = belief_propagation(exact(), damping=0.3, prior_scale=0.0)
         found = bethe(graph, run(solver, graph, max_steps=300).state)
         errors.append(float((found.log_z - eliminate(graph).log_z).abs()))
@@ -206,6 +207,7 @@ def test_the_best_of_messages_is_that_of_the_lowest_energy():
     graph = spin_glass(4, [(a, b) for a in range(12) for b in range(a)])
     solver = belief_propagation(flip(8), damping=0.5)
     solution = run(solver, graph, seed=3, max_steps=30)
+    assert solution.energy is not None
     assert float(solution.history["best_energy"][-1]) == pytest.approx(float(solution.energy))
     assert (solution.history["best_energy"].diff(dim=0) <= 0).all()
     last = graph.energy(solution.weights[None])[0]

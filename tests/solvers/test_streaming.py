@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -200,7 +201,7 @@ def sudden(wild, at=12, steps=1):
 @pytest.mark.parametrize("wild", [math.inf, math.nan])
 def test_beliefs_that_are_not_finite_are_undone(wild):
     graph = factor_graph(perceptron(*noise(num_examples=300)))
-    settings = {"batch": 8, "batches": 3}
+    settings: dict[str, Any] = {"batch": 8, "batches": 3}
     before = run(streaming(**settings), graph, max_steps=12)
     solver = streaming(**settings, rate=sudden(wild))
     after = run(solver, graph, max_steps=13)
@@ -258,7 +259,8 @@ def test_long_runs_on_few_alike_examples_stay_right():
     beta, rate = geometric(1.0, 10.0, steps), falling(usual_rate(16 * steps), steps)
     found = run(streaming(beta=beta, rate=rate), graph, max_steps=steps, score_every=steps)
     assert found.accuracy.item() > 0.95
-    program = graph.blocks[0].program
+    block: Any = graph.blocks[0]
+    program = block.program
     answers = class_probabilities(program, found.marginals, images[150:]).argmax(1)
     assert (answers == labels[150:]).double().mean().item() > 0.85
 
