@@ -158,16 +158,6 @@ class ColumnCode:
         left += [len(words)] * fewer.other + [last] * missing
         return (fewer, left) if left else None
 
-    def coarser(self, most: int) -> tuple[ColumnCode, list[int]]:
-        """With at most so many thresholds, evenly from first to last, and which bits are left."""
-        count = len(self.thresholds)
-        if self.values or count <= most:
-            return self, list(range(len(self.bit_names)))
-        chosen = [self.steps[(2 * i + 1) * count // (2 * most)] for i in range(most)]
-        fewer = self.only(chosen)
-        assert fewer is not None
-        return fewer
-
     def states(self) -> np.ndarray:
         """The bits of every kind of value, (states, bits) int64.
 

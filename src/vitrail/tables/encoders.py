@@ -132,10 +132,6 @@ class TableEncoder:
         codes = zip(self.columns, self.spans, strict=True)
         return self._with([code.only({bit - span.start for bit in bits}) for code, span in codes])
 
-    def coarser(self, most: int) -> tuple[TableEncoder, list[int]]:
-        """With at most `most` thresholds per column of numbers, and which of the bits are left."""
-        return self._with([code.coarser(most) for code in self.columns])
-
     def _with(
         self, codes: list[tuple[ColumnCode, list[int]] | None]
     ) -> tuple[TableEncoder, list[int]]:
