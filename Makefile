@@ -24,10 +24,10 @@ test: $(DEV)  ## the fast tests
 
 PARTS := clang nodejs gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm gcc-avr avr-libc simavr time
 
-test-all: $(DEV)  ## the long tests too; what was skipped, and why, comes last
+test-all: $(DEV)  ## the long tests too, with fresh examples; what was skipped, and why, comes last
 	@echo "exports are tested with real parts where they are installed; Debian has them all:"
 	@echo "apt install $(PARTS)"
-	$(PYTEST) -m "" -rs
+	$(PYTEST) -m "" -rs --hypothesis-profile fresh
 
 lint: $(DEV)  ## ruff: rules and format
 	$(BIN)/ruff check .

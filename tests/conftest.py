@@ -19,6 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests sta
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("fresh", deadline=None, print_blob=True)  # of make test-all
 settings.load_profile("repeatable")
 
 

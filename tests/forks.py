@@ -7,16 +7,21 @@ import importlib
 import json
 import os
 import runpy
+import signal
+import socket
 import subprocess
 import sys
+import time
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 
 LIBRARIES = ("torch", "numba", "sklearn.model_selection", "pyarrow.parquet", "pandas")
+STREAMS = ("out", "err")
 
 
 class Forks:
-    """The process that forks; `run` has it run a script, with warnings as errors."""
+    """The process that forks, each to run a script with warnings as errors."""
 
     def __init__(self) -> None:
         here = str(Path(__file__).parent)
@@ -32,40 +37,95 @@ class Forks:
 
     def run(self, script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
         """Run the script in a folder."""
+        return self.start(script, folder).ended()
+
+    def start(
+        self, script: Path, folder: Path, *arguments: str, name: str = "", **environment: str
+    ) -> "Fork":
+        """Begin to run it; `name` keeps what it prints apart from others in the same folder."""
+        asked = [str(script), str(folder), arguments, f"{name}out.txt", f"{name}err.txt"]
+        return Fork(self, folder, name, self.ask(*asked, environment))
+
+    def ranks(
+        self, size: int, script: Path, folder: Path, *arguments: str, **environment: str
+    ) -> list["Fork"]:
+        """The script as ranks of one job, as torchrun would start them."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(size)}
+        return [
+            self.start(
+                script, folder, *arguments, name=f"{rank}.", **job, RANK=str(rank), **environment
+            )
+            for rank in range(size)
+        ]
+
+    def ask(self, *message: object) -> int:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([str(script), str(folder)]) + "\n")
+        self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()
-        code = int(self._process.stdout.readline())
-        said = [(folder / name).read_text("utf-8") for name in ("out.txt", "err.txt")]
-        return subprocess.CompletedProcess([str(script)], code, *said)
+        return int(self._process.stdout.readline())
 
     def end(self) -> None:
         self._process.communicate()
 
 
+@dataclass(frozen=True)
+class Fork:
+    """A script at work."""
+
+    forks: Forks
+    folder: Path
+    name: str
+    pid: int
+
+    def ended(self, timeout: float = 240.0) -> subprocess.CompletedProcess[str]:
+        """Wait until it has ended; after `timeout` seconds it is killed."""
+        code = self.forks.ask(self.pid, timeout)
+        said = [(self.folder / f"{self.name}{name}.txt").read_text("utf-8") for name in STREAMS]
+        return subprocess.CompletedProcess([], code, *said)
+
+
 def serve() -> None:
-    """The process: load the libraries, then fork on demand."""
+    """The process: load the libraries, then fork and wait on demand."""
     for name in LIBRARIES:
         importlib.import_module(name)
     assert "vitrail" not in sys.modules
     for line in sys.stdin:
-        script, folder = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            _run(script, folder)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        print(code, flush=True)  # noqa: T201
+        asked = json.loads(line)
+        print(_code(*asked) if len(asked) == 2 else _forked(*asked), flush=True)  # noqa: T201
 
 
-def _run(script: str, folder: str) -> None:
+def _forked(
+    script: str, folder: str, arguments: list[str], out: str, err: str, environment: dict[str, str]
+) -> int:
+    child = os.fork()
+    if child == 0:
+        os.environ.update(environment)
+        _run(script, folder, arguments, (out, err))
+    return child
+
+
+def _code(child: int, timeout: float) -> int:
+    """The exit code of a fork, negative for a signal."""
+    end = time.monotonic() + timeout
+    while not (done := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.005)
+    return os.waitstatus_to_exitcode(done[1])
+
+
+def _run(script: str, folder: str, arguments: list[str], streams: tuple[str, str]) -> None:
     """What the fork does: the script, with standard streams of its own, and never return."""
     os.chdir(folder)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for number, name in ((1, "out.txt"), (2, "err.txt")):
+    for number, name in enumerate(streams, 1):
         os.dup2(os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), number)
     sys.path[0] = str(Path(script).parent)
-    sys.argv = [script]
+    sys.argv = [script, *arguments]
     code = 1
     try:
         runpy.run_path(script, run_name="__main__")

@@ -97,9 +97,9 @@ def test_any_net_of_vitrail_can_be_trained(solver, net):
         module = mlp(196, hidden=(3,), num_outputs=1 if net == "mlp" else 3)
         factors = network(module, data.inputs, data.labels)
     # a start whose units are all dead has no gradient, so three starts
-    solutions = [run(solver, factor_graph(factors), seed=seed, max_steps=60) for seed in range(3)]
+    solutions = (run(solver, factor_graph(factors), seed=seed, max_steps=60) for seed in range(3))
     share = data.labels.double().mean().item()
-    assert max(s.best_accuracy.item() for s in solutions) > max(share, 1 - share)
+    assert any(s.best_accuracy.item() > max(share, 1 - share) for s in solutions)
 
 
 @each

@@ -50,8 +50,11 @@ def check(models, count, form, folder, compiler="gcc", options=SANITIZERS):
         assert found_lines == expected_lines(model, rows)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("compiler", "options"), [("gcc", SANITIZERS), ("clang++", ["-O1"])])
+@pytest.mark.parametrize(
+    ("form", "compiler", "options"),
+    [("loop", "gcc", SANITIZERS), ("spelled", "clang++", ["-O1"])],
+    ids=["loop", "spelled"],
+)
 @settings(SLOW, max_examples=2)
 @given(drawn=st.lists(linear_models(), min_size=12, max_size=12).map(Models))
 def test_steps_answer_as_python_does(drawn, form, compiler, options, tmp_path_factory):
@@ -60,10 +63,11 @@ def test_steps_answer_as_python_does(drawn, form, compiler, options, tmp_path_fa
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("compiler", "options"), [("gcc", SANITIZERS), ("clang++", ["-O1"])])
 @settings(SLOW, max_examples=8)
 @given(drawn=st.lists(linear_models(), min_size=24, max_size=24).map(Models))
-def test_steps_answer_as_python_does_at_length(drawn, form, tmp_path_factory):
-    check(drawn, 400, form, tmp_path_factory.mktemp("linear"))
+def test_steps_answer_as_python_does_at_length(drawn, form, compiler, options, tmp_path_factory):
+    check(drawn, 400, form, tmp_path_factory.mktemp("linear"), compiler, options)
 
 
 @pytest.mark.long

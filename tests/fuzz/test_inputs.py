@@ -5,7 +5,7 @@ from bounded import calls_in_child
 from fuzz.inputs import MAKERS
 from fuzz.seeds import fresh_seeds
 
-SHORT, LONG = 40, 1_000  # of each kind
+SHORT, LONG = 15, 1_000  # of each kind
 RARER = {"rule": 10}  # kinds of which only every so many seeds are taken: a whole training each
 AT_ONCE = 250  # of a child: what one call leaks shows in the next
 

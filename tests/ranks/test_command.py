@@ -1,18 +1,25 @@
 """`torchrun -m vitrail fit`: one model, told once, the same as without ranks."""
 
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 import torch
+from forks import Forks
 
 from vitrail import load_model
 from vitrail.cli import main
 from vitrail.datasets import glass
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+SEARCH = ["--solver=sbp", "--hidden=3", "--checkpoint=run"]
+STREAM = ["--memory=2GiB", "--hidden=3"]
+
+
+Run = Callable[..., list[CompletedProcess[str]]]
 
 
 def table(folder: Path) -> Path:
@@ -24,27 +31,47 @@ def table(folder: Path) -> Path:
     return place
 
 
+@pytest.fixture
+def forked(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The command as two ranks without torchrun."""
+
+    def run(*arguments: str) -> list[CompletedProcess[str]]:
+        folder = tmp_path_factory.mktemp("ranks")
+        script = folder / "command.py"
+        script.write_text("from vitrail.cli import main\nmain()\n")
+        return [rank.ended() for rank in forks.ranks(2, script, folder, *arguments)]
+
+    return run
+
+
+@pytest.fixture
+def torchrun(tmp_path: Path) -> Run:
+    def run(*arguments: str) -> list[CompletedProcess[str]]:
+        command = [*TORCHRUN, "-m", "vitrail", *arguments]
+        return [subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)]
+
+    return run
+
+
 @pytest.mark.parametrize(
-    ("settings", "more"),
+    ("by", "settings"),
     [
-        (["--solver=sbp", "--hidden=3"], ["--checkpoint=run"]),
-        pytest.param(["--memory=2GiB", "--hidden=3"], [], marks=pytest.mark.long, id="a stream"),
+        pytest.param("forked", SEARCH, id="forked"),
+        pytest.param("torchrun", SEARCH, marks=pytest.mark.long, id="torchrun"),
+        pytest.param("torchrun", STREAM, marks=pytest.mark.long, id="torchrun, a stream"),
     ],
 )
-def test_ranks_save_the_model_of_one_process(tmp_path: Path, settings: list[str], more: list[str]):
-    how = ["fit", str(table(tmp_path)), "--target=label", *settings]
+def test_ranks_save_the_model_of_one_process(
+    request: pytest.FixtureRequest, tmp_path: Path, by: str, settings: list[str]
+):
+    how = ["fit", str(table(tmp_path)), "--target=label"]
     one, two = tmp_path / "one.safetensors", tmp_path / "two.safetensors"
     with pytest.raises(SystemExit) as ended:
-        main([*how, "-o", str(one)])
+        main([*how, *settings[:2], "-o", str(one)])
     assert not ended.value.code
-    done = subprocess.run(
-        [*TORCHRUN, "-m", "vitrail", *how, *more, "-o", str(two)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("model: ") == 1
+    done = request.getfixturevalue(by)(*how, *settings, "-o", str(two))
+    assert not any(rank.returncode for rank in done), done[0].stderr[-3000:]
+    assert sum(rank.stdout.count("model: ") for rank in done) == 1
     assert sorted(place.name for place in tmp_path.iterdir()) == [one.name, "table.csv", two.name]
     left, right = load_model(one), load_model(two)
     for name in ("best", "marginals", "networks", "votes", "calibration"):
@@ -56,12 +83,10 @@ def test_ranks_save_the_model_of_one_process(tmp_path: Path, settings: list[str]
     }
 
 
-def test_other_commands_are_refused_in_one_line(tmp_path: Path):
-    done = subprocess.run(
-        [sys.executable, "-m", "vitrail", "info", "model.safetensors"],
-        env={**os.environ, "WORLD_SIZE": "2", "RANK": "0"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: only `vitrail fit` works over ranks")
+def test_other_commands_are_refused_in_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(SystemExit) as ended:
+        main(["info", "model.safetensors"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: only `vitrail fit` works over ranks")

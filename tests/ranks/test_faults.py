@@ -3,14 +3,15 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import Fork, Forks
 from ranks.cases import CASES, STEPS, batches, found
 from torch.distributed import HashStore  # pyright: ignore[reportPrivateImportUsage]
 
@@ -23,25 +24,18 @@ JOB = Path(__file__).with_name("faulty.py")
 WIRED: dict[str, Any] = {"LOCAL_WORLD_SIZE": "2"}
 
 
-def start(folder: Path, fault: str, at: int, size: int = 2, **more: str) -> list[subprocess.Popen]:
-    """Ranks without torchrun, so that each can be signalled and asked for its exit code."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
-    return [
-        subprocess.Popen(
-            [sys.executable, str(JOB), str(folder), fault, str(at)],
-            env={**os.environ, **common, **more, "RANK": str(rank), "OMP_NUM_THREADS": "1"},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(size)
-    ]
+@pytest.fixture
+def start(forks: Forks, tmp_path: Path) -> Callable[..., list[Fork]]:
+    """Two ranks without torchrun, so that each can be signalled and asked for its exit code."""
+
+    def ranks(fault: str, at: int, **more: str) -> list[Fork]:
+        return forks.ranks(2, JOB, tmp_path, str(tmp_path), fault, str(at), **more)
+
+    return ranks
 
 
-def ended(job: list[subprocess.Popen]) -> list[tuple[int, str]]:
-    return [(rank.returncode, said) for rank in job for _, said in [rank.communicate(timeout=60)]]
+def ended(job: list[Fork]) -> list[tuple[int, str]]:
+    return [(done.returncode, done.stderr) for done in (rank.ended(60) for rank in job)]
 
 
 def resumed(folder: Path) -> dict[str, Any]:
@@ -53,7 +47,8 @@ def whole() -> dict[str, Any]:
     return CASES["batches"](ALONE)
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("size", [2, 3])
 def test_a_killed_rank_is_named_and_the_job_restarts_to_the_same_end(tmp_path: Path, whole, size):
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts=1"]
     job = [*launch, f"--nproc-per-node={size}", str(JOB), str(tmp_path), "kill", "11"]
@@ -69,10 +64,9 @@ def test_a_killed_rank_is_named_and_the_job_restarts_to_the_same_end(tmp_path: P
     assert json.loads((tmp_path / "found.json").read_text()) == whole
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("means", [{}, WIRED], ids=["gloo", "wires"])
-def test_a_killed_rank_ends_the_job(tmp_path: Path, whole, means):
-    (kept, said), (killed, _) = ended(start(tmp_path, "kill", 10, **means))
+def test_a_killed_rank_ends_the_job(tmp_path: Path, start, whole, means):
+    (kept, said), (killed, _) = ended(start("kill", 10, **means))
     assert killed == -signal.SIGKILL
     assert kept == 1
     assert "rank 1 of 2 ended or cannot be reached" in said
@@ -80,22 +74,22 @@ def test_a_killed_rank_ends_the_job(tmp_path: Path, whole, means):
     assert resumed(tmp_path) == whole
 
 
-def test_a_rank_that_hangs_is_noticed_in_time(tmp_path: Path):
-    waiting, hanging = start(tmp_path, "hang", 10, VITRAIL_RANK_TIMEOUT="2", LOCAL_WORLD_SIZE="2")
+def test_a_rank_that_hangs_is_noticed_in_time(tmp_path: Path, start):
+    waiting, hanging = start("hang", 10, VITRAIL_RANK_TIMEOUT="2", **WIRED)
     until(tmp_path / "step.1", 10)
     begun = time.monotonic()
-    _, said = waiting.communicate(timeout=60)
+    [(_, said)] = ended([waiting])
     assert time.monotonic() - begun < 2 + RESPONSE_TIME + 5  # a busy machine
     assert "rank 1 of 2 did not answer" in said
-    hanging.send_signal(signal.SIGTERM)
+    os.kill(hanging.pid, signal.SIGTERM)
     assert ended([hanging])[0][0] == 143
 
 
-def test_sigterm_leaves_the_last_checkpoint_and_ends_with_143(tmp_path: Path, whole):
-    job = start(tmp_path, "slow", 0)
+def test_sigterm_leaves_the_last_checkpoint_and_ends_with_143(tmp_path: Path, start, whole):
+    job = start("slow", 0)
     until(tmp_path / "step.0", 10)
     for rank in job:
-        rank.send_signal(signal.SIGTERM)
+        os.kill(rank.pid, signal.SIGTERM)
     assert [code for code, _ in ended(job)] == [143, 143]
     step = read(tmp_path / "run.ckpt")[1]["step"]
     assert 8 <= step < STEPS

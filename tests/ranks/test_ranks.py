@@ -5,12 +5,11 @@ One test, because jobs take seconds to start: fewer begin, three ranks go on whe
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import Forks
 from ranks.cases import CASES, FIRST_SITTING, ROWS, batches, found, moments
 
 from vitrail.ranks import ALONE
@@ -18,12 +17,11 @@ from vitrail.ranks import ALONE
 JOB = Path(__file__).with_name("cases.py")
 
 
-def told_by(size: int, folder: Path) -> list[dict[str, Any]]:
+def told_by(forks: Forks, size: int, folder: Path) -> list[dict[str, Any]]:
     """What every rank of a job found."""
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command = [*launch, f"--nproc-per-node={size}", str(JOB), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr[-3000:]
+    for rank in forks.ranks(size, JOB, folder, str(folder), LOCAL_WORLD_SIZE=str(size)):
+        done = rank.ended()
+        assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(size)]
 
 
@@ -41,7 +39,7 @@ def check(told: list[dict[str, Any]], alone: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("before", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_three_ranks_find_what_fewer_find(tmp_path: Path, before: int):
+def test_three_ranks_find_what_fewer_find(forks: Forks, tmp_path: Path, before: int):
     alone = {name: case(ALONE) for name, case in CASES.items()}
     fewer, three = tmp_path / "fewer", tmp_path / "three"
     fewer.mkdir()
@@ -50,9 +48,9 @@ def test_three_ranks_find_what_fewer_find(tmp_path: Path, before: int):
     if before == 1:
         batches(ALONE, checkpoint=fewer / "of-1.ckpt", max_steps=FIRST_SITTING)
     else:
-        check(told_by(before, fewer), alone)
+        check(told_by(forks, before, fewer), alone)
     shutil.copy(fewer / f"of-{before}.ckpt", three / "given.ckpt")
-    told = told_by(3, three)
+    told = told_by(forks, 3, three)
     check(told, alone)
     assert [rank["resumed"] for rank in told] == [alone["batches"]] * 3
 

@@ -54,10 +54,8 @@ def test_a_unit_that_fails_twice_is_told_and_the_others_are_kept(tmp_path: Path,
 
 
 CLUSTERS = pytest.mark.parametrize(
-    ("backend", "package"),
-    # a cluster of Ray takes the better part of a minute to start and stop
-    [("dask", "distributed"), pytest.param("ray", "ray", marks=pytest.mark.long)],
-)
+    ("backend", "package"), [("dask", "distributed"), ("ray", "ray")]
+)  # which take up to a minute to start and stop
 
 
 def require(backend: str, package: str) -> None:
@@ -70,6 +68,7 @@ def models() -> list[str]:
     return chosen()
 
 
+@pytest.mark.long
 @CLUSTERS
 def test_clusters_give_what_one_process_gives(
     tmp_path: Path, models: list[str], backend: str, package: str
