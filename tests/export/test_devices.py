@@ -36,7 +36,7 @@ def test_firmware_says_when_an_answer_differs(tmp_path):
     export_model(committee(), "c", tmp_path, name="paint", layout="firmware")
     header = tmp_path / "paint" / "paint.h"
     text = header.read_text()
-    start = text.index("paint_golden_chances[]")
+    start = text.index("paint_golden_proba[]")
     header.write_text(text[:start] + text[start:].replace("{\n    ", "{\n    1", 1))
     done = subprocess.run(
         ["make", "run"], cwd=tmp_path / "paint", capture_output=True, text=True, timeout=60
