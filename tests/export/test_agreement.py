@@ -161,7 +161,7 @@ for (let i = 0; i < COUNT; i++) {
   const model = await import(`./m${i}.mjs`);
   const lines = rows.filter((_, place) => place % SHARES === i % SHARES).map((row) => {
     const { number, chances } = model.predict(row);
-    return [number, ...probabilities].join(",");
+    return [number, ...chances].join(",");
   });
   writeFileSync(`m${i}.txt`, lines.join("\\n"));
   console.log(model.check());
