@@ -30,12 +30,16 @@ def variable_surveys(
             others = [place for place in places if place != (block, factor, slot)]
             _check(grid.bins ** len(others))
             for bins in product(range(grid.bins), repeat=len(others)):
-                chance, one, zero = 1.0, float(prior_one[variable]), float(1 - prior_one[variable])
+                probability, one, zero = (
+                    1.0,
+                    float(prior_one[variable]),
+                    float(1 - prior_one[variable]),
+                )
                 for (b, f, a), k in zip(others, bins, strict=True):
-                    chance *= float(surveys[b][f, a, k])
+                    probability *= float(surveys[b][f, a, k])
                     one *= k / (grid.bins - 1)
                     zero *= 1 - k / (grid.bins - 1)
-                _put(out[block][factor, slot], grid, one, zero, chance)
+                _put(out[block][factor, slot], grid, one, zero, probability)
     return _normalised(out)
 
 
@@ -52,13 +56,13 @@ def factor_surveys(
                 others = [j for j in range(block.arity) if j != slot]
                 _check(grid.bins ** len(others))
                 for bins in product(range(grid.bins), repeat=len(others)):
-                    chance, weight = 1.0, potential[factor].clone()
+                    probability, weight = 1.0, potential[factor].clone()
                     for j, k in zip(others, bins, strict=True):
-                        chance *= float(cavities[number][factor, j, k])
+                        probability *= float(cavities[number][factor, j, k])
                         p = k / (grid.bins - 1)
                         weight *= torch.where(states[:, j], p, 1 - p)
                     one, zero = weight[states[:, slot]].sum(), weight[~states[:, slot]].sum()
-                    _put(out[number][factor, slot], grid, float(one), float(zero), chance)
+                    _put(out[number][factor, slot], grid, float(one), float(zero), probability)
     return _normalised(out)
 
 
@@ -72,9 +76,9 @@ def _edges_by_variable(graph: FactorGraph) -> dict[int, list[tuple[int, int, int
     return edges
 
 
-def _put(survey: Tensor, grid: Grid, one: float, zero: float, chance: float) -> None:
-    """Add chance·(one + zero) at one/(one + zero)."""
-    mass = chance * (one + zero)
+def _put(survey: Tensor, grid: Grid, one: float, zero: float, probability: float) -> None:
+    """Add probability·(one + zero) at one/(one + zero)."""
+    mass = probability * (one + zero)
     if mass == 0:
         return
     position = one / (one + zero) * (grid.bins - 1)

@@ -108,9 +108,10 @@ def run_all(models, folder, compiler, *options, word_bits=None):
 
 
 def expected_lines(model, rows):
-    numbers, chances, _ = model.answers(rows)
+    numbers, probabilities, _ = model.answers(rows)
     return [
-        ",".join(map(str, [a, *q])) for a, q in zip(numbers.tolist(), chances.tolist(), strict=True)
+        ",".join(map(str, [a, *q]))
+        for a, q in zip(numbers.tolist(), probabilities.tolist(), strict=True)
     ]
 
 
@@ -190,6 +191,6 @@ def run_numpy(model, rows):
     lines = []
     for row in zip(*columns.values(), strict=True):
         bits = reader["encode"](about, dict(zip(columns, row, strict=True)))
-        number, chances = reader["predict"](about, arrays, bits)
-        lines.append(",".join(map(str, [number, *chances.tolist()])))
+        number, probabilities = reader["predict"](about, arrays, bits)
+        lines.append(",".join(map(str, [number, *probabilities.tolist()])))
     return lines

@@ -33,11 +33,11 @@ def conditional_means(probability: Tensor, value: Tensor) -> tuple[Tensor, Tenso
     """E[value | w_i = 1] and E[value | w_i = 0] for every i, (F, A); value is (F, 2^A)."""
     arity = probability.shape[1]
     states = all_states(arity)
-    chance = torch.where(states, probability[:, None], 1 - probability[:, None])
+    likelihood = torch.where(states, probability[:, None], 1 - probability[:, None])
     one, zero = torch.empty_like(probability), torch.empty_like(probability)
     for i in range(arity):
         others = [j for j in range(arity) if j != i]
-        weighted = value * chance[:, :, others].prod(-1)
+        weighted = value * likelihood[:, :, others].prod(-1)
         one[:, i] = weighted[:, states[:, i]].sum(1)
         zero[:, i] = weighted[:, ~states[:, i]].sum(1)
     return one, zero
@@ -61,7 +61,7 @@ def quantised(log_odds: Tensor) -> Tensor:
 
 
 def bernstein_bound(variance: Tensor, draws: Tensor | float, false_alarm: float) -> Tensor:
-    """How far a mean of `draws` values in [0, 1] strays, but for a chance of `false_alarm`.
+    """How far a mean of `draws` values in [0, 1] strays, except with probability `false_alarm`.
 
     Bernstein: P(|mean − expectation| ≥ t) ≤ 2·exp(−n·t²/(2σ² + 2t/3)). No normal approximation.
     """

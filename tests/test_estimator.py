@@ -214,9 +214,9 @@ def test_several_classes(multiclass):
 @pytest.mark.parametrize("labels", [RULE, np.clip(BITS[:, :6].sum(1) - 2, 0, 2)])
 def test_predict_is_the_argmax_of_the_probabilities(predictor, labels):
     fitted = net(predictor=predictor, epochs=3).fit(BITS, labels)
-    chances = fitted.predict_proba(BITS)
-    np.testing.assert_allclose(chances.sum(1), 1, atol=1e-12)
-    assert np.array_equal(fitted.predict(BITS), fitted.classes_[chances.argmax(1)])
+    probabilities = fitted.predict_proba(BITS)
+    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-12)
+    assert np.array_equal(fitted.predict(BITS), fitted.classes_[probabilities.argmax(1)])
 
 
 def test_the_best_predictor_answers_as_the_saved_bits_do():

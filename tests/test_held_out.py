@@ -63,7 +63,7 @@ def test_a_split_does_not_follow_the_order_of_rows():
 
 
 @pytest.mark.filterwarnings("ignore:held-out rows show no relation")
-def test_labels_of_chance_make_nobody_sure():
+def test_random_labels_give_low_confidence():
     """Networks fit 120 coins; chains that had seen the rows they score would be confident in them.
 
     Of a fair coin a log-loss below 0.6 on 120 rows has a probability below 1e-3.

@@ -91,10 +91,10 @@ def test_a_saved_model_comes_back_the_same(case, tmp_path):
 def test_probabilities_add_up_and_lead_to_the_prediction(case):
     model = made(case)
     rows = rows_for(model)
-    chances = model.probabilities(rows)
-    assert chances.shape == (ROWS, model.num_classes)
-    np.testing.assert_allclose(chances.sum(1), 1, atol=1e-12)
-    assert model.labels.decode(chances.argmax(1)).tolist() == model.predict(rows).tolist()
+    probabilities = model.probabilities(rows)
+    assert probabilities.shape == (ROWS, model.num_classes)
+    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-12)
+    assert model.labels.decode(probabilities.argmax(1)).tolist() == model.predict(rows).tolist()
 
 
 def test_another_process_predicts_the_same(tmp_path):
@@ -159,7 +159,7 @@ def test_a_module_of_known_layers_is_saved_with_them(tmp_path):
     assert np.array_equal(again.probabilities(BITS), model.probabilities(BITS))
 
 
-def test_chances_are_whole_numbers_that_add_up():
+def test_probabilities_are_whole_numbers_that_add_up():
     for case in ("posterior", "pairs", "argmax", "rest"):
         model = made(case)
         answers = model.answers(rows_for(model))
@@ -198,9 +198,9 @@ def plain_answer(model: Model, row: Tensor) -> tuple[int, list[int]]:
     else:
         score = [65535 - nets[0][0], nets[0][0]] if classes == 2 else nets[0]
     answer = score.index(max(score))
-    chances = [part * 65535 // sum(score) for part in score]
-    chances[answer] += 65535 - sum(chances)
-    return answer, chances
+    probabilities = [part * 65535 // sum(score) for part in score]
+    probabilities[answer] += 65535 - sum(probabilities)
+    return answer, probabilities
 
 
 @pytest.mark.parametrize("case", ["hidden", "posterior", "pairs", "argmax", "rest"])
@@ -212,8 +212,10 @@ def test_the_rule_in_plain_python_gives_the_same_whole_numbers(case):
     for one in (model, weighted, replace(weighted, clip=1), replace(weighted, clip=1001)):
         inputs = one.inputs(rows_for(one))[:12]
         found = one.answers_of(inputs)
-        for row, number, chances in zip(inputs, found.numbers, found.probabilities, strict=True):
-            assert plain_answer(one, row) == (int(number), chances.tolist())
+        for row, number, probabilities in zip(
+            inputs, found.numbers, found.probabilities, strict=True
+        ):
+            assert plain_answer(one, row) == (int(number), probabilities.tolist())
 
 
 def test_one_network_is_certain_and_many_may_disagree():

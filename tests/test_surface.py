@@ -88,8 +88,8 @@ def test_equal_scores_go_to_the_first_class_as_answers_do():
     random = np.random.default_rng(4)
     rows = random.integers(0, 2, (90, 3))
     found = net(rows, random.integers(0, 4, 90), networks=3)
-    chances = found.model_.answers(rows).probabilities.numpy()
-    assert (np.sort(chances, 1)[:, -1] - np.sort(chances, 1)[:, -2] <= 3).any()
+    probabilities = found.model_.answers(rows).probabilities.numpy()
+    assert (np.sort(probabilities, 1)[:, -1] - np.sort(probabilities, 1)[:, -2] <= 3).any()
     decisions = found.decision_function(rows)
     np.testing.assert_array_equal(found.classes_[decisions.argmax(1)], found.predict(rows))
 

@@ -160,8 +160,8 @@ const rows = JSON.parse(readFileSync("rows.json", "utf8"));
 for (let i = 0; i < COUNT; i++) {
   const model = await import(`./m${i}.mjs`);
   const lines = rows.filter((_, place) => place % SHARES === i % SHARES).map((row) => {
-    const { number, chances } = model.predict(row);
-    return [number, ...chances].join(",");
+    const { number, probaParts } = model.predict(row);
+    return [number, ...probaParts].join(",");
   });
   writeFileSync(`m${i}.txt`, lines.join("\\n"));
   console.log(model.check());
@@ -190,4 +190,4 @@ def test_onnx_agrees(table):
         found = run_onnx(model, rows)
         expected = model.answers(rows)
         assert np.array_equal(found["number"], expected.numbers)
-        assert np.array_equal(found["chances"], expected.probabilities)
+        assert np.array_equal(found["proba_parts"], expected.probabilities)

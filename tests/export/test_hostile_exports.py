@@ -87,7 +87,7 @@ def by_c(models, folder):
 
 def by_onnx(models, folder):
     found = [run_onnx(*one) for one in models]
-    return [answer_lines(x["number"].tolist(), x["chances"].tolist()) for x in found]
+    return [answer_lines(x["number"].tolist(), x["proba_parts"].tolist()) for x in found]
 
 
 def by_numpy(models, folder):
@@ -95,7 +95,7 @@ def by_numpy(models, folder):
 
 
 WAYS = {  # how names are collected, how rows are answered, columns at once, some of the names
-    "ONNX": (names_in_onnx, by_onnx, 16, {".c0", ".v1", "label", "number", "chances"}),
+    "ONNX": (names_in_onnx, by_onnx, 16, {".c0", ".v1", "label", "number", "proba_parts"}),
     "C": (names_in_c, by_c, 60, {"TINY_BITS", "TINY_OTHER", "TINY_H", "tiny_row", "row", "int"}),
     "JavaScript": (names_in_javascript, by_javascript, 60, {"MODEL", "__proto__", "constructor"}),
     "NumPy": (names_in_numpy, by_numpy, 60, {"about", "votes", "index_0", "columns"}),
@@ -225,8 +225,8 @@ import { predict, columns } from "./m0.mjs";
 import { readFileSync } from "node:fs";
 const said = (row) => {
   try {
-    const { number, chances } = predict(row);
-    return [number, ...chances].join(",");
+    const { number, probaParts } = predict(row);
+    return [number, ...probaParts].join(",");
   } catch (error) {
     return error.message;
   }

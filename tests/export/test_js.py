@@ -24,10 +24,10 @@ def check_all(drawn, count, folder):
         (folder / f"m{i}.mjs").write_text(js_module(model, sample_rows(model.encoder, 8)))
     (folder / "rows.json").write_text(json.dumps([by_row(rows) for rows in tables]))
     for model, rows, found in zip(drawn, tables, json.loads(run_node(folder, DRIVER)), strict=True):
-        numbers, chances, _ = model.answers(rows)
+        numbers, probabilities, _ = model.answers(rows)
         assert found["wrong"] == 0
         assert [answer["number"] for answer in found["answers"]] == numbers.tolist()
-        assert [answer["chances"] for answer in found["answers"]] == chances.tolist()
+        assert [answer["probaParts"] for answer in found["answers"]] == probabilities.tolist()
         for answer in found["answers"]:
             assert sum(answer["votes"]) == len(model.networks)
 

@@ -14,11 +14,11 @@ from vitrail.tables.columns import ColumnCode
 def check(model, count):
     rows = sample_rows(model.encoder, count, seed=1)
     found = run_onnx(model, rows)
-    numbers, chances, _ = model.answers(rows)
+    numbers, probabilities, _ = model.answers(rows)
     assert found["number"].tolist() == numbers.tolist()
-    assert found["chances"].tolist() == chances.tolist()
+    assert found["proba_parts"].tolist() == probabilities.tolist()
     assert found["label"].tolist() == model.labels.decode(numbers).tolist()
-    assert np.allclose(found["probabilities"], chances.numpy() / 65535)
+    assert np.allclose(found["probabilities"], probabilities.numpy() / 65535)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
@@ -39,7 +39,7 @@ def test_words_are_stripped_and_spellings_of_no_value_known():
     table = {"colour": [" red ", "NA", "n/A ", "Red", "blue", "?"], "size": [1.0] * 6}
     table["rooms"] = [1] * 6
     found = run_onnx(model, table)
-    assert found["chances"].tolist() == model.answers(table).probabilities.tolist()
+    assert found["proba_parts"].tolist() == model.answers(table).probabilities.tolist()
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -49,4 +49,4 @@ def test_a_word_that_means_nothing_in_a_column_of_numbers_is_missing(missing):
     table = {"x": [1.0, "unknown", "never seen", None, 3.0]}
     with pytest.warns(DataWarning, match="found 'never seen'"):
         expected = model.answers(table).probabilities.tolist()
-    assert run_onnx(model, table)["chances"].tolist() == expected
+    assert run_onnx(model, table)["proba_parts"].tolist() == expected

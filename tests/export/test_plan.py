@@ -81,7 +81,7 @@ TABLES = st.integers(2, 4).flatmap(
 
 
 @given(tables=TABLES, shared=st.booleans())
-def test_small_numbers_in_the_place_of_chances_choose_the_same_class(tables, shared):
+def test_small_numbers_in_the_place_of_probabilities_choose_the_same_class(tables, shared):
     classes = len(tables)
     tables = [sorted(tables[0])] if shared else list(map(sorted, tables))
     small = np.array(ordered(tables, classes)).reshape(len(tables), 4)

@@ -42,9 +42,9 @@ NUMPY_ROWS = 40  # the reader of the documentation is slow
 
 SPACES = [" ", "\t", "  ", " \t", "\u00a0", "\u2003", "\u3000", "\x1f", "\x0b", "\x0c", "\x85"]
 SPACES += ["\ufeff", "\u200b", "\u2028", "\r", "\n", "\r\n"]
-PLAIN_NAMES = """c0 c1 c2 c10 v0 v1 v12 .c0 .v1 label number chances probabilities x rows vitrail
-    word about votes index_0 __proto__ constructor hasOwnProperty toString valueOf prototype length
-    int class NAN linux errno near SP row bits h main words tiny_row TINY_CHECK tiny_x m0_row
+PLAIN_NAMES = """c0 c1 c2 c10 v0 v1 v12 .c0 .v1 label number proba_parts probabilities x rows
+    vitrail word about votes index_0 __proto__ constructor hasOwnProperty toString valueOf prototype
+    length int class NAN linux errno near SP row bits h main words tiny_row TINY_CHECK tiny_x m0_row
     M0_OTHER _ __ 0 9lives a-b a_b größe ÿ 年 😀 " ' a,b a;b */ /* // ???/ \\ %s%n ${x} ` @model@
     </script> <!-- ="""
 NAMES = PLAIN_NAMES.split()
@@ -234,8 +234,8 @@ for (let i = 0; i < COUNT; i++) {
   const rows = JSON.parse(readFileSync(`rows${i}.json`, "utf8"));
   const lines = rows.map((row) => {
     try {
-      const { number, chances } = model.predict(row);
-      return [number, ...chances].join(",");
+      const { number, probaParts } = model.predict(row);
+      return [number, ...probaParts].join(",");
     } catch (error) {
       if (!error.message.includes("expected a number, found")) throw error;
       return "-2";
@@ -261,8 +261,8 @@ def by_javascript(cases: Sequence[Case], folder: Path) -> list[list[str]]:
     return [(folder / f"lines{i}.txt").read_text("utf-8").split("\n") for i in range(len(cases))]
 
 
-def answer_lines(numbers: list[int], chances: list[list[int]]) -> list[str]:
-    return [",".join(map(str, [n, *q])) for n, q in zip(numbers, chances, strict=True)]
+def answer_lines(numbers: list[int], probabilities: list[list[int]]) -> list[str]:
+    return [",".join(map(str, [n, *q])) for n, q in zip(numbers, probabilities, strict=True)]
 
 
 def by_python(cases: Cases, folder: Path) -> dict[str, Answers]:
@@ -274,7 +274,7 @@ def by_python(cases: Cases, folder: Path) -> dict[str, Answers]:
         from_file[seed] = expected_lines(model, read_table(path))
         graph = run_onnx(model, rows)
         assert graph["label"].tolist() == model.labels.decode(graph["number"]).tolist()
-        by_onnx[seed] = answer_lines(graph["number"].tolist(), graph["chances"].tolist())
+        by_onnx[seed] = answer_lines(graph["number"].tolist(), graph["proba_parts"].tolist())
         first = {name: cells[:NUMPY_ROWS] for name, cells in rows.items()}
         by_numpy[seed] = run_numpy(model, first)
     return {"CSV": from_file, "ONNX": by_onnx, "NumPy": by_numpy}

@@ -77,10 +77,10 @@ def sound_model() -> bytes:
 
 @cache
 def sound_answers() -> list[list[float]]:
-    return chances(sound_model())
+    return probabilities(sound_model())
 
 
-def chances(content: bytes) -> list[list[float]]:
+def probabilities(content: bytes) -> list[list[float]]:
     frame = pd.DataFrame({"a": ["x", "y", "w", None], "b": [1, 5, None, 3]})
     return model_from_bytes(content, "file").probabilities(frame).tolist()
 
@@ -90,9 +90,9 @@ def a_model(rng: random.Random) -> str:
     content = sound_model()
     if rng.random() < 0.6:
         broken = damaged(rng, content)
-        assert chances(broken) == sound_answers(), "a silent change"
+        assert probabilities(broken) == sound_answers(), "a silent change"
         return "sound"
-    return str(len(chances(_edited(rng, content))))
+    return str(len(probabilities(_edited(rng, content))))
 
 
 def _edited(rng: random.Random, content: bytes) -> bytes:

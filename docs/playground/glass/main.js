@@ -87,7 +87,7 @@ function draw() {
   const satisfied = graph.satisfied(run.decoded);
   const history = histories[settings.solver];
   rose.show({
-    chances: Array.from(run.logOdds, sigmoid),
+    probabilities: Array.from(run.logOdds, sigmoid),
     messages: Array.from(run.solver.messages(graph, run.state), sigmoid),
     satisfied,
     surveys: settings.solver === "s4p" && history.length ? history.at(-1).surveys : null,

@@ -136,11 +136,11 @@ export class Rose {
     }
   }
 
-  // chances (A): P(w = 1); messages (F·A): P as each pane says it; satisfied (F); surveys (A) of
+  // probabilities (A): P(w = 1); messages (F·A): P as each pane says it; satisfied (F); surveys (A) of
   // bins, or null; titles (F); counts {now, all, best}
   show(shown) {
     this.shown = shown;
-    const { chances, messages, satisfied, surveys, titles, counts } = shown;
+    const { probabilities, messages, satisfied, surveys, titles, counts } = shown;
     const { weights, selected } = this;
     for (let pane = 0; pane < this.panes; pane++) {
       this.pieces[pane].forEach((piece, i) => {
@@ -151,7 +151,7 @@ export class Rose {
       this.paneGroups[pane].firstChild.textContent = titles[pane];
       this.ray(pane, messages[pane * weights + selected]);
     }
-    this.medallions.forEach((parts, i) => this.fill(parts, i, chances[i], surveys?.[i]));
+    this.medallions.forEach((parts, i) => this.fill(parts, i, probabilities[i], surveys?.[i]));
     this.centre[0].textContent = String(counts.now);
     this.centre[1].textContent = `of ${counts.all} lit`;
     this.centre[2].textContent = `best ${counts.best}`;

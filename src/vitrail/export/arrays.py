@@ -22,7 +22,7 @@ from vitrail.tables.bits import BitColumns
 from vitrail.tables.columns import rounded
 from vitrail.tables.encoders import ColumnCode, TableEncoder
 
-VERSION = 1
+VERSION = 2
 
 
 def npz_file(model: Model, rows: Rows) -> bytes:
@@ -45,9 +45,9 @@ def npz_file(model: Model, rows: Rows) -> bytes:
     }
     arrays: dict[str, Any] = {
         "votes": model.votes.numpy().T.astype(np.int64),
-        "chances": model.calibration.numpy().astype(np.int64),
+        "calibration": model.calibration.numpy().astype(np.int64),
         "golden_numbers": found.numbers.numpy(),
-        "golden_chances": found.probabilities.numpy(),
+        "golden_proba": found.probabilities.numpy(),
     }
     plan = planned(model)
     for i, stage in enumerate(plan.stages):

@@ -62,7 +62,7 @@ def _described(model: Model) -> dict[str, Any]:
         "pairs": sides(model),
         "clip": model.clip,
         "votes": rule.votes.tolist(),
-        "chances": model.calibration.tolist(),
+        "calibration": model.calibration.tolist(),
     }
 
 
@@ -102,7 +102,7 @@ def _golden(model: Model, rows: Rows) -> list[dict[str, Any]]:
     names = [column["name"] for column in _encoder(model.encoder)["columns"]]
     cells = zip(*(rows[name] for name in names), strict=True)
     return [
-        {"row": row, "number": number, "chances": parts}
+        {"row": row, "number": number, "probaParts": parts}
         for row, number, parts in zip(
             cells, found.numbers.tolist(), found.probabilities.tolist(), strict=True
         )

@@ -1,11 +1,11 @@
 @about@
 //
-//   predict(row)        {label, number, proba, chances, votes} of a row: an object that has the
+//   predict(row)        {label, number, proba, probaParts, votes} of a row: an object that has the
 //                       columns as its own properties, or an array in the order of `columns`
 //   encode(row)         its bits, which predictBits(bits) answers in the same way
 //   check()             how many rows with known answers get another answer here
 //
-// label: the class; number: its place in `classes`; chances: probabilities, in parts of 65535;
+// label: the class; number: its place in `classes`; probaParts: probabilities, in parts of 65535;
 // proba: the same as shares of 1; votes: how many networks answer each class alone.
 
 const MODEL = @model@;
@@ -220,9 +220,9 @@ function leads(h) {
     Math.min(...h.map((other, d) => (c === d ? Infinity : mine - other + Number(c < d)))));
 }
 
-function chance(score, net) {
+function calibrated(score, net) {
   const most = MODEL.clip * MODEL.votes[net].reduce((total, vote) => total + vote, 0);
-  return MODEL.chances[net][divided((score + most) * 256, 2 * most)];
+  return MODEL.calibration[net][divided((score + most) * 256, 2 * most)];
 }
 
 function highest(values) {
@@ -248,21 +248,21 @@ export function predictBits(bits) {
       else wins[k][lead[0] > 0 ? high : low]++;
     }
     if (scores.length > 1) {
-      for (const [c, score] of scores.entries()) rank[c] = chance(score, net);
+      for (const [c, score] of scores.entries()) rank[c] = calibrated(score, net);
     } else {
-      const q = chance(scores[0], net);
+      const q = calibrated(scores[0], net);
       if (low !== null) rank[low] += 65535 - q;
       rank[high] += q;
     }
   }
   const number = highest(rank);
   const total = Math.max(1, rank.reduce((a, b) => a + b, 0));
-  const chances = rank.map((score) => divided(score * 65535, total));
-  chances[number] += 65535 - chances.reduce((a, b) => a + b, 0);
+  const probaParts = rank.map((score) => divided(score * 65535, total));
+  probaParts[number] += 65535 - probaParts.reduce((a, b) => a + b, 0);
   const votes = new Array(classes.length).fill(0);
   for (const won of wins) votes[highest(won)]++;
-  const proba = chances.map((q) => q / 65535);
-  return { label: classes[number], number, proba, chances, votes };
+  const proba = probaParts.map((q) => q / 65535);
+  return { label: classes[number], number, proba, probaParts, votes };
 }
 
 export function predict(row) {
@@ -270,8 +270,8 @@ export function predict(row) {
 }
 
 export function check() {
-  return GOLDEN.filter(({ row, number, chances }) => {
+  return GOLDEN.filter(({ row, number, probaParts }) => {
     const found = predict(row);
-    return found.number !== number || found.chances.some((q, c) => q !== chances[c]);
+    return found.number !== number || found.probaParts.some((q, c) => q !== probaParts[c]);
   }).length;
 }

@@ -4,7 +4,7 @@ Inputs: one for each column, (rows, 1): float32 for real numbers, float64 for wh
 missing), text for words; a column of numbers that may hold words has a second input of text, empty
 where a number stands. Columns of bits or pixels are one input `x`, (rows, columns) float32.
 
-Outputs: `label`, `number` (rows,), `chances` (rows, C), probabilities in parts of 65535,
+Outputs: `label`, `number` (rows,), `proba_parts` (rows, C), probabilities in parts of 65535,
 `probabilities` (rows, C).
 
 An input is called as its column; the second one of a column `age` is `age word`. All other names of
@@ -35,7 +35,7 @@ from vitrail.tables.spelling import BLANKS
 if TYPE_CHECKING:
     import onnx
 
-OUTPUTS = ("label", "number", "chances", "probabilities")
+OUTPUTS = ("label", "number", "proba_parts", "probabilities")
 OWN = "."  # begins every name that is neither a column's nor an output's
 OPSET = 20  # the first with RegexFullMatch
 IR = 9
@@ -61,7 +61,7 @@ def onnx_graph(model: Model) -> onnx.ModelProto:
     probabilities = graph("Div", graph.cast(parts, np.float32), one)
     graph.output("label", label, classes.dtype)
     graph.output("number", number, np.int64)
-    graph.output("chances", parts, np.int64, model.num_classes)
+    graph.output("proba_parts", parts, np.int64, model.num_classes)
     graph.output("probabilities", probabilities, np.float32, model.num_classes)
     made = onnx.helper.make_model(
         graph.proto(),
