@@ -42,7 +42,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from vitrail import BinaryNetClassifier, compress
 from vitrail.baselines import straight_through
 from vitrail.lab.pages import write_between
-from vitrail.learning.folds import split_rows
+from vitrail.learning.examples import split_rows
 from vitrail.scores import calibration_gaps
 
 CLIP = 1e-3

@@ -25,8 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 from vitrail import BinaryNetClassifier, run
 from vitrail.baselines import straight_through
 from vitrail.lab.datasets import labelled_table
-from vitrail.learning.examples import Examples, graph_of
-from vitrail.learning.folds import split_rows
+from vitrail.learning.examples import Examples, graph_of, split_rows
 from vitrail.scores import calibration_error
 from vitrail.tables.table import Table
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from thread_count import num_threads
 
 from vitrail import BinaryNetClassifier
-from vitrail.learning import effort, held_out, mixing
+from vitrail.learning import effort, held_out, sampling
 from vitrail.learning.examples import Examples
 from vitrail.model import model_from_bytes
 from vitrail.model.model import outputs_of
@@ -172,13 +172,13 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 
     monkeypatch.setattr(Chains, "advance", advance)
     assert threading.current_thread() is threading.main_thread()
-    before = int(held_out.SHORTER * effort.BURN_IN) // ROUND + 1 + held_out.DRAWS - 1
+    before = int(effort.FOLD_BURN_IN * effort.BURN_IN) // ROUND + 1 + held_out.DRAWS - 1
     whole = effort.BURN_IN // ROUND
     # in chains on parts of the rows, five betas of four folds; on all rows; between two networks
     for after, kept in (
         (3, 20),
         (before + 3, 16),
-        (before + whole + held_out.SWEEPS_PER_DRAW + 1, 32),
+        (before + whole + sampling.SWEEPS_PER_DRAW + 1, 32),
     ):
         calls.clear()
         stops[:] = [after]
@@ -203,12 +203,12 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 def test_nets_are_as_wide_as_the_work_allows(count, inputs, nets, width, sweeps):
     ones = torch.ones(count)
     one = Examples(torch.zeros(count, 1), torch.zeros(count), ones, ones)
-    program, burn_in = effort.Effort(inputs, [one] * nets).plan("auto")
-    assert (program.hidden, burn_in) == ((width,), sweeps)
-    quick, best = (
-        effort.Effort(inputs, [one] * nets, name).plan("auto") for name in ("quick", "best")
-    )
-    units = [sum(program.hidden or ()) * sweeps for program, sweeps in (quick, best)]
+    plans = [
+        effort.plan_chains(inputs, [one] * nets, "auto", effort=name)
+        for name in ("quick", "normal", "best")
+    ]
+    assert (plans[1].program.hidden, plans[1].burn_in) == ((width,), sweeps)
+    units = [sum(plan.program.hidden or ()) * plan.burn_in for plan in plans[::2]]
     assert units[0] <= width * sweeps <= units[1]
 
 
@@ -218,10 +218,8 @@ def test_nets_are_as_wide_as_the_work_allows(count, inputs, nets, width, sweeps)
 def test_many_classes_of_few_rows_have_shorter_chains(classes, each, sweeps, networks):
     ones = torch.ones(classes * each)
     one = Examples(torch.zeros(len(ones), 1), torch.zeros(len(ones)), ones, ones)
-    planned = effort.Effort(253, [one] * classes)
-    program, burn_in = planned.plan("auto")
-    assert burn_in == sweeps
-    assert planned.num_networks("auto", program) == networks
+    plan = effort.plan_chains(253, [one] * classes, "auto")
+    assert (plan.burn_in, plan.networks) == (sweeps, networks)
 
 
 def test_mixing_tells_chains_that_disagree():
@@ -230,23 +228,23 @@ def test_mixing_tells_chains_that_disagree():
     apart = alike + 5 * torch.randn(50, 1, 1, 1, generator=made) * torch.arange(4)[:, None]
     one_beta = [1.0] * 4
 
-    def of_one_beta(said):
-        return mixing.mixing(said, one_beta)
+    def of_one_beta(answers):
+        return sampling.mixing(answers.unbind(1), one_beta)
 
     assert of_one_beta(alike)["spread"] < 1.1
     assert of_one_beta(alike)["effective_networks"] > 80
-    assert mixing.unmixed(of_one_beta(alike)) is None
+    assert sampling.mixing_warning(of_one_beta(alike)) is None
     assert of_one_beta(apart)["spread"] > 2
     assert of_one_beta(apart)["effective_networks"] < 8
-    assert "not mixed" in str(mixing.unmixed(of_one_beta(apart)))
+    assert "not mixed" in str(sampling.mixing_warning(of_one_beta(apart)))
     still = apart.mean(1, keepdim=True).expand(-1, 30, -1, -1)
-    assert of_one_beta(still)["spread"] == mixing.MOST_SPREAD
+    assert of_one_beta(still)["spread"] == sampling.MAX_R_HAT
     one = of_one_beta(torch.ones(50, 30, 4, 1).double())
     assert (one["spread"], one["effective_networks"], one["error"]) == (1.0, 120.0, 0.0)
     # what colder chains say apart is no fault
     shifted = alike + torch.tensor([0.0, 5.0, 0.0, 5.0])[:, None]
     assert (
-        mixing.mixing(shifted, [1.0, 2.0, 1.0, 2.0])["spread"]
+        sampling.mixing(shifted.unbind(1), [1.0, 2.0, 1.0, 2.0])["spread"]
         < 1.1
         < of_one_beta(shifted)["spread"]
     )
@@ -255,7 +253,7 @@ def test_mixing_tells_chains_that_disagree():
 def test_chains_that_stay_apart_are_warned_of(monkeypatch):
     table, labels = rows(60)
     usual = small(networks=128).fit(table, labels)
-    monkeypatch.setattr(mixing, "MIN_EFFECTIVE_VOTES", 10**6)
+    monkeypatch.setattr(sampling, "MIN_EFFECTIVE_VOTES", 10**6)
     with pytest.warns(ConvergenceWarning, match="not mixed"):
         longer = small(networks=128).fit(table, labels)
     assert longer.n_iter_ > usual.n_iter_

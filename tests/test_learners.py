@@ -60,7 +60,7 @@ def given(plan: dict) -> dict:
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_options_of_others_are_refused_before_anything_is_trained(solver, monkeypatch):
-    for place in ("messages.train", "choice.train", "chains.Run.draw", "held_out.Parts.judge"):
+    for place in ("messages.train", "choice.train", "chains.Run.draw", "held_out.FoldChains.score"):
         monkeypatch.setattr(f"vitrail.learning.{place}", _never)
     settings = {"hidden": hidden_of(solver), "solver": solver}
     foreign = [name for name in OPTIONS if name not in SOLVERS[solver].options]

@@ -202,7 +202,7 @@ def _two(text: str, mark: str) -> tuple[int, int]:
 
 
 def _file(path: str, target: str | None, test_size: float, seed: int) -> tuple[Any, Any, Any, Any]:
-    from vitrail.learning.folds import split_rows
+    from vitrail.learning.examples import split_rows
     from vitrail.tables.table import read_table
 
     table = read_table(path)

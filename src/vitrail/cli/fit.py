@@ -98,7 +98,7 @@ def fit(
     from vitrail.engines import checked_backend, workers
     from vitrail.estimator import BinaryNetClassifier
     from vitrail.export import flash_bytes
-    from vitrail.learning.folds import split_rows
+    from vitrail.learning.examples import split_rows
     from vitrail.learning.table import canonical
     from vitrail.solvers import Status
     from vitrail.tables.table import read_table

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from vitrail.engines import each
-from vitrail.learning.examples import Examples, nets_of
-from vitrail.learning.folds import stratified_folds
+from vitrail.learning.examples import Examples, nets_of, stratified_folds
 from vitrail.learning.posterior import FitOptions, TrainingData, leads_of
 from vitrail.learning.table import Plan, Problem
 from vitrail.learning.training import Trained, problem_of, train

@@ -12,9 +12,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vitrail.learning.chains import neighbours
-from vitrail.learning.held_out import SWAPS
 from vitrail.learning.preprocessing import input_columns
+from vitrail.learning.sampling import SWAPS, neighbours
 from vitrail.learning.teacher import Student, Teacher
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key

@@ -8,12 +8,13 @@ hidden units and fewer sweeps are about as good as the reverse, down to 40 sweep
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from vitrail.learning.examples import Examples
-from vitrail.learning.held_out import SWEEPS_PER_DRAW, equivalent_chains
 from vitrail.learning.posterior import LEAST_NETWORKS
 from vitrail.learning.preprocessing import multilayer
+from vitrail.learning.sampling import SWEEPS_PER_DRAW
 from vitrail.learning.table import EFFORTS
 from vitrail.nn import Program
 
@@ -31,49 +32,60 @@ CHAINS = 16  # starts: what one chain does not find another does
 BURN_IN = 150  # sweeps; half of them while beta rises
 WIDER_FROM = 40  # sweeps that a wider net must be able to afford
 SHORTEST = 20  # sweeps of burn-in, however large the table
+FOLDS = 4  # of which as many are held out as the rows need
+HELD_OUT_ROWS = 2000  # further folds would say little more
+FOLD_BURN_IN = 1 / 2  # of the burn-in of chains on all rows
+USUAL_BETAS = (2.0, 5.0, 8.0)  # the first is better on noise, the last where labels follow a rule
+BETA_SETS = (USUAL_BETAS, (0.5,), (0.5, 1.0), (1.0,), (1.0, 2.0), (5.0, 8.0))
+CANDIDATE_BETAS = sorted({beta for one in BETA_SETS for beta in one})
 
 
-class Effort:
-    """The work that chains on these nets may take.
+@dataclass(frozen=True)
+class ChainPlan:
+    """The net, and how much its chains do."""
 
-    num_inputs: of a net. nets: their examples. effort: a name of EFFORTS.
+    program: Program
+    burn_in: int  # sweeps
+    networks: int  # per net
+
+
+def plan_chains(
+    num_inputs: int,
+    nets: Sequence[Examples],
+    hidden: Any,
+    networks: int | str = "auto",
+    effort: str = "normal",
+) -> ChainPlan:
+    """What chains on these nets can afford.
+
+    num_inputs: of a net. hidden, networks: as in `FitOptions`; "auto" is more networks of narrow
+    nets. effort: a name of EFFORTS.
     """
+    rows = max(one.num_rows for one in nets)
+    few = rows < FEW * max(2, len(nets))  # rows per class
+    most = EFFORTS[effort] * MOST_WORK * max(1.0, len(nets) / NETS) ** 0.5
+    work = min(most, EFFORTS[effort] * max(LEAST_WORK, WORK_PER_ROW * sum(map(len, nets))))
+    # words that a sweep of one chain of every net processes, per hidden unit
+    words = (num_inputs + 1) * sum(PROPOSAL + BLOCK * -(-len(one) // (64 * BLOCK)) for one in nets)
+    # chains on all rows, and those on the folds as so many that cost as much
+    chains = CHAINS + FOLD_BURN_IN * len(CANDIDATE_BETAS) * num_folds(rows)
+    if isinstance(hidden, str):
+        widths = WIDTHS[3:] if few else WIDTHS[rows < WIDE_FROM :]
+        wide = [width for width in widths if int(work / (chains * words * width)) >= WIDER_FROM]
+        layers = ((wide or widths[-1:])[0],)
+    else:
+        layers = tuple(hidden)
+    units = sum(layers) or 1
+    longest, sweeps = (int(limit / (chains * words * units)) for limit in (most, work))
+    least = max(SHORTEST, min(WIDER_FROM, longest))
+    if isinstance(networks, str):
+        affordable = int(COLLECTING * work / (CHAINS * SWEEPS_PER_DRAW * words * units))
+        draws = min(UNITS // max(units, WIDTHS[-1]) // CHAINS, affordable)
+        networks = max(LEAST_NETWORKS, draws * CHAINS)
+    program = multilayer((num_inputs,), layers, 1)
+    return ChainPlan(program, min(BURN_IN, max(least, sweeps)), networks)
 
-    def __init__(self, num_inputs: int, nets: Sequence[Examples], effort: str = "normal") -> None:
-        self.num_inputs, self.nets = num_inputs, nets
-        self.rows = max(one.num_rows for one in nets)
-        self.few = self.rows < FEW * max(2, len(nets))  # rows per class
-        self.most = EFFORTS[effort] * MOST_WORK * max(1.0, len(nets) / NETS) ** 0.5
-        work = max(LEAST_WORK, WORK_PER_ROW * sum(map(len, nets)))
-        self.work = min(self.most, EFFORTS[effort] * work)
 
-    def plan(self, hidden: Any) -> tuple[Program, int]:
-        """The net, and how many sweeps of burn-in its chains can afford."""
-        chains = CHAINS + equivalent_chains(self.rows)
-
-        def sweeps(width: int, work: float = self.work) -> int:
-            return int(work / (chains * self._words(width)))
-
-        layers = tuple(hidden) if not isinstance(hidden, str) else ()
-        if isinstance(hidden, str):
-            widths = WIDTHS[3:] if self.few else WIDTHS[self.rows < WIDE_FROM :]
-            wide = [width for width in widths if sweeps(width) >= WIDER_FROM]
-            layers = tuple((wide or widths[-1:])[:1])
-        units = sum(layers) or 1
-        least = max(SHORTEST, min(WIDER_FROM, sweeps(units, self.most)))
-        return multilayer((self.num_inputs,), layers, 1), min(BURN_IN, max(least, sweeps(units)))
-
-    def num_networks(self, networks: int | str, program: Program) -> int:
-        """The number of networks asked for; "auto" is more of narrow ones, as time allows."""
-        if not isinstance(networks, str):
-            return networks
-        (width,) = program.hidden or (1,)
-        each_draw = CHAINS * SWEEPS_PER_DRAW * self._words(width)
-        affordable = int(COLLECTING * self.work / each_draw)
-        draws = min(UNITS // max(width, WIDTHS[-1]) // CHAINS, affordable)
-        return max(LEAST_NETWORKS, draws * CHAINS)
-
-    def _words(self, width: int) -> int:
-        """Words that a sweep of one chain of every net processes."""
-        each = sum(PROPOSAL + BLOCK * -(-len(one) // (64 * BLOCK)) for one in self.nets)
-        return (self.num_inputs + 1) * width * each
+def num_folds(rows: int) -> int:
+    """The number of folds that are held out."""
+    return max(1, min(FOLDS, -(-HELD_OUT_ROWS * FOLDS // max(1, rows))))

@@ -1,4 +1,10 @@
-"""Training rows as examples of nets: merged where equal, split among nets, crossed."""
+"""Training rows as examples of nets: merged where equal, divided among folds and nets, crossed.
+
+Rows of each class are held out in a random order, so a split does not depend on how a file is
+sorted. A fold is made of rows: an example that stands for 500 of them is divided among the folds,
+so that a row that repeats is seen in training as it will be seen later, and a row with both labels
+is scored by networks that saw both.
+"""
 
 from __future__ import annotations
 
@@ -124,6 +130,43 @@ def _keys(rows: np.ndarray) -> np.ndarray:
     """Rows of bytes as one value each, (rows,)."""
     rows = np.ascontiguousarray(rows)
     return rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]
+
+
+def stratified_folds(examples: Examples, folds: int, seed: int) -> Tensor:
+    """The share of each example's rows in each fold, (folds, F) float64; columns add up to one.
+
+    The rows of each class, in random order of their examples, are assigned to the folds in turn. An
+    example of m rows has max(1, round(m)) of them. Where the examples are all combinations of what
+    their columns hold, no new row is unlike those seen: examples of fewer rows than folds are then
+    divided evenly, so that none is held out whole.
+    """
+    by_class = torch.from_numpy(_by_class(examples.labels.numpy(), seed))
+    rows = examples.rows.round().clamp(min=1).to(torch.int64)
+    end = rows[by_class].cumsum(0)
+    start = end - rows[by_class]
+    fold = torch.arange(folds)[:, None]
+    counts = (end - fold + folds - 1) // folds - (start - fold + folds - 1) // folds
+    share = torch.empty(folds, len(examples), dtype=torch.float64)
+    share[:, by_class] = counts.double() / rows[by_class]
+    if examples.complete:
+        share[:, rows < folds] = 1 / folds
+    return share
+
+
+def split_rows(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to train on and rows held out, ascending: of every class the share, rounded down."""
+    _, codes, sizes = np.unique(labels.astype(str), return_inverse=True, return_counts=True)
+    by_class = _by_class(codes, seed)
+    place = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    held = np.zeros(len(codes), bool)
+    held[by_class] = place < np.repeat((share * sizes).astype(np.int64), sizes)
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _by_class(labels: np.ndarray, seed: int) -> np.ndarray:
+    """Indices of labels (F,) in a random order, class after class."""
+    order = random_order(seed, len(labels))
+    return order[np.argsort(labels[order], kind="stable")]
 
 
 def nets_of(examples: Examples, num_classes: int, scheme: Scheme) -> list[Examples]:

@@ -15,26 +15,25 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vitrail import ranks
-from vitrail.learning.examples import nets_of
-from vitrail.learning.folds import stratified_folds
+from vitrail.learning.effort import (
+    BETA_SETS,
+    CANDIDATE_BETAS,
+    FOLD_BURN_IN,
+    FOLDS,
+    num_folds,
+)
+from vitrail.learning.examples import nets_of, stratified_folds
 from vitrail.learning.posterior import CALIBRATION_ROWS, TrainingData, clip_of, leads_of
+from vitrail.learning.sampling import ChainRun
 from vitrail.model.calibration import Evidence, calibrate
 from vitrail.nn import Program
 from vitrail.random import Key
-from vitrail.solvers.chains import Chains, Sample, random_starts, warming
+from vitrail.solvers.chains import random_starts
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import Progress
 
-PARTS = 4
-ENOUGH_ROWS = 2000  # judged; further parts would say little more
-USUAL = (2.0, 5.0, 8.0)  # the first is better on noise, the last where labels follow a rule
-OTHERS = ((0.5,), (0.5, 1.0), (1.0,), (1.0, 2.0), (5.0, 8.0))
-SHORTER = 1 / 2  # of the burn-in of chains on all rows
 DRAWS = 16  # networks of a chain
-SWEEPS_PER_DRAW = 2  # from one network to the next
-SWAPS = 0.3  # share of proposals that move a threshold
-HELD_OUT_STEP = 2**30  # number of the step: no chain on all rows has these draws
+FOLD_STEP = 2**30  # number of the step: no chain on all rows has these draws
 STANDARD_ERRORS = 0.5  # by which others must be better than the usual
 
 
@@ -45,85 +44,63 @@ class HeldOut:
     betas: tuple[float, ...]  # for the chains on all rows
     evidence: Evidence  # of chains with these betas
     losses: Tensor  # (rows,) float64, −log of the probability of each label
-    networks: Tensor  # (folds, K, N, A) bool, those that were asked
-
-    @property
-    def log_loss(self) -> float:
-        weight = self.evidence.weight / self.evidence.weight.sum()
-        return float((weight * self.losses).sum())
+    networks: Tensor  # (folds, K, N, A) bool, those that scored the rows
 
 
-class Parts:
-    """Chains on all rows but a part; `bits` is of use even where `judge` was interrupted."""
+class FoldChains:
+    """Chains on all rows but a fold; `networks` are of use even where `score` was interrupted."""
 
     def __init__(
         self,
         data: TrainingData,
         program: Program,
-        partner: Tensor,
         betas: Sequence[float] | None,
         seed: int,
         journal: Journal | None = None,
     ) -> None:
-        self._data, self._program, self._clip = data, program, clip_of(program)
-        self._sets = (USUAL, *OTHERS) if betas is None else (tuple(betas),)
+        """betas: of the chains on all rows; None selects them."""
+        self._data = data
+        self._sets = BETA_SETS if betas is None else (tuple(betas),)
         # the usual ones run even where others are given: what is given by its usual value is equal
-        self.betas = sorted({beta for one in (USUAL, *OTHERS, *self._sets) for beta in one})
+        self.betas = sorted({*CANDIDATE_BETAS, *(beta for one in self._sets for beta in one)})
         examples = data.examples
-        share = stratified_folds(examples, PARTS, seed)
-        self._held = share[: _parts(examples.num_rows)]
+        self._folds = stratified_folds(examples, FOLDS, seed)[: num_folds(examples.num_rows)]
         nets = [
             one
-            for held in self._held
+            for held in self._folds
             for one in nets_of(examples.share(1 - held), data.num_classes, data.scheme)
         ]
-        key = Key(seed, HELD_OUT_STEP)
+        key = Key(seed, FOLD_STEP)
         starts = random_starts(key, len(self.betas), len(nets), program.num_bits)
-        self._total = torch.stack([one.weight.sum() for one in nets]).clamp(min=1e-300)
-        samples = [Sample(one.inputs, one.labels, one.weight) for one in nets]
-        self._chains = Chains(
-            key,
-            samples,
-            starts,
-            partner=partner,
-            swaps=SWAPS,
-            world=ranks.here(),
-            journal=journal,
+        columns = data.preprocessing.columns
+        self.run = ChainRun(key, program, nets, starts, self.betas, columns, journal=journal)
+
+    def score(self, burn_in: int, show: Progress | None) -> HeldOut:
+        """Run the chains, and score the rows that they have not seen. burn_in: of all rows."""
+        data, run = self._data, self.run
+        run.show = show
+        run.burn_in(int(FOLD_BURN_IN * burn_in))
+        run.collect(DRAWS)
+        networks = torch.stack(run.networks).unflatten(2, (len(self._folds), -1))
+        networks = networks.flatten(0, 1).transpose(0, 1)  # (folds, D·betas, N, A)
+        held = []
+        for fold in self._folds:
+            rows = data.examples.share(fold)
+            step = -(-len(rows) // (CALIBRATION_ROWS // len(self._folds)))
+            held.append(rows.where(torch.arange(0, len(rows), max(1, step))))
+        inputs = [rows.inputs for rows in held]
+        evidence = Evidence(
+            torch.cat(
+                [leads_of(run.program, *each) for each in zip(networks, inputs, strict=True)]
+            ),
+            torch.cat([rows.labels for rows in held]),
+            torch.cat([rows.weight for rows in held]),
         )
-        self.moved = False
-
-    @property
-    def bits(self) -> Tensor:
-        """Where the chains are, (betas·parts, N, A) bool, each having seen most rows."""
-        bits = self._chains.bits
-        return bits.unflatten(1, (len(self._held), -1)).flatten(0, 1)
-
-    def sweeps(self, burn_in: int) -> int:
-        """How many sweeps `judge` takes."""
-        return int(SHORTER * burn_in) + SWEEPS_PER_DRAW * (DRAWS - 1)
-
-    def judge(self, burn_in: int, show: Progress) -> HeldOut:
-        """Run the chains, and ask them about the rows that they have not seen."""
-        done = 0
-
-        def go(sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
-            nonlocal done
-            self._chains.advance(sweeps, warm, cold)
-            self.moved, done = True, done + sweeps
-            right = 1 - self._chains.wrong / self._total
-            show(done, right, right.amax(0))
-
-        for sweeps, warm, cold in warming(self.betas, int(SHORTER * burn_in)):
-            go(sweeps, warm, cold)
-        drawn = [self._chains.bits]
-        for _ in range(1, DRAWS):
-            go(SWEEPS_PER_DRAW, self.betas, self.betas)
-            drawn.append(self._chains.bits)
-        networks = torch.stack(drawn).unflatten(2, (len(self._held), -1))  # (D, B, parts, N, A)
-        said = [self._asked(networks[:, :, at], held) for at, held in enumerate(self._held)]
-        lead, labels, weight = (torch.cat(parts) for parts in zip(*said, strict=True))
-        evidence = Evidence(lead, labels, weight)
-        found = [self._of(evidence, networks, betas) for betas in self._sets]
+        found = []
+        for betas in self._sets:
+            chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(DRAWS)
+            mine = replace(evidence, leads=evidence.leads[:, chosen])
+            found.append(HeldOut(betas, mine, self._losses(mine), networks[:, chosen]))
         best, gained = found[0], 0.0
         for one in found[1:]:
             gain = found[0].losses - one.losses
@@ -133,40 +110,10 @@ class Parts:
                 best, gained = one, bound
         return best
 
-    def _asked(self, networks: Tensor, held: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Leads (rows, D·B, N, O) of networks (D, B, N, A) on a part, its labels and weights."""
-        most = CALIBRATION_ROWS // len(self._held)
-        rows = self._data.examples.share(held)
-        rows = rows.where(torch.arange(0, len(rows), max(1, -(-len(rows) // most))))
-        lead = leads_of(self._program, networks.flatten(0, 1), rows.inputs)
-        return lead, rows.labels, rows.weight
-
-    def _of(self, evidence: Evidence, networks: Tensor, betas: tuple[float, ...]) -> HeldOut:
-        chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(DRAWS)
-        mine = replace(evidence, leads=evidence.leads[:, chosen])
-        asked = networks.flatten(0, 1)[chosen].transpose(0, 1)
-        return HeldOut(betas, mine, self._losses(mine), asked)
-
     def _losses(self, evidence: Evidence) -> Tensor:
         """−log of the probability of each row's label, (rows,) float64."""
-        classes, scheme = self._data.num_classes, self._data.scheme
-        table = calibrate(evidence, classes, scheme, clip=self._clip).table
-        probability = evidence.probabilities(self._clip, table, classes, scheme)
+        classes, scheme, clip = self._data.num_classes, self._data.scheme, clip_of(self.run.program)
+        table = calibrate(evidence, classes, scheme, clip=clip).table
+        probability = evidence.probabilities(clip, table, classes, scheme)
         own = probability.gather(1, evidence.labels[:, None])[:, 0].double()
         return -(own / probability.sum(1)).clamp(min=1e-3).log()
-
-
-def enough(data: TrainingData) -> bool:
-    """Whether there are rows to hold out."""
-    return data.examples.num_rows >= 2 * PARTS
-
-
-def equivalent_chains(rows: int) -> float:
-    """The number of chains on all rows that cost as much as those on the folds of so many rows."""
-    ladder = {beta for one in (USUAL, *OTHERS) for beta in one}
-    return SHORTER * len(ladder) * _parts(rows)
-
-
-def _parts(rows: int) -> int:
-    """The number of parts that are judged."""
-    return max(1, min(PARTS, -(-ENOUGH_ROWS * PARTS // max(1, rows))))

@@ -24,11 +24,12 @@ from safetensors.torch import load
 from torch import Tensor
 
 from vitrail.draws import Purpose, random_words
-from vitrail.learning.chains import MOST_VOTES, neighbours
+from vitrail.learning.chains import MOST_VOTES
+from vitrail.learning.effort import USUAL_BETAS
 from vitrail.learning.examples import Examples, nets_of
-from vitrail.learning.held_out import SWAPS, USUAL
 from vitrail.learning.posterior import leads_of
 from vitrail.learning.preprocessing import input_columns
+from vitrail.learning.sampling import SWAPS, neighbours
 from vitrail.learning.table import AUTO
 from vitrail.model import Model, load_model, model_from_bytes
 from vitrail.model.calibration import Evidence, calibrate
@@ -224,7 +225,7 @@ class OnlineLearner:
             swaps=SWAPS,
             prior=prior,
         )
-        betas = [USUAL[chain % len(USUAL)] for chain in range(CHAINS)]
+        betas = [USUAL_BETAS[chain % len(USUAL_BETAS)] for chain in range(CHAINS)]
         networks = memory.chains.repeat(DRAWS, 1, 1)
         sweeps = self._sweeps([len(nets[at]) for at in present])
         for draw in range(DRAWS):

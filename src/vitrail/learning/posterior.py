@@ -97,7 +97,7 @@ class Posterior:
     calls: int = 1  # how often it has gone on, this time included
     interrupted: bool = False
     clip: int | None = None  # how far margins count; None is chosen with the calibration
-    asked: Tensor | None = None  # (folds, K, N, A): whose evidence it is, if others than `networks`
+    scored_by: Tensor | None = None  # (folds, K, N, A): whose evidence it is, if not of `networks`
     notes: Mapping[str, Any] = field(default_factory=dict)  # for the record
 
 
@@ -138,7 +138,7 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
     )
     without_class_weight = evidence.weight * (rows / weights)[evidence.labels]
     thresholds = thresholds_of(confidence(evidence), without_class_weight)
-    if not thresholds or posterior.asked is None:
+    if not thresholds or posterior.scored_by is None:
         return made, thresholds
     unseen = _crossed_rows(data, posterior)
     labels, equal = torch.zeros(len(unseen), dtype=torch.int64), torch.ones(len(unseen))
@@ -147,7 +147,7 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
             confidence(Evidence(leads_of(posterior.program, one, unseen), labels, equal))
             for one in of
         ]
-        for of in (posterior.asked, posterior.networks[None])
+        for of in (posterior.scored_by, posterior.networks[None])
     )
     return made, transferred(thresholds, torch.cat(of_folds), of_all[0])
 
@@ -189,7 +189,7 @@ def leave_one_out(
     lead = leads_of(program, networks, examples.inputs)
     counts = None
     if counts_of is not None:
-        wrong = judged(lead, examples.labels, data.num_classes, data.scheme)
+        wrong = wrong_answers(lead, examples.labels, data.num_classes, data.scheme)
         counts = counts_of(wrong, examples.weight.clamp(max=1.0))
     return Evidence(lead, examples.labels, examples.weight, counts, held_out=False)
 
@@ -211,7 +211,7 @@ def clip_of(program: Program) -> int:
     return 2 * math.isqrt((program.hidden or (program.num_inputs,))[0]) + 1
 
 
-def judged(lead: Tensor, labels: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
+def wrong_answers(lead: Tensor, labels: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
     """Which nets got the rows wrong that they were trained on, (rows, K, N) float64."""
     if lead.shape[-1] > 1:
         own = lead[:, :, 0].gather(2, labels[:, None, None].expand(-1, lead.shape[1], 1))

@@ -22,8 +22,7 @@ from vitrail.draws import random_order
 from vitrail.errors import DataError
 from vitrail.factors import network
 from vitrail.graph import factor_graph
-from vitrail.learning.examples import Examples
-from vitrail.learning.folds import split_rows
+from vitrail.learning.examples import Examples, split_rows
 from vitrail.learning.learn import model_of
 from vitrail.learning.posterior import (
     Posterior,

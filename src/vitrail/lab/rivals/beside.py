@@ -17,7 +17,7 @@ from vitrail.lab.rivals.features import Columns, Features, device_columns
 from vitrail.lab.rivals.in_c import headers
 from vitrail.lab.rivals.logistic import Logistic
 from vitrail.lab.rivals.tsetlin import CLAUSES, Tsetlin, installed
-from vitrail.learning.folds import split_rows
+from vitrail.learning.examples import split_rows
 
 LEARNERS: dict[str, Any] = {
     "8 leaves": DecisionTreeClassifier(max_leaf_nodes=8, random_state=0),
