@@ -1,4 +1,4 @@
-"""Metropolis chains of nets with one hidden layer, 64 rows at a time.
+"""Metropolis chains of nets with one hidden layer, LANES words of 64 rows at a time.
 
 The net reads 0/1, its weights and hidden units are ±1, and it has one output: unit u is active
 where more than half of a row's ones meet a weight +1, and the output is positive where more than
@@ -31,16 +31,10 @@ from numpy.typing import NDArray
 from vitrail.kernels.cpu.anneal import accepted
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import rounds
-from vitrail.kernels.cpu.vectors import (
-    BLOCK,
-    LANES,
-    add_to_counts,
-    change_counts,
-    energy_delta,
-    planes,
-)
-from vitrail.kernels.cpu.words import Words, packed, popcount
+from vitrail.kernels.cpu.wide import LANES, any_set, filled, load, popcounts, store, total
+from vitrail.kernels.cpu.words import WORD, Words, packed
 
+BLOCK = LANES * WORD  # rows that go through the same operations together
 MAX_WEIGHT = 2**16  # whole weights below are exact
 WEIGHT_STEPS = 2**10 - 1  # others are rounded to this part of the largest
 BATCH = 256  # proposals drawn at a time
@@ -50,6 +44,13 @@ _FULL = uint64(0xFFFFFFFFFFFFFFFF)
 _SLOPE = np.log(2.0) / 2**20
 _SHIFT = (0.0861 / 2 - 1023) * np.log(2.0)
 DOUBT = 0.031  # half of that in natural logarithms, and what the cut digits leave out
+
+
+def planes(values: NDArray[np.int64], digits: int) -> Words:
+    """Integers (n,), n a multiple of BLOCK, in two's complement: (n / BLOCK, digits, LANES)."""
+    bits = ((values[None] >> np.arange(digits)[:, None]) & 1).astype(np.uint8)
+    words = packed(bits).reshape(digits, -1, LANES)
+    return np.ascontiguousarray(words.transpose(1, 0, 2))
 
 
 @dataclass(frozen=True)
@@ -114,12 +115,12 @@ class Chain:
         hidden = np.repeat(
             planes(count, int(-count.min() + 1).bit_length() + 1)[None], num_hidden, 0
         )
-        output = planes(votes, (num_hidden + 2).bit_length() + 1)
+        output = planes(votes, (num_hidden + 2).bit_length() + 1)[None]
         edge = np.stack([packed(count == 0), packed(count == -1)])
         edges = np.repeat(edge[:, None], num_hidden, 1)
         sides = np.stack([packed(votes == 0), packed(votes == -1)])
         _begin(rows.columns, self.bits, hidden, edges, output, sides)
-        negative = output[:, -1].reshape(-1)
+        negative = output[0, :, -1].reshape(-1)
         lost = np.stack([~negative, negative])[:, None] & rows.right
         digits = np.unpackbits(lost.view(np.uint8), axis=-1).sum((0, 2), dtype=np.int64)
         self._lost = np.array([digits @ (1 << np.arange(len(digits)))], np.int64)
@@ -179,32 +180,105 @@ def _draw(first, chain, net, step, k0, k1, num_inputs, num_bits, place, unit, co
         rough[t] = float64(int32(np.float64(share).view(np.int64) >> 32)) * _SLOPE + _SHIFT
 
 
+@njit(forceinline=True)
+def _add(counts, unit, block, rows, up):
+    """Add one to the counts of a unit in some rows of a block, or subtract it where not `up`.
+
+    Returns the rows whose counts are now 0, and those whose counts are −1.
+    """
+    borrow = filled(uint64(0) if up else _FULL)
+    carry, some, every = rows, filled(uint64(0)), filled(_FULL)
+    for digit in range(counts.shape[2]):
+        old = load(counts, (unit, block, digit * LANES))
+        new = old ^ carry
+        store(counts, (unit, block, digit * LANES), new)
+        carry = carry & (old ^ borrow)
+        some, every = some | new, every & new
+    return ~some, every
+
+
+@njit(forceinline=True)
+def _change_counts(columns, i, but, up, rises, hidden, edges, unit, output, sides):
+    """Add one to a unit's counts in the rows of column i that are not of column `but`.
+
+    Where not `up`, subtract it. In rows in which the unit switches the output changes likewise:
+    it `rises` or falls. The output's counts are those of one unit.
+    """
+    edge = 1 if up else 0
+    for block in range(hidden.shape[1]):
+        at = block * LANES
+        rows = load(columns, (i, at)) & ~load(columns, (but, at))
+        if any_set(rows):
+            moved = rows & load(edges, (edge, unit, at))
+            zero, minus = _add(hidden, unit, block, rows, up)
+            store(edges, (0, unit, at), zero)
+            store(edges, (1, unit, at), minus)
+            if any_set(moved):
+                zero, minus = _add(output, 0, block, moved, rises)
+                store(sides, (0, at), zero)
+                store(sides, (1, at), minus)
+
+
+@njit(forceinline=True)
+def _falling(rows, right, at):
+    """What the energy gains when the output falls in these rows, by words.
+
+    right (2, B, W): of rows with label 0 and 1, the binary digits of their weights.
+    """
+    delta = filled(uint64(0))
+    for digit in range(right.shape[1]):
+        cost = popcounts(rows & load(right, (1, digit, at)))
+        gain = popcounts(rows & load(right, (0, digit, at)))
+        delta = delta + ((cost - gain) << filled(uint64(digit)))
+    return delta
+
+
+@njit(forceinline=True)
+def _energy_delta(columns, i, but, edges, edge, unit, sides, side, right):
+    """The change in energy when the output falls where the unit and it are at an edge."""
+    delta = filled(uint64(0))
+    for at in range(0, columns.shape[1], LANES):
+        moved = load(columns, (i, at)) & ~load(columns, (but, at))
+        moved = moved & load(edges, (edge, unit, at)) & load(sides, (side, at))
+        delta = delta + _falling(moved, right, at)
+    return total(delta)
+
+
+@njit(forceinline=True)
+def _agreeing(hidden, unit, block, positive):
+    """The rows of a block in which a unit agrees with its output weight."""
+    negative = load(hidden, (unit, block, (hidden.shape[2] - 1) * LANES))
+    return negative ^ filled(_FULL if positive else uint64(0))
+
+
 # What is called seldom is compiled once, and not into every place that calls it.
 
 
 @njit(error_model="numpy")
-def _turning(agree, sides, right):
-    """Energy after an output weight is turned: its unit agrees with it in these rows."""
-    total = int64(0)
-    for digit in range(right.shape[1]):
-        cost, gain = uint64(0), uint64(0)
-        for w in range(agree.shape[0]):
-            fall, rise = agree[w] & sides[0, w], ~agree[w] & sides[1, w]
-            cost += popcount(fall & right[1, digit, w]) + popcount(rise & right[0, digit, w])
-            gain += popcount(fall & right[0, digit, w]) + popcount(rise & right[1, digit, w])
-        total += (int64(cost) - int64(gain)) << digit
-    return total
+def _turning(hidden, unit, positive, sides, right):
+    """The change in energy when an output weight is turned."""
+    delta = filled(uint64(0))
+    for block in range(hidden.shape[1]):
+        at = block * LANES
+        agree = _agreeing(hidden, unit, block, positive)
+        delta = delta + _falling(agree & load(sides, (0, at)), right, at)
+        delta = delta - _falling(~agree & load(sides, (1, at)), right, at)
+    return total(delta)
 
 
 @njit(error_model="numpy")
-def _turn(agree, output, sides):
+def _turn(hidden, unit, positive, output, sides):
     """Turn an output weight: the rows in which its unit agreed lose a vote, the others gain one."""
-    add_to_counts(output, agree, _FULL, sides[0], sides[1])
-    add_to_counts(output, ~agree, uint64(0), sides[0], sides[1])
+    for block in range(hidden.shape[1]):
+        agree = _agreeing(hidden, unit, block, positive)
+        _add(output, 0, block, agree, False)
+        zero, minus = _add(output, 0, block, ~agree, True)
+        store(sides, (0, block * LANES), zero)
+        store(sides, (1, block * LANES), minus)
 
 
 @compiled("void(uint64[:, ::1], boolean[::1], uint64[:, :, :, ::1], uint64[:, :, ::1],"
-          " uint64[:, :, ::1], uint64[:, ::1])")  # fmt: skip
+          " uint64[:, :, :, ::1], uint64[:, ::1])")  # fmt: skip
 def _begin(columns, bits, hidden, edges, output, sides):
     """Switch on the weights that are set, from counts of none."""
     num_inputs = columns.shape[0] - 1
@@ -212,23 +286,22 @@ def _begin(columns, bits, hidden, edges, output, sides):
     for q in range(votes):
         if bits[q]:
             unit = q // num_inputs
-            change_counts(
-                columns, q % num_inputs, num_inputs, uint64(0), 1, hidden, edges, unit,
-                uint64(0) if bits[votes + unit] else _FULL, output, sides,
+            _change_counts(
+                columns, q % num_inputs, num_inputs, True, bits[votes + unit], hidden, edges, unit,
+                output, sides,
             )  # fmt: skip
 
 
 @compiled("int64(uint64[:, ::1], uint64[:, :, ::1], boolean[::1], uint64[:, :, :, ::1],"
-          " uint64[:, :, ::1], uint64[:, :, ::1], uint64[:, ::1], int64[::1], float64[::1], int64,"
-          " float64, float64, int64, int64[::1], uint32[::1], int64[::1])")  # fmt: skip
+          " uint64[:, :, ::1], uint64[:, :, :, ::1], uint64[:, ::1], int64[::1], float64[::1],"
+          " int64, float64, float64, int64, int64[::1], uint32[::1], int64[::1])")  # fmt: skip
 def _advance(
     columns, right, bits, hidden, edges, output, sides, partner, prior, proposals, warm, cold,
     swaps, address, key, energy,
 ):  # fmt: skip
-    num_inputs, width = columns.shape[0] - 1, columns.shape[1]
+    num_inputs = columns.shape[0] - 1
     num_hidden, num_bits = hidden.shape[0], bits.shape[0]
     none, votes = num_inputs, num_hidden * num_inputs
-    agree = np.empty(width, np.uint64)
     place, unit_of = np.empty(BATCH, np.int32), np.empty(BATCH, np.int32)
     coin, kind = np.empty(BATCH, np.uint32), np.empty(BATCH, np.uint32)
     rough = np.empty(BATCH, np.float64)
@@ -246,14 +319,11 @@ def _advance(
         if q >= votes:
             unit = q - votes
             positive = bits[q]
-            negative = hidden[unit, :, hidden.shape[2] - 1]
-            for w in range(width):
-                agree[w] = negative[w // LANES, w % LANES] ^ (_FULL if positive else uint64(0))
-            delta = _turning(agree, sides, right)
+            delta = _turning(hidden, unit, positive, sides, right)
             if prior.shape[0] > 0:
                 gain = -prior[q] if positive else prior[q]
             if _accepted(beta * delta - gain, rough[s], coin[s]):
-                _turn(agree, output, sides)
+                _turn(hidden, unit, positive, output, sides)
                 bits[q] = not positive
                 energy[0] += delta
                 taken += 1
@@ -271,7 +341,7 @@ def _advance(
         for _ in range(moves):
             rises = up == positive
             edge, side = 1 if up else 0, 1 if rises else 0
-            change = energy_delta(columns, this, but, edges, edge, unit, sides, side, right)
+            change = _energy_delta(columns, this, but, edges, edge, unit, sides, side, right)
             delta += -change if rises else change
             this, but, up = but, this, not up
         if prior.shape[0] > 0:
@@ -281,10 +351,9 @@ def _advance(
         if _accepted(beta * delta - gain, rough[s], coin[s]):
             this, but, up = i, other, on
             for _ in range(moves):
-                change_counts(
-                    columns, this, but, uint64(0) if up else _FULL, 1 if up else 0, hidden, edges,
-                    unit, uint64(0) if up == positive else _FULL, output, sides,
-                )  # fmt: skip
+                _change_counts(
+                    columns, this, but, up, up == positive, hidden, edges, unit, output, sides
+                )
                 bits[q - i + this] = up
                 this, but, up = but, this, not up
             energy[0] += delta

@@ -1,4 +1,4 @@
-"""Nets with one hidden layer and one output, evaluated on 256 rows at a time.
+"""Nets with one hidden layer and one output, evaluated on LANES words of rows at a time.
 
 As `Program.evaluate` gives them, for 0/1 inputs, ±1 weights and ±1 units: a unit is active where
 more than half of a row's ones meet a weight +1. A column of inputs has a bit for every row, so
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.threads import over_rows
-from vitrail.kernels.cpu.wide import LANES, load, none, store
+from vitrail.kernels.cpu.wide import LANES, filled, load, store
 from vitrail.kernels.cpu.words import WORD, Words
 
 BLOCK = WORD * LANES  # rows
@@ -158,7 +158,8 @@ def _agreeing(columns, half, index, first, votes, network, planes, agree, value)
     agree[:] = uint64(0)
     for unit in range(num_hidden):
         planes[:] = uint64(0)
-        ones, twos, fours, eights = none(), none(), none(), none()
+        none = filled(uint64(0))
+        ones, twos, fours, eights = none, none, none, none
         begin, end = first[network * num_hidden + unit], first[network * num_hidden + unit + 1]
         high = LOWER
         for tree in range(begin, end, TREE):
@@ -177,7 +178,7 @@ def _agreeing(columns, half, index, first, votes, network, planes, agree, value)
         store(planes, LANES, twos)
         store(planes, 2 * LANES, fours)
         store(planes, 3 * LANES, eights)
-        more = none()
+        more = none
         for digit in range(digits):
             count, limit = load(planes, digit * LANES), load(half, digit * LANES)
             more = (count & ~limit) | (~(count ^ limit) & more)

@@ -1,8 +1,8 @@
 """Words that are LANES words wide: a type of kernels that LLVM keeps in one vector register.
 
 A loop over words is made vector code only where the compiler can prove that nothing overlaps; a
-tree of adders over many arrays is beyond it. A wide word is one value, so there is nothing to
-prove: `load`, `store`, and the bitwise operators.
+tree of adders over many arrays, or a chain of carries, is beyond it. A wide word is one value, so
+there is nothing to prove: bitwise operators, + and − of its words, and the functions below.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 LANES = 4  # 64-bit words: 256 rows, a register of AVX2; narrower machines take several
-_VECTOR = ir.VectorType(ir.IntType(64), LANES)
+_WORD = ir.IntType(64)
+_VECTOR = ir.VectorType(_WORD, LANES)
 
 
 class _Wide(types.Type):
@@ -53,44 +55,99 @@ for _operation, _instruction, _operands in (
     (operator.or_, "or_", 2),
     (operator.xor, "xor", 2),
     (operator.invert, "not_", 1),
+    (operator.add, "add", 2),
+    (operator.sub, "sub", 2),
+    (operator.lshift, "shl", 2),
 ):
     _operator(_operation, _instruction, _operands)
 
 
-def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [at]), _VECTOR.as_pointer())
+def _place(context: Any, builder: Any, call: Any, array: Any, at: Any) -> Any:
+    """Pointer to a wide word: the last index counts words, those before it are of axes."""
+    made = context.make_array(call.args[0])(context, builder, array)
+    many = isinstance(call.args[1], types.BaseTuple)
+    *axes, word = cgutils.unpack_tuple(builder, at) if many else [at]
+    row = builder.bitcast(made.data, ir.IntType(8).as_pointer())
+    for index, stride in zip(axes, cgutils.unpack_tuple(builder, made.strides), strict=False):
+        row = builder.gep(row, [builder.mul(index, stride)])
+    words = builder.gep(builder.bitcast(row, _WORD.as_pointer()), [word])
+    return builder.bitcast(words, _VECTOR.as_pointer())
 
 
-def _load(_context: Any, words: Any, _at: Any) -> Any:
-    """The wide word that begins at words[at], words being one run of memory."""
+def _call(builder: Any, name: str, result: Any, wide: Any) -> Any:
+    """A vector instruction of LLVM."""
+    kind = ir.FunctionType(result, [_VECTOR])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}i64")
+    return builder.call(function, [wide])
+
+
+def _index(at: Any) -> Any:
+    return types.UniTuple(types.intp, len(at)) if isinstance(at, types.BaseTuple) else types.intp
+
+
+def _load(_context: Any, words: Any, at: Any) -> Any:
+    """The wide word that begins at words[at]; `_place` says what `at` is."""
 
     def build(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
-        return builder.load(_place(context, builder, call.args[0], *arguments), align=8)
+        return builder.load(_place(context, builder, call, *arguments), align=8)
 
-    return _WIDE(words, types.intp), build
+    return _WIDE(words, _index(at)), build
 
 
-def _store(_context: Any, words: Any, _at: Any, _value: Any) -> Any:
+def _store(_context: Any, words: Any, at: Any, _value: Any) -> Any:
     """Put a wide word at words[at]."""
 
     def build(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
-        place = _place(context, builder, call.args[0], *arguments[:2])
+        place = _place(context, builder, call, *arguments[:2])
         builder.store(arguments[2], place, align=8)
         return context.get_dummy_value()
 
-    return types.void(words, types.intp, _WIDE), build
+    return types.void(words, _index(at), _WIDE), build
 
 
-def _none(_context: Any) -> Any:
-    """A wide word of zeros."""
+def _filled(_context: Any, _word: Any) -> Any:
+    """A wide word of one word, repeated."""
 
-    def build(_target: Any, _builder: Any, _call: Any, _arguments: Any) -> Any:
-        return ir.Constant(_VECTOR, [0] * LANES)
+    def build(_target: Any, builder: Any, _call: Any, arguments: Any) -> Any:
+        first, lane = ir.Constant(_VECTOR, ir.Undefined), ir.IntType(32)
+        one = builder.insert_element(first, arguments[0], ir.Constant(lane, 0))
+        lanes = ir.Constant(ir.VectorType(lane, LANES), [0] * LANES)
+        return builder.shuffle_vector(one, first, lanes)
 
-    return _WIDE(), build
+    return _WIDE(types.uint64), build
+
+
+def _popcounts(_context: Any, _wide: Any) -> Any:
+    """How many bits are set in each word."""
+
+    def build(_target: Any, builder: Any, _call_: Any, arguments: Any) -> Any:
+        return _call(builder, "ctpop", _VECTOR, arguments[0])
+
+    return _WIDE(_WIDE), build
+
+
+def _total(_context: Any, _wide: Any) -> Any:
+    """The sum of all words, int64."""
+
+    def build(_target: Any, builder: Any, _call_: Any, arguments: Any) -> Any:
+        return _call(builder, "vector.reduce.add", _WORD, arguments[0])
+
+    return types.int64(_WIDE), build
+
+
+def _any_set(_context: Any, _wide: Any) -> Any:
+    """Whether any bit is set."""
+
+    def build(_target: Any, builder: Any, _call_: Any, arguments: Any) -> Any:
+        found = _call(builder, "vector.reduce.or", _WORD, arguments[0])
+        return builder.icmp_signed("!=", found, ir.Constant(_WORD, 0))
+
+    return types.boolean(_WIDE), build
 
 
 load: Any = intrinsic(_load)
 store: Any = intrinsic(_store)
-none: Any = intrinsic(_none)
+filled: Any = intrinsic(_filled)
+popcounts: Any = intrinsic(_popcounts)
+total: Any = intrinsic(_total)
+any_set: Any = intrinsic(_any_set)
