@@ -107,7 +107,8 @@ def _checked_betas(data: TrainingData, options: FitOptions) -> tuple[float, ...]
     """The betas given, None for none; raises where the net or an option is not for chains."""
     fixed = data.preprocessing
     deep = not isinstance(options.hidden, str) and len(options.hidden) > 1
-    if options.module is not None or deep or fixed.num_outputs > 1 or fixed.coding != "binary":
+    several_outputs = fixed.scheme == "argmax" and fixed.num_classes > 2
+    if options.module is not None or deep or several_outputs or fixed.coding != "binary":
         raise ValueError(
             "chains sample nets with at most one hidden layer, one output and inputs of 0/1; leave "
             "module, multiclass='argmax' and inputs='bipolar' out, or take solver='messages'"
@@ -275,8 +276,7 @@ class Run:
         betas = [betas[chain % len(betas)] for chain in range(len(starts))]
         draws = -(-plan.networks // len(starts))
         journal = self._journal("chains", betas, starts, step, plan.networks)
-        columns = data.preprocessing.columns
-        run = ChainRun(key, program, data.nets, starts, betas, columns, journal=journal)
+        run = ChainRun(key, program, data.nets, starts, betas, data.preprocessing, journal)
         rows, interrupted = data.examples.inputs[:: -(-len(data.examples) // MIXING_ROWS)], False
         sweeps = plan.burn_in + SWEEPS_PER_DRAW * (draws - 1)
         try:
@@ -345,7 +345,7 @@ class Run:
     def _wrong(self, networks: Tensor, examples: Examples) -> Tensor:
         """The weight of the examples that networks (K, N, A) get wrong, (K, N) float64."""
         lead = leads_of(self.plan.program, networks, examples.inputs)
-        wrong = wrong_answers(lead, examples.labels, self.data.num_classes, self.data.scheme)
+        wrong = wrong_answers(lead, examples.labels, self.data.preprocessing)
         return (examples.weight[:, None, None] * wrong).sum(0)
 
     def _journal(self, name: str, *settings: Any) -> Journal | None:

@@ -53,7 +53,7 @@ def trial_folds(data: TrainingData, seed: int) -> list[Fold]:
     share = stratified_folds(examples, FOLDS, seed)
     for held in share[: max(1, ROWS_IN_ALL // len(examples))]:
         seen = examples.share(1 - held)
-        if bool(held.any()) and len(seen.labels.unique()) == data.num_classes:
+        if bool(held.any()) and len(seen.labels.unique()) == data.preprocessing.num_classes:
             folds.append((seen, examples.share(held)))
     return folds
 
@@ -71,7 +71,8 @@ def correct(evidence: Evidence, data: TrainingData) -> Tensor:
     votes = torch.ones(evidence.leads.shape[1:3], dtype=torch.int64)
     level = levels(scores(evidence.leads, votes, CLIP), votes, CLIP)
     table = logistic_table(CLIP / 2).expand(votes.shape[1], -1)
-    score = class_scores(net_probabilities(level, table), data.num_classes, data.scheme)
+    fixed = data.preprocessing
+    score = class_scores(net_probabilities(level, table), fixed.num_classes, fixed.scheme)
     return score.argmax(1) == evidence.labels
 
 
@@ -90,7 +91,8 @@ def choose(
     best: Choice | None = None
     if not folds:
         return None, False
-    nets = [net for seen, _ in folds for net in nets_of(seen, data.num_classes, data.scheme)]
+    fixed = data.preprocessing
+    nets = [net for seen, _ in folds for net in nets_of(seen, fixed.num_classes, fixed.scheme)]
     plans = [plan_of(problem_of(program, nets)).changed(restarts=1) for program in programs]
     trials = train_each(nets, plans, options)
     for program, plan in zip(programs, plans, strict=True):

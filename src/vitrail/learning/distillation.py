@@ -12,7 +12,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vitrail.learning.preprocessing import input_columns
 from vitrail.learning.sampling import SWAPS, neighbours
 from vitrail.learning.teacher import Student, Teacher
 from vitrail.nn import Program, mlp, program_of
@@ -37,7 +36,7 @@ class Distillation:
         model = teacher.model
         self.teacher, self.nets = teacher, teacher.num_nets
         self.num_inputs = model.program.num_inputs
-        self.partner = neighbours(input_columns(model.encoder, model.bias))
+        self.partner = neighbours(model.encoder, model.bias)
         target = teacher.target[..., 0]  # (R, N)
         weight = teacher.weight * len(teacher.rows)
         self.samples = [

@@ -63,17 +63,16 @@ class FoldChains:
         self._sets = BETA_SETS if betas is None else (tuple(betas),)
         # the usual ones run even where others are given: what is given by its usual value is equal
         self.betas = sorted({*CANDIDATE_BETAS, *(beta for one in self._sets for beta in one)})
-        examples = data.examples
+        examples, fixed = data.examples, data.preprocessing
         self._folds = stratified_folds(examples, FOLDS, seed)[: num_folds(examples.num_rows)]
         nets = [
             one
             for held in self._folds
-            for one in nets_of(examples.share(1 - held), data.num_classes, data.scheme)
+            for one in nets_of(examples.share(1 - held), fixed.num_classes, fixed.scheme)
         ]
         key = Key(seed, FOLD_STEP)
         starts = random_starts(key, len(self.betas), len(nets), program.num_bits)
-        columns = data.preprocessing.columns
-        self.run = ChainRun(key, program, nets, starts, self.betas, columns, journal=journal)
+        self.run = ChainRun(key, program, nets, starts, self.betas, fixed, journal)
 
     def score(self, burn_in: int, show: Progress | None) -> HeldOut:
         """Run the chains, and score the rows that they have not seen. burn_in: of all rows."""
@@ -112,7 +111,8 @@ class FoldChains:
 
     def _losses(self, evidence: Evidence) -> Tensor:
         """−log of the probability of each row's label, (rows,) float64."""
-        classes, scheme, clip = self._data.num_classes, self._data.scheme, clip_of(self.run.program)
+        fixed, clip = self._data.preprocessing, clip_of(self.run.program)
+        classes, scheme = fixed.num_classes, fixed.scheme
         table = calibrate(evidence, classes, scheme, clip=clip).table
         probability = evidence.probabilities(clip, table, classes, scheme)
         own = probability.gather(1, evidence.labels[:, None])[:, 0].double()

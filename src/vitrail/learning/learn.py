@@ -17,7 +17,7 @@ import torch
 from vitrail import __version__, interrupts
 from vitrail.learning.examples import Examples, nets_of
 from vitrail.learning.posterior import FitOptions, Posterior, TrainingData, calibrated
-from vitrail.learning.preprocessing import Preprocessing
+from vitrail.learning.preprocessing import Preprocessing, input_columns
 from vitrail.learning.resolve import SCHEMES, resolved
 from vitrail.model import Model
 from vitrail.model.calibration import Calibration
@@ -70,7 +70,7 @@ def learn(
     if options.class_weight is not None:
         of_class = preprocessing.class_weights(examples, options.class_weight)
         examples, batch = examples.weighted(of_class), batch.weighted(of_class)
-    examples = examples.with_columns(preprocessing.columns)
+    examples = examples.with_columns(input_columns(preprocessing.encoder, preprocessing.bias))
     nets = nets_of(examples, preprocessing.num_classes, preprocessing.scheme)
     data = TrainingData(preprocessing, examples, nets, batch if more else None)
     before = None if previous is None else previous.posterior

@@ -28,7 +28,6 @@ from vitrail.learning.chains import MOST_VOTES
 from vitrail.learning.effort import USUAL_BETAS
 from vitrail.learning.examples import Examples, nets_of
 from vitrail.learning.posterior import leads_of
-from vitrail.learning.preprocessing import input_columns
 from vitrail.learning.sampling import SWAPS, neighbours
 from vitrail.learning.table import AUTO
 from vitrail.model import Model, load_model, model_from_bytes
@@ -221,7 +220,7 @@ class OnlineLearner:
             Key((self.seed + number) % MAX_SEED, self.batches),
             [Sample(nets[at].inputs, nets[at].labels, nets[at].weight) for at in present],
             memory.chains[:, present].contiguous(),
-            partner=neighbours(input_columns(model.encoder, model.bias)),
+            partner=neighbours(model.encoder, model.bias),
             swaps=SWAPS,
             prior=prior,
         )

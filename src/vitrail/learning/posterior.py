@@ -22,7 +22,7 @@ from vitrail.learning.preprocessing import Preprocessing
 from vitrail.learning.table import AUTO
 from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.model import outputs_of, thresholds_of, transferred
-from vitrail.model.voting import Scheme, leads
+from vitrail.model.voting import leads
 from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers import Solver, Stage, Status
@@ -66,14 +66,6 @@ class TrainingData:
     examples: Examples  # of all rows, labels are numbers of classes
     nets: Sequence[Examples]  # the same for each net, labels are 0 and 1 or numbers of classes
     added: Examples | None = None  # those that come on top of what a previous posterior has seen
-
-    @property
-    def num_classes(self) -> int:
-        return self.preprocessing.num_classes
-
-    @property
-    def scheme(self) -> Scheme:
-        return self.preprocessing.scheme
 
 
 @dataclass(frozen=True)
@@ -123,15 +115,16 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
     fewer rows to learn from, which makes them less confident in new rows than all networks are. How
     much less is seen on rows that neither has learned from: crossed training rows.
     """
-    evidence, examples, classes = posterior.evidence, data.examples, data.num_classes
+    evidence, examples, fixed = posterior.evidence, data.examples, data.preprocessing
     assert evidence is not None
+    classes, scheme = fixed.num_classes, fixed.scheme
     networks = None if posterior.clip is None else len(posterior.networks)
-    made = calibrate(evidence, classes, data.scheme, clip=posterior.clip, networks=networks)
+    made = calibrate(evidence, classes, scheme, clip=posterior.clip, networks=networks)
     if not evidence.held_out:
         return made, ()
 
     def confidence(seen: Evidence) -> Tensor:
-        return seen.probabilities(made.clip, made.table, classes, data.scheme).amax(1)
+        return seen.probabilities(made.clip, made.table, classes, scheme).amax(1)
 
     weights, rows = (
         torch.bincount(examples.labels, each, classes) for each in (examples.weight, examples.rows)
@@ -140,7 +133,11 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
     thresholds = thresholds_of(confidence(evidence), without_class_weight)
     if not thresholds or posterior.scored_by is None:
         return made, thresholds
-    unseen = _crossed_rows(data, posterior)
+    count = min(CROSSED_ROWS, affordable_rows(data, posterior.program, len(posterior.networks)))
+    until = examples.rows.cumsum(0)
+    parents = torch.searchsorted(until, until[-1] * (torch.arange(count) + 0.5) / count)
+    seed = int(posterior.settings["seed"])
+    unseen = crossed(examples.inputs[parents], fixed.encoder.spans, count, seed)
     labels, equal = torch.zeros(len(unseen), dtype=torch.int64), torch.ones(len(unseen))
     of_folds, of_all = (
         [
@@ -150,16 +147,6 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
         for of in (posterior.scored_by, posterior.networks[None])
     )
     return made, transferred(thresholds, torch.cat(of_folds), of_all[0])
-
-
-def _crossed_rows(data: TrainingData, posterior: Posterior) -> Tensor:
-    """Rows made of training rows, as many as all networks can score, (rows, I)."""
-    affordable = affordable_rows(data, posterior.program, len(posterior.networks))
-    count = min(CROSSED_ROWS, affordable)
-    until = data.examples.rows.cumsum(0)
-    parents = torch.searchsorted(until, until[-1] * (torch.arange(count) + 0.5) / count)
-    spans, seed = data.preprocessing.encoder.spans, int(posterior.settings["seed"])
-    return crossed(data.examples.inputs[parents], spans, count, seed)
 
 
 def check_networks(options: FitOptions, solver: str, predictor: str) -> None:
@@ -189,7 +176,7 @@ def leave_one_out(
     lead = leads_of(program, networks, examples.inputs)
     counts = None
     if counts_of is not None:
-        wrong = wrong_answers(lead, examples.labels, data.num_classes, data.scheme)
+        wrong = wrong_answers(lead, examples.labels, data.preprocessing)
         counts = counts_of(wrong, examples.weight.clamp(max=1.0))
     return Evidence(lead, examples.labels, examples.weight, counts, held_out=False)
 
@@ -211,8 +198,9 @@ def clip_of(program: Program) -> int:
     return 2 * math.isqrt((program.hidden or (program.num_inputs,))[0]) + 1
 
 
-def wrong_answers(lead: Tensor, labels: Tensor, num_classes: int, scheme: Scheme) -> Tensor:
+def wrong_answers(lead: Tensor, labels: Tensor, fixed: Preprocessing) -> Tensor:
     """Which nets got the rows wrong that they were trained on, (rows, K, N) float64."""
+    num_classes, scheme = fixed.num_classes, fixed.scheme
     if lead.shape[-1] > 1:
         own = lead[:, :, 0].gather(2, labels[:, None, None].expand(-1, lead.shape[1], 1))
         return (own <= 0).double()

@@ -66,11 +66,6 @@ class Preprocessing:
         """The classes as they were written, (C,)."""
         return self.coder.decode(np.arange(self.num_classes))
 
-    @property
-    def columns(self) -> Tensor:
-        """The column of each input, (I,) int64; −1 for constant inputs."""
-        return input_columns(self.encoder, self.bias)
-
     def inputs(self, table: Any) -> Tensor:
         """What a net reads of a table's rows, (rows, inputs) int8."""
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
@@ -90,11 +85,10 @@ class Preprocessing:
 
 def input_columns(encoder: TableEncoder | BitColumns, bias: int) -> Tensor:
     """The column of each input of a net, (I,) int64; −1 for constant inputs."""
-    sizes = [1] * len(encoder.bit_names)
-    if isinstance(encoder, TableEncoder):
-        sizes = [len(code.bit_names) for code in encoder.columns]
-    column = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes, dtype=torch.int64))
-    return torch.cat([column, torch.full((bias,), -1)])
+    columns = torch.full((len(encoder.bit_names) + bias,), -1)
+    for number, span in enumerate(encoder.spans):
+        columns[span] = number
+    return columns
 
 
 def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:

@@ -25,7 +25,7 @@ from vitrail.learning.messages import learn_by_stages, programs_of
 from vitrail.learning.posterior import FitOptions, Learner, Posterior, TrainingData
 from vitrail.learning.preprocessing import BIAS, Preprocessing, image_inputs, usual_coding
 from vitrail.learning.select import select, suits
-from vitrail.learning.table import AUTO, SOLVERS, check_options
+from vitrail.learning.table import AUTO, SOLVERS, parameter_of
 from vitrail.learning.training import problem_of
 from vitrail.model.voting import Scheme
 from vitrail.nn.nets import reads_images
@@ -35,6 +35,7 @@ from vitrail.tables.labels import LabelCoder
 
 LEARNERS: dict[str, Learner] = {"chains": chains, "select": select}
 """Those that run no stages by their name; `learn_by_stages` runs all others."""
+BY_RULES = ", which solver='auto' takes for these rows and this net"
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 SCHEMES: dict[str, Scheme] = {"argmax": "argmax", "ovo": "pairs", "ovr": "one-vs-rest"}
 
@@ -61,27 +62,22 @@ def prepare(
     else:
         image = image_inputs(image_shape, options.module, bias)
         encoder, bias = BitColumns.of_images(table, image.cuts), image.ones
-    by_chains = _by_chains(options, len(coder.classes))
+    num_classes = len(coder.classes)
+    by_chains = _by_chains(options, num_classes)
     coding: Any = options.inputs
     if coding == AUTO:
         coding = "binary" if by_chains else usual_coding(encoder)
     if bias is None:
         bias = BIAS[coding] if options.module is None else 0
-    scheme = _scheme(options, len(coder.classes), by_chains)
+    scheme: Scheme = "argmax"  # two classes need one net with one output
+    if num_classes > 2 and options.multiclass != AUTO:
+        scheme = SCHEMES[options.multiclass]
+    elif num_classes > 2 and by_chains:
+        scheme = "one-vs-rest"
+    elif num_classes > 2 and options.module is None and num_classes <= MAX_PAIR_CLASSES:
+        shallow = options.hidden == AUTO or len(options.hidden) <= 1
+        scheme = "pairs" if shallow else "argmax"
     return Preprocessing(encoder, coder, coding, bias, scheme, image and image.shape)
-
-
-def _scheme(options: FitOptions, num_classes: int, by_chains: bool) -> Scheme:
-    """What the nets distinguish; two classes need one net with one output."""
-    if num_classes <= 2:
-        return "argmax"
-    if options.multiclass != AUTO:
-        return SCHEMES[options.multiclass]
-    if by_chains:
-        return "one-vs-rest"
-    shallow = options.hidden == AUTO or len(options.hidden) <= 1
-    pairs = options.module is None and shallow and num_classes <= MAX_PAIR_CLASSES
-    return "pairs" if pairs else "argmax"
 
 
 def resolved(
@@ -93,7 +89,7 @@ def resolved(
         solver = previous.settings["solver"]
     elif by_rules:
         solver = "chains"
-        if not _by_chains(options, data.num_classes):
+        if not _by_chains(options, data.preprocessing.num_classes):
             programs = programs_of(data, options)
             one_net = len(data.nets) == 1 and len(programs) == 1
             deep = one_net and suits(problem_of(programs[0], data.nets))
@@ -101,8 +97,13 @@ def resolved(
     if solver != "chains" and isinstance(options.given.get("beta"), tuple):
         raise ValueError("several betas are for chains; give one beta, or take solver='chains'")
     name = solver if isinstance(solver, str) else ""
-    if name in SOLVERS:
-        check_options(name, options.given, by_rules=by_rules)
+    for option in options.given if name in SOLVERS else ():
+        if option not in SOLVERS[name].options:
+            others = [other for other, entry in SOLVERS.items() if option in entry.options]
+            raise ValueError(
+                f"{parameter_of(option)} is no option of {name!r}{BY_RULES if by_rules else ''}; "
+                f"leave it out, or take a solver that has it: {', '.join(others)}"
+            )
     return LEARNERS.get(name, learn_by_stages), replace(options, solver=solver)
 
 

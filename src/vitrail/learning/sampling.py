@@ -12,6 +12,7 @@ from torch import Tensor
 from vitrail import ranks
 from vitrail.learning.examples import Examples
 from vitrail.learning.posterior import leads_of
+from vitrail.learning.preprocessing import Preprocessing, input_columns
 from vitrail.model.voting import clipped_margins
 from vitrail.nn import Program
 from vitrail.random import Key
@@ -19,6 +20,8 @@ from vitrail.solvers.chains import ROUND, Chains, Sample, warming
 from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import Progress
+from vitrail.tables.bits import BitColumns
+from vitrail.tables.encoders import TableEncoder
 
 SWAPS = 0.3  # share of proposals that move a threshold
 SWEEPS_PER_DRAW = 2  # from one network to the next
@@ -28,8 +31,9 @@ MIN_EFFECTIVE_VOTES = 25  # independent undecided networks whose mean has the la
 MAX_R_HAT = 99.0  # where chains stand still
 
 
-def neighbours(columns: Tensor) -> Tensor:
-    """The next input of the same column, (I,) int64; −1 where there is none. columns: (I,)."""
+def neighbours(encoder: TableEncoder | BitColumns, bias: int) -> Tensor:
+    """The next input of the same column, (I,) int64; −1 where there is none."""
+    columns = input_columns(encoder, bias)
     following = torch.cat([columns[1:], columns.new_full((1,), -1)])
     place = torch.arange(1, len(columns) + 1)
     return torch.where((columns == following) & (columns >= 0), place, -1)
@@ -38,7 +42,7 @@ def neighbours(columns: Tensor) -> Tensor:
 class ChainRun:
     """Chains of several nets that burn in and then yield networks, with a history.
 
-    starts (C, N, A): where chains begin. betas (C,): of the chains. columns (I,): of each input.
+    starts (C, N, A): where chains begin. betas (C,): of the chains. fixed: what the inputs are.
     """
 
     def __init__(
@@ -48,8 +52,7 @@ class ChainRun:
         nets: Sequence[Examples],
         starts: Tensor,
         betas: Sequence[float],
-        columns: Tensor,
-        *,
+        fixed: Preprocessing,
         journal: Journal | None = None,
     ) -> None:
         samples = [Sample(one.inputs, one.labels, one.weight) for one in nets]
@@ -57,7 +60,7 @@ class ChainRun:
             key,
             samples,
             starts,
-            partner=neighbours(columns),
+            partner=neighbours(fixed.encoder, fixed.bias),
             swaps=SWAPS,
             world=ranks.here(),
             journal=journal,

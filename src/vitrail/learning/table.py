@@ -8,7 +8,7 @@ A name stands for a learner and the options it takes. Most learners run stages o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,7 +58,6 @@ PASSING = ("update", "samples", "beta", "damping", "batch", "epochs", "restarts"
 OPTIONS = (*PASSING, "effort")
 EFFORTS = {"quick": 0.25, "normal": 1.0, "best": 8.0}  # times the work of chains
 PARAMETERS = {"batch": "batch_size"}  # of the classifier, where it has another name
-BY_RULES = ", which solver='auto' takes for these rows and this net"
 STEPS = ("beta", "batch", "epochs", "restarts", "polish")
 PROVING = ("beta", "polish")
 SEARCHING = ("beta", "restarts", "polish")
@@ -191,18 +190,6 @@ def canonical(name: str) -> str:
 def parameter_of(option: str) -> str:
     """What the classifier calls an option."""
     return PARAMETERS.get(option, option)
-
-
-def check_options(solver: str, given: Iterable[str], *, by_rules: bool = False) -> None:
-    """Raise for an option that a solver does not take; by_rules: the rules chose the solver."""
-    for option in given:
-        if option in SOLVERS[solver].options:
-            continue
-        others = [name for name, entry in SOLVERS.items() if option in entry.options]
-        raise ValueError(
-            f"{parameter_of(option)} is no option of {solver!r}{BY_RULES if by_rules else ''}; "
-            f"leave it out, or take a solver that has it: {', '.join(others)}"
-        )
 
 
 def baseline(name: str, **settings: Any) -> Any:

@@ -7,9 +7,8 @@ are likeliest (Platt scaling).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import Literal
 
@@ -108,12 +107,11 @@ def calibrate(
     will answer, where those of the evidence are fewer. A mean of few networks is noisy, which makes
     a curve flatter by 1/networks: half of them tell how much.
     """
+    clips: Sequence[int] = (clip or 1,)
     if clip is None:
         largest = int((2 * evidence.leads - 1).abs().max()) if evidence.leads.numel() else 1
-        enough = next((one for one in CLIPS if one >= largest), CLIPS[-1])
-        clips: Sequence[int] = [one for one in CLIPS if one <= enough]
-    else:
-        clips = (clip,)
+        limit = next((one for one in CLIPS if one >= largest), CLIPS[-1])
+        clips = [one for one in CLIPS if one <= limit]
     fits = [_Fit(evidence, one, num_classes, scheme) for one in clips]
     curves = [fit.curve() for fit in fits]
     losses = [fit.loss(curve) for fit, curve in zip(fits, curves, strict=True)]
@@ -146,15 +144,31 @@ class _Fit:
     """Curves for the scores of some evidence, and their loss."""
 
     def __init__(self, evidence: Evidence, clip: int, num_classes: int, scheme: Scheme) -> None:
-        scores = evidence.scores(clip)
+        """Logits, Platt's targets and weights, of each net on the rows that it separates.
+
+        The targets are (n₊ + 1)/(n₊ + 2) for positive rows, 1/(n₋ + 2) for the others.
+        """
+        scores, labels = evidence.scores(clip), evidence.labels
         self._nets, self._held_out = scores.shape[1], evidence.held_out
         one_net_of_many = scheme == "argmax" and scores.shape[-1] > 1
         self._joint = one_net_of_many or scheme == "one-vs-rest"
-        per_class = scores[:, 0] if one_net_of_many else scores[..., 0]
-        self._z, self._labels = _logit(per_class), evidence.labels[:, None]
-        self._weight = evidence.weight
-        named: Scheme = "one-vs-rest" if self._joint else scheme
-        self._parts = list(_parts(self._z, evidence, num_classes, named))
+        self._z = _logit(scores[:, 0] if one_net_of_many else scores[..., 0])
+        self._labels, self._weight = labels[:, None], evidence.weight
+        every = torch.ones_like(labels, dtype=torch.bool)
+        if self._joint:
+            nets = [(every, number) for number in range(num_classes)]
+        elif scheme == "argmax":
+            nets = [(every, 1)]
+        else:
+            pairs = combinations(range(num_classes), 2)
+            nets = [((labels == low) | (labels == high), high) for low, high in pairs]
+        self._parts: list[Part] = []
+        for net, (mine, high) in enumerate(nets):
+            weight, positive = evidence.weight[mine], labels[mine] == high
+            ones = float(weight[positive].sum())
+            zeros = float(weight.sum()) - ones
+            target = torch.where(positive, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double()
+            self._parts.append((self._z[mine, net], target, weight))
         z, target, weight = (torch.cat(column) for column in zip(*self._parts, strict=True))
         self._all = (z, target, weight)
         self._smoothing = 1 / (float(evidence.weight.sum()) + 2)
@@ -162,12 +176,15 @@ class _Fit:
     def curve(self, slope: float | None = None) -> _Curve:
         """The likeliest curve; with a slope, the one that has it."""
         if slope is None and not self._held_out:
-            losses = [self.loss(self._symmetric(one)) for one in SLOPES]
-            return self._symmetric(SLOPES[losses.index(min(losses))])
+            flat = (0.0,) * self._nets
+            curves = [_Curve(one, flat, "training rows") for one in SLOPES]
+            return min(curves, key=self.loss)
         if slope is None:
             slope, shift = _platt(*self._all)
             if slope < LEAST_SLOPE:
-                return self._base_rate()
+                parts = self._parts if len(self._parts) == self._nets else [self._all]
+                shifts = tuple(_shift(LEAST_SLOPE, *part) for part in parts)
+                return _Curve(LEAST_SLOPE, shifts, "base rate")
             rises = range(-3, 4)
         else:
             shift = _shift(slope, *self._all)
@@ -188,14 +205,6 @@ class _Fit:
             for (z, target, weight), shift in zip(self._parts, shifts, strict=True)
         )
 
-    def _symmetric(self, slope: float) -> _Curve:
-        return _Curve(slope, (0.0,) * self._nets, "training rows")
-
-    def _base_rate(self) -> _Curve:
-        parts = self._parts if len(self._parts) == self._nets else [self._all]
-        shifts = tuple(_shift(LEAST_SLOPE, *part) for part in parts)
-        return _Curve(LEAST_SLOPE, shifts, "base rate")
-
     def _joint_loss(self, slope: float, shift: float) -> float:
         probability = torch.sigmoid(slope * self._z + shift)
         log = (probability / probability.sum(1, keepdim=True)).clamp(min=LEAST).log()
@@ -203,27 +212,6 @@ class _Fit:
         others = (log.sum(1) - own) / max(1, log.shape[1] - 1)
         smoothed = (1 - self._smoothing) * own + self._smoothing * others
         return -float((self._weight * smoothed).sum())
-
-
-def _parts(z: Tensor, evidence: Evidence, num_classes: int, scheme: Scheme) -> Iterator[Part]:
-    """Of each net: logits, targets and weights of the rows that it separates.
-
-    Platt's targets: (n₊ + 1)/(n₊ + 2) for positive rows, 1/(n₋ + 2) for the others.
-    """
-    labels, every = evidence.labels, torch.ones_like(evidence.labels, dtype=torch.bool)
-    if scheme == "argmax":
-        nets = [(every, 1)]
-    elif scheme == "one-vs-rest":
-        nets = [(every, number) for number in range(num_classes)]
-    else:
-        pairs = combinations(range(num_classes), 2)
-        nets = [((labels == low) | (labels == high), high) for low, high in pairs]
-    for net, (mine, high) in enumerate(nets):
-        weight, positive = evidence.weight[mine], labels[mine] == high
-        ones = float(weight[positive].sum())
-        zeros = float(weight.sum()) - ones
-        target = torch.where(positive, (ones + 1) / (ones + 2), 1 / (zeros + 2)).double()
-        yield z[mine, net], target, weight
 
 
 def logistic_table(slope: float) -> Tensor:
@@ -283,10 +271,9 @@ def _platt(z: Tensor, target: Tensor, weight: Tensor) -> tuple[float, float]:
     """
     columns = torch.stack([z, torch.ones_like(z)], 1)
     ridge = RIDGE * torch.eye(2, dtype=torch.float64)
-    entropy = partial(_cross_entropy, target=target, weight=weight)
 
     def loss(at: Tensor) -> Tensor:
-        return entropy(columns @ at) + RIDGE / 2 * at.square().sum()
+        return _cross_entropy(columns @ at, target, weight) + RIDGE / 2 * at.square().sum()
 
     found = torch.tensor([1.0, 0.0], dtype=torch.float64)
     now = loss(found)
