@@ -1,13 +1,10 @@
-"""Metropolis chains of nets with one hidden layer and one output: what they do, and who does it.
+"""Metropolis chains of nets with one hidden layer and one output, by the compiled kernel.
 
-`plain_chain` defines them in plain torch for any net with one output; `Chains` runs many with the
-compiled kernel, whose steps are the same. Chains sample exp(−beta·E)·prior, E the weight of the
-examples that a network gets wrong.
+Chains sample exp(−beta·E)·prior, E the weight of the examples that a network gets wrong.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +14,7 @@ import torch
 from torch import Tensor
 
 from vitrail import interrupts
-from vitrail.nn import Program
-from vitrail.random import Key, Stream, bernoulli, philox
+from vitrail.random import Key, Stream, bernoulli
 from vitrail.ranks import ALONE, World
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.sampling import WARM
@@ -56,62 +52,6 @@ def warming(cold: Sequence[float], sweeps: int) -> Iterator[tuple[int, list[floa
     for first in range(0, sweeps, ROUND):
         last = min(first + ROUND, sweeps)
         yield last - first, betas(first), betas(last)
-
-
-def plain_chain(
-    key: Key,
-    program: Program,
-    sample: Sample,
-    bits: Tensor,
-    proposals: int,
-    betas: tuple[float, float],
-    *,
-    partner: Tensor,
-    swaps: float = 0.0,
-    prior: Tensor | None = None,
-    chain: int = 0,
-    net: int = 0,
-    first: int = 0,
-) -> Tensor:
-    """The last of `proposals` states that begin at bits (A,); every energy is counted anew.
-
-    beta goes from the first of `betas` towards the second. partner (I,): the input whose weight
-    takes part in an exchange, −1 for none; swaps: the share of exchanges among proposals. prior
-    (A,): log-odds. first: number of the first proposal, where a chain goes on.
-    """
-    weights = program.num_inputs * (program.num_bits // (program.num_inputs + 1))
-
-    def energy(state: Tensor) -> float:
-        out = program.evaluate(state[None, None], sample.inputs[:, None].to(torch.float32))
-        wrong = (out.reshape(-1) > 0) != (sample.labels == 1)
-        return float((sample.weight * wrong).sum())
-
-    bits, now = bits.clone(), energy(bits)
-    for step in range(proposals):
-        at = torch.tensor(first + step)
-        which, coin, kind = _words(key, at, chain, net)
-        place = (which * program.num_bits) >> 32
-        flipped = [place]
-        if place < weights and kind < int(swaps * 2**32):
-            neighbour = int(partner[place % program.num_inputs])
-            flipped.append(place - place % program.num_inputs + neighbour)
-            if neighbour < 0 or bits[flipped[0]] == bits[flipped[1]]:
-                continue
-        state = bits.clone()
-        state[flipped] = ~state[flipped]
-        after = energy(state)
-        beta = betas[0] + (betas[1] - betas[0]) * step / proposals
-        gain = 0.0 if prior is None else float((prior * (state.double() - bits.double())).sum())
-        change = beta * (after - now) - gain
-        if change <= 0 or -change > math.log((coin + 0.5) / 2**32):
-            bits, now = state, after
-    return bits
-
-
-def _words(key: Key, proposal: Tensor, chain: int, net: int) -> tuple[int, int, int]:
-    counter = (proposal, torch.tensor(chain), torch.tensor(net), torch.tensor(key.step))
-    which, coin, kind, _ = philox(counter, key.of(Stream.CHAIN).words())
-    return int(which), int(coin), int(kind)
 
 
 class Chains:
