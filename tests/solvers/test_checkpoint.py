@@ -169,13 +169,13 @@ def test_ctrl_c_saves_before_it_returns(tmp_path):
     same(whole, run(make_solver(), make_graph(), seed=3, max_steps=60, checkpoint=path))
 
 
-def test_a_checkpoint_from_when_damping_meant_the_new_message_is_refused(tmp_path, monkeypatch):
+def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "run.ckpt"
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "FORMAT", "vitrail-checkpoint-1")
         run(make_solver(), make_graph(), seed=3, max_steps=10, checkpoint=path, checkpoint_every=5)
     kept = path.read_bytes()
-    with pytest.raises(CheckpointError, match="share of the old one: start the run anew"):
+    with pytest.raises(CheckpointError, match="of this version of vitrail; start the run anew"):
         run(make_solver(), make_graph(), seed=3, max_steps=60, checkpoint=path)
     assert path.read_bytes() == kept
 

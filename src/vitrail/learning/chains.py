@@ -55,7 +55,7 @@ from vitrail.learning.table import AUTO
 from vitrail.random import Key
 from vitrail.solvers import Status
 from vitrail.solvers.chains import random_starts
-from vitrail.solvers.checkpoint import named_after, run_fingerprint
+from vitrail.solvers.checkpoint import Checkpoint, named_after, run_digest
 from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import Progress, progress_bar
@@ -353,11 +353,10 @@ class Run:
         if self.options.checkpoint is None:
             return None
         nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
-        num_bits, burn_in = self.plan.program.num_bits, self.plan.burn_in
-        digest = run_fingerprint(nets, num_bits, burn_in, self.options.seed, *settings)
-        own = ranks.here().broadcast(digest)
-        path = Path(f"{named_after(self.options.checkpoint, own)}.{name}")
-        journal = Journal(path, own, ranks.here())
+        num_bits, burn_in, world = self.plan.program.num_bits, self.plan.burn_in, ranks.here()
+        digest = run_digest(world, nets, num_bits, burn_in, self.options.seed, *settings)
+        path = Path(f"{named_after(self.options.checkpoint, digest)}.{name}")
+        journal = Journal(Checkpoint(path, digest, world))
         self.journals.append(journal)
         return journal
 

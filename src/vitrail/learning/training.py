@@ -17,8 +17,8 @@ from vitrail.learning.table import AUTO, Plan, Problem
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.nn import Program
 from vitrail.solvers import MessagePassing, Solution, Stage, Status, run_stages
-from vitrail.solvers.checkpoint import named_after, run_fingerprint
-from vitrail.solvers.stages import checkpoint_files
+from vitrail.solvers.checkpoint import named_after, run_digest
+from vitrail.solvers.stages import remove_checkpoints
 from vitrail.solvers.streaming import Streaming
 
 Progress = Callable[[int, Tensor, Tensor], None]
@@ -114,7 +114,7 @@ def train(
     stages = plan.stages if earlier is None else tuple(map(_from_earlier, plan.stages))
     if checkpoint is not None:
         solvers = (stage.solver for stage in stages)
-        digest = graph.world.broadcast(run_fingerprint(*solvers, graph.everything, seed))
+        digest = run_digest(graph.world, *solvers, graph.everything, seed)
         checkpoint = named_after(checkpoint, digest)
     kept = _StageResults()
 
@@ -145,8 +145,7 @@ def train(
     assert kept.log_odds is not None
     assert kept.best is not None
     if checkpoint is not None and graph.world.first and Status.INTERRUPTED not in found.status:
-        for file in checkpoint_files(checkpoint, stages):
-            file.unlink(missing_ok=True)
+        remove_checkpoints(checkpoint, stages)
 
     some, every = (plan.restarts, len(present)), (plan.restarts, len(nets))
     bits = torch.zeros(*every, program.num_bits, dtype=torch.bool)

@@ -174,4 +174,4 @@ class Chains:
         with interrupts.defer_stop():
             over_rows(run, len(self._places), proposals * (PROPOSAL + 2 * self._words))
         if self._journal is not None and not interrupts.stop_pending():
-            self._journal.add(self.bits, self.wrong, self._world)
+            self._journal.add(self.bits, self.wrong)

@@ -10,18 +10,19 @@ import dataclasses
 import json
 import os
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from vitrail.fingerprint import FingerprintError, fingerprint
-from vitrail.ranks import World
+from vitrail.ranks import ALONE, World
 
 FORMAT = "vitrail-checkpoint-3"
-OLD_DAMPING = "vitrail-checkpoint-1"
 DIGEST = 12  # digits of a run's digest in names of files
 StateT = TypeVar("StateT")
 
@@ -77,15 +78,12 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise DamagedError(f"the checkpoint {path} is damaged or cut short ({error})") from error
     if not isinstance(meta, dict):
         raise DamagedError(f"the checkpoint {path} is damaged: it does not say what it holds")
-    if meta.get("format") == OLD_DAMPING:
-        raise CheckpointError(
-            f"the checkpoint {path} is of an older vitrail, where damping was the weight of the "
-            "new message and not the share of the old one: start the run anew with another file, "
-            "or finish it with the older version"
-        )
     if meta.get("format") != FORMAT:
-        raise CheckpointError(f"{path} is not a checkpoint of this version of vitrail")
-    if meta.pop("digest", None) != _digest(tensors, meta):
+        raise CheckpointError(
+            f"{path} is not a checkpoint of this version of vitrail; start the run anew with "
+            "another file, or finish it with the version that wrote it"
+        )
+    if meta.get("digest") != _digest(tensors, meta):
         raise DamagedError(
             f"the checkpoint {path} is damaged: its contents do not match its digest"
         )
@@ -175,15 +173,51 @@ def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> 
     return dataclasses.replace(like, **parts)  # pyright: ignore[reportArgumentType]
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """The file of one run, written by the first of its ranks."""
+
+    path: Path
+    run: str  # the digest that tells the run from others
+    world: World = ALONE
+
+    def save(self, tensors: dict[str, Tensor], **meta: Any) -> None:
+        """Write what this rank, if it is the first, has of the run."""
+        if self.world.first:
+            write(self.path, tensors, {"run": self.run, **meta})
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """What was saved last; an error where it is another run's, or ranks see different files."""
+        found = read_latest(self.path)
+        number = -1 if found is None else int(found[1]["digest"][:DIGEST], 16)
+        last, first = self.world.max(torch.tensor([number, -number], dtype=torch.float64))[0]
+        if last != -first:
+            raise CheckpointError(
+                f"ranks see different checkpoints at {self.path}; put it on a disk that all share"
+            )
+        if found is not None and found[1].get("run") != self.run:
+            raise CheckpointError(
+                f"the checkpoint {self.path} belongs to another run (solver, data, seed or start "
+                "differ); choose another file"
+            )
+        return found
+
+
+def remove(path: Path) -> None:
+    """Delete the files of a run that has ended."""
+    for file in (path, previous_path(path)):
+        file.unlink(missing_ok=True)
+
+
 def named_after(path: str | Path, digest: str) -> str:
     """The name of a run's files: runs of other data or settings have files of their own."""
     return f"{path}.{digest[:DIGEST]}"
 
 
-def run_fingerprint(*values: Any) -> str:
-    """What tells a run from others: its solver, data, seed and start."""
+def run_digest(world: World, *values: Any) -> str:
+    """What tells a run from others, the same at every rank: of its solver, data, seed and start."""
     try:
-        return fingerprint(*values)
+        return world.broadcast(fingerprint(*values))
     except FingerprintError as error:
         raise CheckpointError(
             f"{error}, so a checkpoint could be taken for another run's; hold data in tensors or "
@@ -203,7 +237,8 @@ def _own_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
-    """Of everything that the file holds."""
+    """Of everything else that the file holds."""
+    meta = {name: value for name, value in meta.items() if name != "digest"}
     parts = (part for name in sorted(tensors) for part in (name, tensors[name]))
     return fingerprint(json.dumps(meta, sort_keys=True), *parts)
 

@@ -24,7 +24,6 @@ from vitrail.graph import FactorGraph
 from vitrail.kernels.dispatch import find
 from vitrail.numerics import bernoulli_entropy
 from vitrail.random import Key
-from vitrail.ranks import World
 from vitrail.solvers import checkpoint as files
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.history import History, Status
@@ -144,8 +143,8 @@ def run(
         start = state
         if state is not None and world.size > 1:
             start = files.gathered(state, world)
-        which = files.run_fingerprint(solver, graph.everything, seed, start, known)
-        saver = _Saver(Path(checkpoint), world.broadcast(which), world)
+        digest = files.run_digest(world, solver, graph.everything, seed, start, known)
+        saver = _Saver(files.Checkpoint(Path(checkpoint), digest, world))
     now = solver.init(Key(seed), graph) if state is None else state
     track, history, step = loop.start(now, after), History(), 0
     if saver is not None:
@@ -314,54 +313,35 @@ class _Loop(Generic[StateT]):
 
 @dataclass
 class _Saver:
-    path: Path
-    fingerprint: str  # of the run
-    world: World
-    saved: int = -1  # the step that the file is of
+    """The loop in a file: tensors of the solver's state, the track and the history."""
+
+    file: files.Checkpoint
+    step: int = -1  # that the file is of
 
     def save(self, state: Any, track: _Track, history: History, step: int) -> None:
-        if step == self.saved:
+        if step == self.step:
             return
-        self.saved = step
-        tensors = files.gathered(state, self.world)
-        if not self.world.first:
-            return
-        tensors |= files.flatten(track, "track")
+        self.step = step
+        tensors = files.gathered(state, self.file.world) | files.flatten(track, "track")
         tensors |= {f"history.{name}": history[name] for name in history.columns}
-        files.write(self.path, tensors, {"step": step, "fingerprint": self.fingerprint})
+        self.file.save(tensors, step=step)
 
     def load(self, state: Any, track: _Track) -> tuple[Any, _Track, History, int] | None:
-        found = files.read_latest(self.path)
-        step = -1 if found is None else int(found[1]["step"])
-        self._check_agreement(step)
+        found = self.file.load()
         if found is None:
             return None
         tensors, meta = found
-        if meta.get("fingerprint") != self.fingerprint:
-            raise files.CheckpointError(
-                f"the checkpoint {self.path} belongs to another run (solver, data, seed or start "
-                "differ); choose another file"
-            )
         columns = {
             name.removeprefix("history."): list(rows.unbind(0))
             for name, rows in tensors.items()
             if name.startswith("history.")
         }
         return (
-            files.unflatten(state, files.own_rows(tensors, state, self.world), "state"),
+            files.unflatten(state, files.own_rows(tensors, state, self.file.world), "state"),
             files.unflatten(track, tensors, "track"),
             History(columns),
-            step,
+            int(meta["step"]),
         )
-
-    def _check_agreement(self, step: int) -> None:
-        """Raise where ranks do not see the same file."""
-        mine = torch.tensor([step, -step], dtype=torch.float64)
-        last, first = self.world.max(mine)[0].tolist()
-        if last != -first:
-            raise files.CheckpointError(
-                f"ranks see different checkpoints at {self.path}; put it on a disk that all share"
-            )
 
 
 def _record(

@@ -17,7 +17,7 @@ from vitrail.checks import checked_path
 from vitrail.graph import FactorGraph
 from vitrail.random import MAX_SEED, Key
 from vitrail.solvers.base import Solver
-from vitrail.solvers.checkpoint import previous_path
+from vitrail.solvers.checkpoint import remove
 from vitrail.solvers.history import History, Status
 from vitrail.solvers.progress import Progress
 from vitrail.solvers.run import Solution, run
@@ -134,10 +134,10 @@ def run_stages(
     return so_far.finished(names)
 
 
-def checkpoint_files(checkpoint: str | Path, stages: Sequence[Stage]) -> list[Path]:
-    """All files that `run_stages` may have written."""
-    places = [_stage_path(checkpoint, stage) for stage in stages]
-    return [file for place in places for file in (place, previous_path(place))]
+def remove_checkpoints(checkpoint: str | Path, stages: Sequence[Stage]) -> None:
+    """Delete all files that `run_stages` may have written."""
+    for stage in stages:
+        remove(_stage_path(checkpoint, stage))
 
 
 def _stage_path(checkpoint: str | Path, stage: Stage) -> Path:
