@@ -9,7 +9,7 @@ from typing import Any
 from vitrail.baselines.annealing import annealing
 from vitrail.baselines.bayesbinn import bayesbinn
 from vitrail.baselines.bop import bop
-from vitrail.baselines.cpsat import Proof, cpsat, prove
+from vitrail.baselines.cpsat import cpsat
 from vitrail.baselines.exhaustive import Optimum, exhaustive, optima
 from vitrail.baselines.ste import straight_through
 from vitrail.solvers.base import Solver
@@ -27,13 +27,11 @@ BASELINES: dict[str, Callable[..., Solver[Any]]] = {
 __all__ = [
     "BASELINES",
     "Optimum",
-    "Proof",
     "annealing",
     "bayesbinn",
     "bop",
     "cpsat",
     "exhaustive",
     "optima",
-    "prove",
     "straight_through",
 ]

@@ -52,16 +52,21 @@ def optima(graph: FactorGraph, histogram: bool = False) -> list[Optimum]:
         >>> best.examples
         20
     """
-    return [_optimum(problem, histogram) for problem in _small_problems(graph)]
+    return [_optimum(problem, histogram) for problem in _small(graph)]
 
 
-def _small_problems(graph: FactorGraph) -> list[LinearProblem]:
+def _linear(graph: FactorGraph) -> list[LinearProblem]:
     problems = linear_problems(graph)
     if problems is None:
         raise ValueError(
-            "exhaustive search takes linear threshold units only, and this graph has other "
-            "factors; use annealing there"
+            "exact searches take linear threshold units only, and this graph has other factors; "
+            "use annealing there"
         )
+    return problems
+
+
+def _small(graph: FactorGraph) -> list[LinearProblem]:
+    problems = _linear(graph)
     largest = max(len(problem.variables) for problem in problems)
     if largest > MAX_WEIGHTS:
         raise ValueError(
@@ -106,9 +111,9 @@ class ExactSolver(Solver[ExactState]):
 
     unknown: ClassVar[dict[str, float]]  # columns of the history, for problems left alone
 
-    @abstractmethod
     def problems(self, graph: FactorGraph) -> list[LinearProblem]:
-        """The problems of the graph, or an error where there are others."""
+        """The problems of the graph, or an error where it has others than this solver takes."""
+        return _linear(graph)
 
     @abstractmethod
     def solve(self, problem: LinearProblem, seed: int) -> tuple[Tensor, int, dict[str, float]]:
@@ -146,7 +151,7 @@ class Exhaustive(ExactSolver):
     unknown = {"optima": 0.0}  # noqa: RUF012 (a ClassVar of the base)
 
     def problems(self, graph: FactorGraph) -> list[LinearProblem]:
-        return _small_problems(graph)
+        return _small(graph)
 
     def solve(self, problem: LinearProblem, seed: int) -> tuple[Tensor, int, dict[str, float]]:
         found = _optimum(problem, histogram=False)
