@@ -242,7 +242,7 @@ def test_damping_is_the_share_of_the_old_message():
     for hundredths in range(100):
         gamma = (100 - hundredths) / 100  # as a person would write the paper's γ
         assert weight_of_new(hundredths / 100) == gamma
-        assert constant(hundredths / 100).start() == gamma
+        assert constant(hundredths / 100).at(0) == gamma
     graph = glass_graph(1, [30])
     solver = belief_propagation(flip(5), damping=0.9)
     state = solver.init(Key(1), graph)
@@ -258,7 +258,7 @@ def test_damping_is_the_share_of_the_old_message():
 def test_adaptive_damping_is_the_papers_rule():
     """γ = 1 − accuracy, so the damping is the accuracy, up to 0.99 and 0.5 at first."""
     rule = adaptive(every=20)
-    assert rule.start() == 0.5
+    assert rule.at(0) == 0.5
     now = torch.tensor([0.5, 0.5]).double()
     accuracy = torch.tensor([0.7, 1.0]).double()
     assert rule.next(19, now, accuracy).tolist() == [0.5, 0.5]

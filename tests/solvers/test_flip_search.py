@@ -7,7 +7,7 @@ from vitrail.factors import blackbox, network, perceptron
 from vitrail.graph import factor_graph
 from vitrail.nn import BinaryConv1d, BinaryLinear, Flatten, Sequential, Sign, mlp, paper_conv
 from vitrail.random import Key
-from vitrail.solvers.flip_search import Energy, Stretch, errors, flip_searches, ramp
+from vitrail.solvers.flip_search import Energy, Segment, errors, flip_searches, ramp
 
 
 def bits(seed: int, *shape: int) -> torch.Tensor:
@@ -56,8 +56,8 @@ def searched(factors, energy, proposals=400, seed=5, free=None):
     graph = factor_graph(factors)
     (search,) = flip_searches(graph)
     starts = bits(99, 3, graph.num_variables)
-    stretch = Stretch(proposals, 0.25, 0.75)
-    return graph, search.run(Key(seed, step=2), starts, energy, stretch, free)
+    segment = Segment(energy, proposals, 0.25, 0.75, free=free)
+    return graph, search.run(Key(seed, step=2), starts, segment)
 
 
 @pytest.mark.parametrize("name", [*CASES, "many examples"])
@@ -106,7 +106,7 @@ def test_searches_differ_by_chain_seed_and_step():
     same = torch.zeros(2, 21, dtype=torch.bool)
 
     def last(seed, step):
-        return search.run(Key(seed, step), same, ramp(), Stretch(500)).last
+        return search.run(Key(seed, step), same, Segment(ramp(), 500)).last
 
     assert not torch.equal(last(1, 0)[0], last(1, 0)[1])
     assert not torch.equal(last(1, 0), last(2, 0))

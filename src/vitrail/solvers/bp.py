@@ -67,7 +67,7 @@ class BeliefPropagation(MessagePassing[BPState]):
             ),
             prior,
             prior,
-            torch.full_like(none, self.damping.start()),
+            torch.full_like(none, self.damping.at(0)),
             self.batches.start(graph),
         )
 

@@ -6,7 +6,6 @@ new message whole. Messages are mixed by the paper's γ = 1 − damping, the wei
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -39,59 +38,34 @@ def damping_of(gamma: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Damping(ABC):
-    """A rule for the damping; γ = 1 − damping is the weight of the new message."""
+class Damping:
+    """The same damping at every step or one by step; γ = 1 − damping weighs the new message."""
 
     on: str  # what is mixed, "probability" as in the paper or "log_odds"
+    value: float | Schedule
 
     def __post_init__(self) -> None:
         if self.on not in ("probability", "log_odds"):
             raise ValueError(f"damping acts on 'probability' or 'log_odds', got {self.on!r}")
+        if not callable(self.value):
+            if not isinstance(self.value, Real):
+                raise TypeError(f"damping is a number from 0 to below 1, got {self.value!r}")
+            weight_of_new(self.value)
 
     @property
     def on_probability(self) -> bool:
         return self.on == "probability"
 
-    def start(self) -> float:
-        """γ of the first step."""
-        return self.at(0)
-
-    @abstractmethod
     def at(self, step: int) -> float:
         """γ of a step, where the step alone decides."""
+        return weight_of_new(self.value(step) if callable(self.value) else self.value)
 
     def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
         """γ for this step, (P,) float64, from the last one and the last accuracies (P,)."""
         return torch.full_like(gamma, self.at(step))
 
 
-@dataclass(frozen=True)
-class Scheduled(Damping):
-    """Damping by step."""
-
-    schedule: Schedule
-
-    def at(self, step: int) -> float:
-        return weight_of_new(self.schedule(step))
-
-
-@dataclass(frozen=True)
-class Constant(Damping):
-    """The same damping at every step."""
-
-    value: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.value, Real):
-            raise TypeError(f"damping is a number from 0 to below 1, got {self.value!r}")
-        weight_of_new(self.value)
-
-    def at(self, step: int) -> float:
-        return weight_of_new(self.value)
-
-
-class Held(Constant):
+class Held(Damping):
     """Damping as it stands in the state, where `steady` changes it; `value` is the first."""
 
     def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
@@ -99,7 +73,7 @@ class Held(Constant):
 
 
 @dataclass(frozen=True)
-class Adaptive(Constant):
+class Adaptive(Damping):
     """The paper's rule (appendix C.3): every `every` steps damping = accuracy, within [0, high]."""
 
     every: int
@@ -119,20 +93,21 @@ def constant(value: float, *, on: str = "probability") -> Damping:
         on: What is mixed, "probability" as in the paper or "log_odds".
 
     Examples:
-        >>> constant(0.9).start()  # γ, the weight of the new message
+        >>> constant(0.9).at(0)  # γ, the weight of the new message
         0.1
     """
-    return Constant(on, value)
+    return Damping(on, value)
 
 
 def held(damping: Damping) -> Damping:
     """Constant damping as one that stands in the state, where it can be changed."""
-    if isinstance(damping, Constant) and not isinstance(damping, Adaptive):
-        return Held(damping.on, damping.value)
-    raise ValueError(
-        f"{type(damping).__name__.lower()} damping follows a rule of its own and cannot be moved; "
-        "give a number, which is then the first"
-    )
+    if isinstance(damping, Adaptive) or callable(damping.value):
+        kind = "adaptive" if isinstance(damping, Adaptive) else "scheduled"
+        raise ValueError(
+            f"{kind} damping follows a rule of its own and cannot be moved; give a number, which "
+            "is then the first"
+        )
+    return Held(damping.on, damping.value)
 
 
 def scheduled(schedule: Schedule, *, on: str = "probability") -> Damping:
@@ -146,7 +121,7 @@ def scheduled(schedule: Schedule, *, on: str = "probability") -> Damping:
         >>> scheduled(lambda step: 0.5 if step < 10 else 0.9).at(10)
         0.1
     """
-    return Scheduled(on, schedule)
+    return Damping(on, schedule)
 
 
 def adaptive(
@@ -161,7 +136,7 @@ def adaptive(
         on: What is mixed, "probability" as in the paper or "log_odds".
 
     Examples:
-        >>> adaptive(every=10).start()
+        >>> adaptive(every=10).at(0)
         0.5
     """
     weight_of_new(high)

@@ -84,13 +84,20 @@ class SearchResult:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A part of a search: proposals per start, from one share of the schedule to another."""
+class Segment:
+    """A part of a search: proposals per start, from one share of the cooling to another."""
 
+    energy: Energy
     proposals: int
     begin: float = 0.0
     end: float = 1.0
     stop: bool = True  # end a chain where everything is satisfied; one that samples has to go on
+    free: Tensor | None = None  # (K,) int64, the weights that may flip; None is all
+
+    def temperatures(self, scale: float) -> tuple[float, float]:
+        """The first and the last, `scale` being √Σ weight²."""
+        first, last = (self.energy.temperature(share) for share in (self.begin, self.end))
+        return first * scale, last * scale
 
 
 class FlipSearch(ABC):
@@ -104,15 +111,8 @@ class FlipSearch(ABC):
     default_heat: float | None = None  # first temperature over the last one, where it has its own
 
     @abstractmethod
-    def run(
-        self,
-        key: Key,
-        starts: Tensor,
-        energy: Energy,
-        stretch: Stretch,
-        free: Tensor | None = None,
-    ) -> SearchResult:
-        """Search from each row of starts (R, N) bool; free (K,) int64: flip these weights only."""
+    def run(self, key: Key, starts: Tensor, segment: Segment) -> SearchResult:
+        """Search from each row of starts (R, N) bool."""
 
 
 def flip_searches(graph: FactorGraph) -> list[FlipSearch]:
@@ -208,28 +208,19 @@ class _CompiledSearch(FlipSearch):
     fan_in: int  # of the last layer
     compiled: bool = True
 
-    def run(
-        self,
-        key: Key,
-        starts: Tensor,
-        energy: Energy,
-        stretch: Stretch,
-        free: Tensor | None = None,
-    ) -> SearchResult:
+    def run(self, key: Key, starts: Tensor, segment: Segment) -> SearchResult:
         from vitrail.kernels.cpu.anneal import Schedule
 
-        root, scale = math.sqrt(self.fan_in), self.counts.scale
-        schedule = Schedule(
-            max(1, math.ceil(energy.margin * root)),
-            max(1, math.ceil(energy.width * root)),
-            energy.temperature(stretch.begin) * scale,
-            energy.temperature(stretch.end) * scale,
-            stretch.stop,
-        )
+        root, energy, free = math.sqrt(self.fan_in), segment.energy, segment.free
         search = self.kernel(
             starts.cpu().numpy(),
-            stretch.proposals,
-            schedule,
+            segment.proposals,
+            Schedule(
+                max(1, math.ceil(energy.margin * root)),
+                max(1, math.ceil(energy.width * root)),
+                *segment.temperatures(self.counts.scale),
+                segment.stop,
+            ),
             key.of(Stream.SEARCH).words(),
             key.step,
             self.number,
@@ -255,7 +246,7 @@ def _lowest_energy(graph: FactorGraph) -> float:
 class _EnergySearch(FlipSearch):
     """Factors of few variables: their energies are tabulated, and a kernel follows the flips.
 
-    Every variable may flip, whatever `free` says: chains are recombined where they differ.
+    Every variable may flip, whatever `segment.free` says: chains are recombined where they differ.
     """
 
     compiled = True
@@ -298,23 +289,15 @@ class _EnergySearch(FlipSearch):
             (1 << bits[order]).numpy(),
         )
 
-    def run(
-        self,
-        key: Key,
-        starts: Tensor,
-        energy: Energy,
-        stretch: Stretch,
-        free: Tensor | None = None,
-    ) -> SearchResult:
+    def run(self, key: Key, starts: Tensor, segment: Segment) -> SearchResult:
         from vitrail.kernels.cpu.energies import anneal_energies
 
-        span = energy.temperature(stretch.begin), energy.temperature(stretch.end)
         best, last, proposals = anneal_energies(
             self._tables,
             starts.cpu().numpy(),
-            stretch.proposals,
-            (span[0] * self._scale, span[1] * self._scale),
-            self._lowest if stretch.stop else -math.inf,
+            segment.proposals,
+            segment.temperatures(self._scale),
+            self._lowest if segment.stop else -math.inf,
             key.of(Stream.SEARCH).words(),
             (key.step, self.number),
         )
@@ -341,14 +324,8 @@ class _EvaluatedSearch(FlipSearch):
         if graph.has_energies:
             self._total = -_lowest_energy(graph)
 
-    def run(
-        self,
-        key: Key,
-        starts: Tensor,
-        energy: Energy,
-        stretch: Stretch,
-        free: Tensor | None = None,
-    ) -> SearchResult:
+    def run(self, key: Key, starts: Tensor, segment: Segment) -> SearchResult:
+        energy, proposals = segment.energy, segment.proposals
         if energy.margin > 0 or energy.width > 0:
             raise ValueError(
                 "a ramp needs the margins of a network of this package's layers; use the energy "
@@ -357,12 +334,12 @@ class _EvaluatedSearch(FlipSearch):
         (num_starts, num_weights), device = starts.shape, starts.device
         number = torch.tensor(self.number, device=device)
         chain = torch.arange(num_starts, device=device)
-        draws = lanes32(key.of(Stream.SEARCH), number, chain, 2 * stretch.proposals)
-        free = torch.arange(num_weights, device=device) if free is None else free
+        draws = lanes32(key.of(Stream.SEARCH), number, chain, 2 * proposals)
+        free = torch.arange(num_weights, device=device) if segment.free is None else segment.free
         which = free[draws[:, 0::2] * len(free) >> 32]
         floor = torch.log((draws[:, 1::2].double() + 0.5) / 2**32)
-        share = torch.arange(stretch.proposals, device=device) / max(1, stretch.proposals - 1)
-        share = stretch.begin + (stretch.end - stretch.begin) * share.double()
+        share = torch.arange(proposals, device=device) / max(1, proposals - 1)
+        share = segment.begin + (segment.end - segment.begin) * share.double()
         floor *= self._scale * energy.start * (energy.end / energy.start) ** share
 
         bits, best = starts.clone(), starts.clone()
@@ -371,14 +348,14 @@ class _EvaluatedSearch(FlipSearch):
         spent = torch.zeros(num_starts, dtype=torch.int64, device=device)
         ahead, evaluations = 8, 0
         while True:
-            if stretch.stop:
-                spent = torch.where(best_score >= self._total, stretch.proposals, spent)
-            going = torch.nonzero(spent < stretch.proposals)[:, 0]
+            if segment.stop:
+                spent = torch.where(best_score >= self._total, proposals, spent)
+            going = torch.nonzero(spent < proposals)[:, 0]
             if len(going) == 0:
                 return SearchResult(best, best_score, bits, score, evaluations)
             times = spent[going, None] + torch.arange(ahead, device=device)
-            valid = times < stretch.proposals
-            times = times.clamp(max=stretch.proposals - 1)
+            valid = times < proposals
+            times = times.clamp(max=proposals - 1)
             flip = which[going].gather(1, times)
             states = bits[going, None].repeat(1, ahead, 1)
             states.scatter_(2, flip[..., None], ~states.gather(2, flip[..., None]))

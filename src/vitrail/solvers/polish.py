@@ -16,13 +16,7 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, bernoulli, thresholds
 from vitrail.solvers.base import Feedback, Info, Solver
-from vitrail.solvers.flip_search import (
-    Energy,
-    FlipSearch,
-    SearchResult,
-    Stretch,
-    flip_searches,
-)
+from vitrail.solvers.flip_search import Energy, FlipSearch, SearchResult, Segment, flip_searches
 
 RAMP_HEAT = 10.0  # one layer: all the heat of annealing, valleys are wide and starts forgotten
 ERRORS_HEAT = 3.0  # hidden units: what a good start knows would take long to find again
@@ -79,7 +73,7 @@ class Polish(Solver[PolishState]):
     ) -> tuple[PolishState, Info]:
         bits, last_score = state.bits.clone(), state.score.clone()
         best, best_score = state.best.clone(), state.best_score.clone()
-        apart = (self.steps + 1) // 2 if self.agree else self.steps
+        independent = (self.steps + 1) // 2 if self.agree else self.steps
         part = key.step % self.steps
         proposals = -(-self.flips // self.chains)
         evaluations = 0
@@ -88,17 +82,17 @@ class Polish(Solver[PolishState]):
             if not feedback.active[number]:
                 continue
             seen, score = best[:, mine], best_score[:, number]
-            if part < apart:
-                stretch = Stretch(proposals, part / apart, (part + 1) / apart)
-                found = search.run(key, bits[:, mine], self._energy(search), stretch)
+            if part < independent:
+                shares = part / independent, (part + 1) / independent
+                segment = Segment(self._energy(search), proposals, *shares)
+                found = search.run(key, bits[:, mine], segment)
                 bits[:, mine], last_score[:, number] = found.last, found.last_score
                 better = found.best_score > score
                 seen = torch.where(better[:, None], found.best, seen)
                 score = torch.where(better, found.best_score, score)
             else:
-                found = search.run(
-                    key, seen, search.last_energy, Stretch(proposals), _differing(seen)
-                )
+                segment = Segment(search.last_energy, proposals, free=_differing(seen))
+                found = search.run(key, seen, segment)
                 seen, score = _best_of(found, seen, score)
                 bits[:, mine], last_score[:, number] = seen, score
             best[:, mine], best_score[:, number] = seen, score

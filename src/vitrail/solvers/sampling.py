@@ -15,7 +15,7 @@ from vitrail import interrupts
 from vitrail.decode import samples
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
-from vitrail.solvers.flip_search import Energy, Stretch, flip_searches
+from vitrail.solvers.flip_search import Energy, Segment, flip_searches
 
 WARM = 0.5  # beta at which chains begin: half of all flips that break a factor are taken
 COLDEST = 20.0  # stands for hard factors: of 5·10⁸ flips that break one, one is taken
@@ -48,7 +48,7 @@ def posterior_samples(
         proposals = math.ceil(sweeps * len(mine) / 2)
         for half, warm in enumerate((min(WARM, cold), cold)):
             energy = Energy(0.0, 0.0, 1 / (warm * unit), 1 / (cold * unit))
-            found = search.run(key.at(half), bits[:, mine], energy, Stretch(proposals, stop=False))
-            bits[:, mine] = found.last
+            segment = Segment(energy, proposals, stop=False)
+            bits[:, mine] = search.run(key.at(half), bits[:, mine], segment).last
             interrupts.check()
     return bits

@@ -283,7 +283,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         """Untouched surveys, their sums still to be made."""
         settings, device = self.settings, graph.device
         half = stored(point_mass(settings.grid, torch.zeros((), device=device)), settings.fixed)
-        blocks, gamma = graph.blocks, settings.damping.start()
+        blocks, gamma = graph.blocks, settings.damping.at(0)
         state = SPState(
             tuple(half.repeat(b.num_factors, b.arity, 1) for b in blocks),
             tuple(torch.zeros(b.num_factors, dtype=torch.int64, device=device) for b in blocks),
