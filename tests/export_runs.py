@@ -16,7 +16,7 @@ from vitrail.export.c import c_header
 from vitrail.export.golden import sample_rows
 from vitrail.export.onnx import input_names, onnx_graph
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.cells import as_word
+from vitrail.tables.cells import as_category
 from vitrail.tables.frames import as_frame
 
 PAGE = Path(__file__).parents[1] / "docs" / "numpy-file.md"
@@ -138,7 +138,7 @@ def read_columns(encoder, rows):
     for code in encoder.columns:
         cells = as_frame(rows).cells(code.name)
         cells = cells.spelled(code.spelling) if code.numeric else cells
-        texts = [x if isinstance(x, str) else as_word(x) for x in cells.levels]
+        texts = [x if isinstance(x, str) else as_category(x) for x in cells.levels]
         numbers = cells.numbers.tolist() if code.numeric else [math.nan] * len(texts)
         levels = [
             None if missing else text if math.isnan(number) else number

@@ -18,7 +18,7 @@ from vitrail.learning.teacher import Teacher
 from vitrail.model import Model, model_from_bytes
 from vitrail.model.explanation import max_margin
 from vitrail.model.model import outputs_of
-from vitrail.model.voting import clipped_margins, leads, scores
+from vitrail.model.voting import clipped_margins, raw_margins, scores
 from vitrail.nn import conv
 from vitrail.tables.encoders import TableEncoder
 
@@ -176,7 +176,7 @@ def test_the_weights_of_a_linear_model_are_sums_of_its_digits():
     assert small.votes[:, 0].tolist() == [1, 2, 4]
     rows = linear.teacher.rows
     outputs = torch.cat(list(outputs_of(small.program, small.networks, rows)))
-    score = scores(leads(outputs), small.votes, small.clip)[:, 0, 0]
+    score = scores(raw_margins(outputs), small.votes, small.clip)[:, 0, 0]
     assert torch.equal(score, 2 * (rows.long() @ odd) - 7)  # a margin is 2·lead − 1
     assert np.corrcoef(score, rows.double() @ fits[0].weights)[0, 1] > 0.98
 
@@ -198,7 +198,7 @@ def test_linear_models_of_few_bits_read_only_these(kind):
         rows = small.model.inputs(TABLE)
         assert torch.equal(rows, linear.teacher.rows[:, small.places])
         said = outputs_of(small.model.program, small.model.networks, rows)
-        margins = clipped_margins(leads(torch.cat(list(said))), 10**6)
+        margins = clipped_margins(raw_margins(torch.cat(list(said))), 10**6)
         assert int(margins.abs().max()) <= small.model.clip  # no margin is clipped
         assert (small.model.calibration.diff() > 0).all()
     same = small.model.answers_of(rows).numbers == fitted(kind).answers(TABLE).numbers

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from vitrail import BinaryNetClassifier
 from vitrail.datasets import mnist
 from vitrail.learning import table
-from vitrail.learning.select import suits
+from vitrail.learning.select import needs_select
 from vitrail.learning.table import Problem
 from vitrail.model import load_model
 from vitrail.nn import conv, mlp, program_of
@@ -135,10 +135,10 @@ def test_images_are_read_by_convolutions(digits):
     ids=["one hidden layer", "two hidden layers", "conv", "own"],
 )
 def test_which_nets_suit(module, shape, deep):
-    assert suits(Problem(program_of(module, shape), 100, 100)) == deep
+    assert needs_select(Problem(program_of(module, shape), 100, 100)) == deep
 
 
 def test_rows_for_which_messages_have_no_room_are_streamed():
     linear = program_of(mlp(196), (196,))
-    assert not suits(Problem(linear, 1000, 1000))
-    assert suits(Problem(linear, 10**12, 10**12))
+    assert not needs_select(Problem(linear, 1000, 1000))
+    assert needs_select(Problem(linear, 10**12, 10**12))

@@ -116,10 +116,10 @@ def test_curves_of_few_networks_are_made_steeper_for_many():
     truth = torch.randn(4000, generator=made)
     labels = (torch.rand(4000, generator=made) < torch.sigmoid(4 * truth)).long()
     noise = 4 * torch.randn(4000, 416, generator=made)
-    lead = (2 * truth[:, None] + noise).round().long()[..., None, None]
+    raw = (2 * truth[:, None] + noise).round().long()[..., None, None]
     weight = torch.ones(4000, dtype=torch.float64)
-    few = Evidence(lead[:, :16], labels, weight)
-    many = Evidence(lead[:, 16:], labels, weight)
+    few = Evidence(raw[:, :16], labels, weight)
+    many = Evidence(raw[:, 16:], labels, weight)
     off = []
     for count in (None, 400):
         table = calibrate(few, 2, "argmax", clip=9, networks=count).table
@@ -135,8 +135,8 @@ def test_several_classes_are_as_sure_as_they_are_right():
     classes, rows = 6, 3000
     truth = torch.randn(rows, classes, generator=made)
     labels = torch.multinomial(torch.softmax(2 * truth, 1), 1, generator=made)[:, 0]
-    lead = (3 * truth).round().long()[:, None, :, None]
-    evidence = Evidence(lead, labels, torch.ones(rows, dtype=torch.float64))
+    raw = (3 * truth).round().long()[:, None, :, None]
+    evidence = Evidence(raw, labels, torch.ones(rows, dtype=torch.float64))
     table = calibrate(evidence, classes, "one-vs-rest", clip=15).table
     probability = evidence.probabilities(15, table, classes, "one-vs-rest") / 65535
     right = (probability.argmax(1) == labels).double().mean()
@@ -147,8 +147,8 @@ def evidence_of(scores: torch.Tensor, labels: torch.Tensor, networks: int) -> Ev
     """Noisy margins of many networks around a score per row."""
     made = torch.Generator().manual_seed(5)
     noise = 6 * torch.randn(len(scores), networks, generator=made)
-    lead = (scores[:, None] + noise).round().long()[..., None, None]
-    return Evidence(lead, labels, torch.ones(len(scores), dtype=torch.float64))
+    raw = (scores[:, None] + noise).round().long()[..., None, None]
+    return Evidence(raw, labels, torch.ones(len(scores), dtype=torch.float64))
 
 
 def test_scores_without_relation_to_labels_give_the_base_rate():
@@ -206,7 +206,7 @@ def test_a_sample_of_examples_stands_for_all_rows_of_each_class(most, seed):
     labels = torch.randint(0, 3, (40,), generator=made)
     rows = torch.rand(40, generator=made, dtype=torch.float64) * 5
     whole = Examples.distinct(inputs, labels, rows)
-    some = whole.capped(most, seed)
+    some = whole.subsampled(most, seed)
     assert len(some) <= max(most, 3)
     for number in labels.unique():
         totals = [float(one.rows[one.labels == number].sum()) for one in (whole, some)]

@@ -79,7 +79,7 @@ def convolutions(
 def trained(seen: Rows, images: Images, channels: tuple[int, int], split: int) -> Iterator[Model]:
     """Nets from one start after another."""
     pixels = seen.table.to_numpy().reshape(-1, 1, images.side, images.side)
-    encoder = BitColumns.of_images(seen.table, images.bits)
+    encoder = BitColumns.fit_images(seen.table, images.bits)
     module = images.net(channels, len(np.unique(seen.labels)))
     batches = images.epochs * -(-len(pixels) // BATCH)
     beta, rate = geometric(1.0, LAST_BETA, batches), falling(usual_rate(batches), batches)

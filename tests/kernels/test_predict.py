@@ -40,10 +40,10 @@ def test_votes_are_added_up_as_defined(rows, inputs, hidden, networks, nets, see
     votes = torch.randint(1, 50, (networks, nets), generator=made)
     clip = 1 + 2 * int(torch.randint(0, hidden + 1, (1,), generator=made))
     outputs_ = net.evaluate(bits.flatten(0, 1)[None], x[:, None].float())
-    lead = voting.leads(outputs_.reshape(rows, networks, nets, 1))
+    raw = voting.raw_margins(outputs_.reshape(rows, networks, nets, 1))
     packed = Nets.of(bits.flatten(0, 1).numpy(), hidden)
     for told, exact in zip(
-        tally(x.numpy(), packed, votes.numpy(), clip), voting.tally(lead, votes, clip), strict=True
+        tally(x.numpy(), packed, votes.numpy(), clip), voting.tally(raw, votes, clip), strict=True
     ):
         assert torch.equal(torch.from_numpy(told), exact[..., 0])
 

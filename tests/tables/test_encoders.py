@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitrail.errors import DataError, DataWarning
-from vitrail.tables.cells import as_word, is_missing
+from vitrail.tables.cells import as_category, is_missing
 from vitrail.tables.columns import ColumnCode
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.fitting import affordable_thresholds
@@ -416,7 +416,7 @@ def test_unseen_values_never_fail_and_words_among_numbers_warn(data: st.DataObje
     fresh = data.draw(columns_of(5, 2))
     numeric = [code for code in encoder.columns if code.numeric]
     strange = any(
-        is_word(cell, c) and as_word(cell) not in {*c.categories, *c.strays}
+        is_word(cell, c) and as_category(cell) not in {*c.categories, *c.strays}
         for c in numeric
         for cell in fresh[c.name]
     )

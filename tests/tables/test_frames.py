@@ -238,7 +238,7 @@ GRAY = np.array([[0, 90, 200], [30, 0, 255], [17, 0, 0], [0, 0, 0]], np.uint8)
     ids=["booleans", "0 and 1", "shares", "0 to 16", "bytes for 16 bits", "shares for signs"],
 )
 def test_images_on_another_scale_than_in_training_are_refused(trained, later, found):
-    encoder = BitColumns.of_images(trained)
+    encoder = BitColumns.fit_images(trained)
     for made in (encoder, BitColumns.from_dict(encoder.to_dict())):
         assert (made.transform(trained) == (GRAY > 127)).all()
         with pytest.raises(DataError, match=f"as in training, found all of them from {found}; "):
@@ -246,10 +246,10 @@ def test_images_on_another_scale_than_in_training_are_refused(trained, later, fo
 
 
 def test_dark_images_are_read_where_training_had_some_and_where_they_are_black():
-    assert not BitColumns.of_images(GRAY).transform(GRAY[3:]).any()
-    assert not BitColumns.of_images(GRAY).transform([[0, 0, 17]]).any()
+    assert not BitColumns.fit_images(GRAY).transform(GRAY[3:]).any()
+    assert not BitColumns.fit_images(GRAY).transform([[0, 0, 17]]).any()
     faint = np.array([[0, 0, 1], [0, 90, 200]], np.uint8)
-    assert not BitColumns.of_images(faint).transform([[1, 0, 1]]).any()
+    assert not BitColumns.fit_images(faint).transform([[1, 0, 1]]).any()
 
 
 def test_columns_of_bits_may_be_all_alike():

@@ -65,7 +65,7 @@ def _count(least: int, most: int | None = None) -> Check:
     return lambda name, value: checked_count(name, value, least, most)
 
 
-def _switch(name: str, value: Any) -> Any:
+def _flag(name: str, value: Any) -> Any:
     if not isinstance(value, bool | np.bool_ | Integral):
         raise TypeError(f"{name} is on or off, got {value!r}; give a boolean")
     return value
@@ -171,8 +171,8 @@ OR_NONE = {"batch_size", "module", "checkpoint"}
 CHECKS: dict[str, Check] = {
     **OR_AUTO,
     "module": _module,
-    "warm_start": _switch,
-    "verbose": _switch,
+    "warm_start": _flag,
+    "verbose": _flag,
     "checkpoint": checked_path,
 }
 
@@ -202,7 +202,7 @@ def checked_labels(y: Any, table: Any) -> np.ndarray:
     """One label per row, (rows,), of kinds that can be classes."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None; give labels")
-    with even_rows("labels are one value per row"):
+    with lists_refused("labels are one value per row"):
         y = as_labels(y)
     y = column_or_1d(y, warn=True)  # frames of others know no scikit-learn
     if y.dtype.kind == "f" and np.isnan(y).any():
@@ -220,7 +220,7 @@ def checked_labels(y: Any, table: Any) -> np.ndarray:
 
 
 @contextmanager
-def even_rows(rule: str) -> Iterator[None]:
+def lists_refused(rule: str) -> Iterator[None]:
     """numpy's error about lists in cells, as a sentence."""
     try:
         yield

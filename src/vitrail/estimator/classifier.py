@@ -28,7 +28,7 @@ from vitrail.estimator.checks import (
     checked_labels,
     checked_settings,
     checked_weights,
-    even_rows,
+    lists_refused,
 )
 from vitrail.learning.learn import FitResult, learn
 from vitrail.learning.posterior import FitOptions, Predictor
@@ -216,7 +216,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             The classifier itself.
         """
         again = hasattr(self, "model_") and self.warm_start
-        return self._learn(X, y, sample_weight, None, fresh=not again, more=False)
+        return self._learn(X, y, sample_weight, None, fresh=not again, added=False)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on with more rows: the net learns from all rows so far. Encoder and net stay.
@@ -235,7 +235,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             The classifier itself.
         """
         fresh = not hasattr(self, "model_")
-        return self._learn(X, y, sample_weight, classes, fresh=fresh, more=not fresh)
+        return self._learn(X, y, sample_weight, classes, fresh=fresh, added=not fresh)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(class) of each row, (rows, C), columns as in `classes_`."""
@@ -400,7 +400,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             "ensure_all_finite": "allow-nan",
             "accept_sparse": "csc",
         }
-        with even_rows("rows must have as many cells as each other"):
+        with lists_refused("rows must have as many cells as each other"):
             array: Any = check_array(X, estimator=self, **anything)
         if array.dtype.kind == "O":
             check_cells(array)
@@ -408,10 +408,10 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         return array
 
     def _learn(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool, more: bool
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, *, fresh: bool, added: bool
     ) -> Self:
         """Train, and keep what was found: all of it, or after an error what there was before."""
-        before = dict(vars(self))
+        saved = dict(vars(self))
         try:
             settings = checked_settings(self.get_params(deep=False))
             table = self._table(X, reset=fresh)
@@ -432,10 +432,10 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             else:
                 fixed = previous.preprocessing
                 _check_classes(classes, fixed.coder)
-            fitted = learn(fixed, table, y, weight, options, previous, more=more)
+            fitted = learn(fixed, table, y, weight, options, previous, added=added)
         except BaseException:
             vars(self).clear()
-            vars(self).update(before)
+            vars(self).update(saved)
             raise
         posterior = fitted.posterior
         vars(self).update(

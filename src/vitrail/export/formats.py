@@ -18,7 +18,7 @@ from vitrail.export.plan import ExportError
 from vitrail.model import Model
 from vitrail.output import atomic_output
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.cells import Cells, as_word
+from vitrail.tables.cells import Cells, as_category
 from vitrail.tables.columns import MOST_WHOLE, ColumnCode
 from vitrail.tables.frames import as_frame, places
 
@@ -92,7 +92,7 @@ def _cells(code: ColumnCode, cells: Cells, rows: np.ndarray) -> list[Any]:
     holds them so, words, None where missing or where a word means nothing among numbers."""
     cells = cells.spelled(code.spelling) if code.numeric else cells
     both = zip(cells.levels, cells.missing, strict=True)
-    levels: list[Any] = [None if missing else as_word(level) for level, missing in both]
+    levels: list[Any] = [None if missing else as_category(level) for level, missing in both]
     numbers = cells.numbers if code.numeric else np.full(len(levels), np.nan)
     if code.whole:
         numbers = np.clip(np.rint(numbers), -MOST_WHOLE, MOST_WHOLE)

@@ -40,8 +40,8 @@ from vitrail.learning.posterior import (
     TrainingData,
     check_networks,
     clip_of,
-    leads_of,
     leave_one_out,
+    raw_margins_of,
     wrong_answers,
 )
 from vitrail.learning.sampling import (
@@ -344,8 +344,8 @@ class Run:
 
     def _wrong(self, networks: Tensor, examples: Examples) -> Tensor:
         """The weight of the examples that networks (K, N, A) get wrong, (K, N) float64."""
-        lead = leads_of(self.plan.program, networks, examples.inputs)
-        wrong = wrong_answers(lead, examples.labels, self.data.preprocessing)
+        raw = raw_margins_of(self.plan.program, networks, examples.inputs)
+        wrong = wrong_answers(raw, examples.labels, self.data.preprocessing)
         return (examples.weight[:, None, None] * wrong).sum(0)
 
     def _journal(self, name: str, *settings: Any) -> Journal | None:

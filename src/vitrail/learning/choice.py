@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vitrail.engines import each
 from vitrail.learning.examples import Examples, nets_of, stratified_folds
-from vitrail.learning.posterior import FitOptions, TrainingData, leads_of
+from vitrail.learning.posterior import FitOptions, TrainingData, raw_margins_of
 from vitrail.learning.table import Plan, Problem
 from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model.calibration import Evidence, logistic_table
@@ -62,14 +62,14 @@ def train_each(
     nets: Sequence[Examples], plans: Sequence[Plan], options: FitOptions
 ) -> Iterator[Trained]:
     """What each plan finds on the same nets, in order; over workers where there are any."""
-    how = (options.seed, options.device, options.progress)
-    return each(_trained, [(nets, plan, *how) for plan in plans])
+    settings = (options.seed, options.device, options.progress)
+    return each(_trained, [(nets, plan, *settings) for plan in plans])
 
 
-def correct(evidence: Evidence, data: TrainingData) -> Tensor:
+def correct_rows(evidence: Evidence, data: TrainingData) -> Tensor:
     """Which rows are classified correctly, (rows,) bool."""
-    votes = torch.ones(evidence.leads.shape[1:3], dtype=torch.int64)
-    level = levels(scores(evidence.leads, votes, CLIP), votes, CLIP)
+    votes = torch.ones(evidence.raw_margins.shape[1:3], dtype=torch.int64)
+    level = levels(scores(evidence.raw_margins, votes, CLIP), votes, CLIP)
     table = logistic_table(CLIP / 2).expand(votes.shape[1], -1)
     fixed = data.preprocessing
     score = class_scores(net_probabilities(level, table), fixed.num_classes, fixed.scheme)
@@ -100,7 +100,7 @@ def choose(
             found = next(trials)
             for polished, bits in ((True, found.best), (False, found.unpolished)):
                 evidence = _evidence(program, bits, folds)
-                hits = correct(evidence, data)
+                hits = correct_rows(evidence, data)
                 if best is None or clearly_better(hits, best.hits, evidence.weight):
                     polish = plan.polish if polished else 0
                     best = Choice(program, polish, hits, evidence, found, polished)
@@ -119,7 +119,7 @@ def _evidence(program: Program, best: Tensor, folds: Sequence[Fold]) -> Evidence
     nets = best.reshape(len(held), 1, -1, best.shape[1])
     each_fold = zip(nets, held, strict=True)
     return Evidence(
-        torch.cat([leads_of(program, one, part.inputs) for one, part in each_fold]),
+        torch.cat([raw_margins_of(program, one, part.inputs) for one, part in each_fold]),
         torch.cat([part.labels for part in held]),
         torch.cat([part.weight for part in held]),
     )
@@ -155,8 +155,8 @@ def best_of_folds(choice: Choice, nets: Sequence[Examples], restarts: int) -> Tr
 
 def _accuracy(program: Program, folds: Tensor, net: int, examples: Examples) -> Tensor:
     """Weighted share of examples that the net of each fold gets right, (folds,) float64."""
-    lead = leads_of(program, folds[:, net : net + 1], examples.inputs)[:, :, 0]
-    answers = (lead[..., 0] > 0).long() if lead.shape[-1] == 1 else lead.argmax(-1)
+    raw = raw_margins_of(program, folds[:, net : net + 1], examples.inputs)[:, :, 0]
+    answers = (raw[..., 0] > 0).long() if raw.shape[-1] == 1 else raw.argmax(-1)
     hits = (answers == examples.labels[:, None]).double()
     return (hits * examples.weight[:, None]).sum(0) / examples.weight.sum()
 

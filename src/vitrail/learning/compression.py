@@ -181,7 +181,7 @@ class Compression:
         for way, compressor in self.compressors.items():
             for size in compressor.sizes(most) if bits is None else compressor.largest(bits):
                 candidate = Candidate(way, size)
-                found.append((self.measured(candidate), candidate))
+                found.append((self.evaluated(candidate), candidate))
         return sorted(found, key=lambda point: point[0].bits)
 
     def curve_in_flash(self, flash: int) -> list[tuple[CurvePoint, Candidate]]:
@@ -197,7 +197,7 @@ class Compression:
             share = (flash - fits[0]) / (too_large[0] - fits[0])
             between = int(fits[1] + share * (too_large[1] - fits[1]))
             more = [Candidate(way, size) for size in compressor.largest(between)]
-            curve += [(self.measured(one), one) for one in more if one.size not in known]
+            curve += [(self.evaluated(one), one) for one in more if one.size not in known]
         return sorted(curve, key=lambda point: point[0].bits)
 
     def best_in_flash(
@@ -230,7 +230,7 @@ class Compression:
             for size in compressor.sizes(NO_LIMIT)[:1]
         )
 
-    def measured(self, candidate: Candidate) -> CurvePoint:
+    def evaluated(self, candidate: Candidate) -> CurvePoint:
         """A student of some rows, measured on the others."""
         student, accuracy = self.compressors[candidate.way].build(candidate.size), None
         if self.truth is not None:

@@ -107,7 +107,7 @@ class Examples:
         distinct = len(np.unique(_keys(np.packbits(bits, axis=1))))
         return replace(self, complete=varying > 1 and combinations_ == distinct)
 
-    def capped(self, most: int, seed: int) -> Examples:
+    def subsampled(self, most: int, seed: int) -> Examples:
         """At most about `most` examples at random, which stand for the rows of all, class by class.
 
         A class keeps its share of them, but at least one.

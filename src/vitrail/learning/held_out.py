@@ -23,7 +23,7 @@ from vitrail.learning.effort import (
     num_folds,
 )
 from vitrail.learning.examples import nets_of, stratified_folds
-from vitrail.learning.posterior import CALIBRATION_ROWS, TrainingData, clip_of, leads_of
+from vitrail.learning.posterior import CALIBRATION_ROWS, TrainingData, clip_of, raw_margins_of
 from vitrail.learning.sampling import ChainRun
 from vitrail.model.calibration import Evidence, calibrate
 from vitrail.nn import Program
@@ -90,7 +90,7 @@ class FoldChains:
         inputs = [rows.inputs for rows in held]
         evidence = Evidence(
             torch.cat(
-                [leads_of(run.program, *each) for each in zip(networks, inputs, strict=True)]
+                [raw_margins_of(run.program, *each) for each in zip(networks, inputs, strict=True)]
             ),
             torch.cat([rows.labels for rows in held]),
             torch.cat([rows.weight for rows in held]),
@@ -98,7 +98,7 @@ class FoldChains:
         found = []
         for betas in self._sets:
             chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(DRAWS)
-            mine = replace(evidence, leads=evidence.leads[:, chosen])
+            mine = replace(evidence, raw_margins=evidence.raw_margins[:, chosen])
             found.append(HeldOut(betas, mine, self._losses(mine), networks[:, chosen]))
         best, gained = found[0], 0.0
         for one in found[1:]:

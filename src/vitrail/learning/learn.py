@@ -54,40 +54,40 @@ def learn(
     options: FitOptions,
     previous: FitResult | None = None,
     *,
-    more: bool = False,
+    added: bool = False,
 ) -> FitResult:
     """Train on rows; with `previous`, its net starts from what it was.
 
-    more: the rows come on top of those that `previous` has seen. The net learns from all of them,
+    added: the rows come on top of those that `previous` has seen. The net learns from all of them,
     so that a batch of few rows, or of one class, does not undo what others have taught.
     """
     start = time.perf_counter()
     labels = torch.from_numpy(preprocessing.coder.encode(y))
     batch = Examples.distinct(preprocessing.inputs(table), labels, torch.from_numpy(weight))
     examples, rows = batch, len(y)
-    if more and previous is not None:
+    if added and previous is not None:
         examples, rows = previous.memory.merged(batch), previous.rows + rows
     if options.class_weight is not None:
         of_class = preprocessing.class_weights(examples, options.class_weight)
         examples, batch = examples.weighted(of_class), batch.weighted(of_class)
     examples = examples.with_columns(input_columns(preprocessing.encoder, preprocessing.bias))
     nets = nets_of(examples, preprocessing.num_classes, preprocessing.scheme)
-    data = TrainingData(preprocessing, examples, nets, batch if more else None)
-    before = None if previous is None else previous.posterior
-    learner, options = resolved(options, data, before)
+    data = TrainingData(preprocessing, examples, nets, batch if added else None)
+    earlier = None if previous is None else previous.posterior
+    learner, options = resolved(options, data, earlier)
     with interrupts.defer_stop():  # a stop is taken between steps, where what was found can be kept
-        posterior = learner(data, options, before)
+        posterior = learner(data, options, earlier)
         if posterior.evidence is not None or previous is None:
             calibration, thresholds = calibrated(data, posterior)
         else:
             calibration, thresholds = previous.calibration, previous.model.thresholds
         model = model_of(preprocessing, posterior, calibration, thresholds)
         model.record.update(rows=rows, seconds=round(time.perf_counter() - start, 3))
-        some = examples.where(torch.arange(0, len(examples), -(-len(examples) // ACCURACY_ROWS)))
-        hits = model.answers_of(some.inputs).numbers == some.labels
-        accuracy = float((hits * some.weight).sum() / some.weight.sum())
+        sample = examples.where(torch.arange(0, len(examples), -(-len(examples) // ACCURACY_ROWS)))
+        hits = model.answers_of(sample.inputs).numbers == sample.labels
+        accuracy = float((hits * sample.weight).sum() / sample.weight.sum())
         model.record["train_accuracy"] = round(accuracy, 6)
-        memory = examples.capped(REMEMBERED, (options.seed + posterior.calls - 1) % MAX_SEED)
+        memory = examples.subsampled(REMEMBERED, (options.seed + posterior.calls - 1) % MAX_SEED)
         stopped = interrupts.consume_stop() or posterior.interrupted
     status = (Status.INTERRUPTED,) if stopped else posterior.status
     return FitResult(preprocessing, posterior, calibration, model, rows, memory, status)

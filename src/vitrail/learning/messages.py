@@ -111,12 +111,12 @@ def run(
     if predictor == "posterior":
         networks, cut = _draw_networks(data, options, plan, trained)
     evidence = None if chosen.choice is None else chosen.choice.evidence
-    if evidence is None or evidence.leads.shape[1] != len(networks):
+    if evidence is None or evidence.raw_margins.shape[1] != len(networks):
         evidence = _training_evidence(data, plan, networks)
     solution = trained.solution
     undone = _undone(solution)
     if undone:
-        warnings.warn(_told(undone), ConvergenceWarning, stacklevel=2)
+        warnings.warn(_divergence_warning(undone), ConvergenceWarning, stacklevel=2)
     return Posterior(
         program=plan.problem.program,
         networks=networks,
@@ -150,7 +150,7 @@ def _undone(solution: Any) -> int:
     return int(history["undone"].nan_to_num().max()) if "undone" in history else 0
 
 
-def _told(undone: int) -> str:
+def _divergence_warning(undone: int) -> str:
     times = "once" if undone == 1 else f"{undone} times"
     return (
         f"training diverged {times}; it went on from the last good beliefs at 1/{2**undone} of the "

@@ -27,7 +27,7 @@ from vitrail.draws import Purpose, random_words
 from vitrail.learning.chains import MOST_VOTES
 from vitrail.learning.effort import USUAL_BETAS
 from vitrail.learning.examples import Examples, nets_of
-from vitrail.learning.posterior import leads_of
+from vitrail.learning.posterior import raw_margins_of
 from vitrail.learning.sampling import SWAPS, neighbours
 from vitrail.learning.table import AUTO
 from vitrail.model import Model, load_model, model_from_bytes
@@ -161,7 +161,7 @@ class OnlineLearner:
         model, spans = self.model, self._memories
         faded = math.exp(-len(labels) / LATE)
         margins = [
-            clipped_margins(leads_of(model.program, one.networks, inputs)[..., 0], model.clip)
+            clipped_margins(raw_margins_of(model.program, one.networks, inputs)[..., 0], model.clip)
             .double()
             .mean(1)
             / model.clip
@@ -400,5 +400,5 @@ def check_learnable(model: Model) -> None:
 
 def _evidence(scores: Tensor, labels: Tensor) -> Evidence:
     """Scores (rows, N) in [−1, 1] as what one network says."""
-    leads = ((scores * SCALE + 1) / 2).round().to(torch.int64)[:, None, :, None]
-    return Evidence(leads, labels, torch.ones(len(labels), dtype=torch.float64))
+    raw_margins = ((scores * SCALE + 1) / 2).round().to(torch.int64)[:, None, :, None]
+    return Evidence(raw_margins, labels, torch.ones(len(labels), dtype=torch.float64))

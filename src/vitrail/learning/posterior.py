@@ -22,7 +22,7 @@ from vitrail.learning.preprocessing import Preprocessing
 from vitrail.learning.table import AUTO
 from vitrail.model.calibration import Calibration, Evidence, calibrate
 from vitrail.model.model import outputs_of, thresholds_of, transferred
-from vitrail.model.voting import leads
+from vitrail.model.voting import raw_margins
 from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers import Solver, Stage, Status
@@ -141,7 +141,7 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
     labels, equal = torch.zeros(len(unseen), dtype=torch.int64), torch.ones(len(unseen))
     of_folds, of_all = (
         [
-            confidence(Evidence(leads_of(posterior.program, one, unseen), labels, equal))
+            confidence(Evidence(raw_margins_of(posterior.program, one, unseen), labels, equal))
             for one in of
         ]
         for of in (posterior.scored_by, posterior.networks[None])
@@ -158,9 +158,9 @@ def check_networks(options: FitOptions, solver: str, predictor: str) -> None:
         )
 
 
-def leads_of(program: Program, networks: Tensor, inputs: Tensor) -> Tensor:
-    """What networks (K, N, A) say on rows of inputs, (rows, K, N, O), as `voting.leads`."""
-    return torch.cat([leads(outputs) for outputs in outputs_of(program, networks, inputs)])
+def raw_margins_of(program: Program, networks: Tensor, inputs: Tensor) -> Tensor:
+    """Raw margins of networks (K, N, A) on rows of inputs, (rows, K, N, O), as in `voting`."""
+    return torch.cat([raw_margins(outputs) for outputs in outputs_of(program, networks, inputs)])
 
 
 def leave_one_out(
@@ -173,12 +173,12 @@ def leave_one_out(
     """
     step = -(-len(data.examples) // affordable_rows(data, program, len(networks)))
     examples = data.examples.where(torch.arange(0, len(data.examples), max(1, step)))
-    lead = leads_of(program, networks, examples.inputs)
+    raw = raw_margins_of(program, networks, examples.inputs)
     counts = None
     if counts_of is not None:
-        wrong = wrong_answers(lead, examples.labels, data.preprocessing)
+        wrong = wrong_answers(raw, examples.labels, data.preprocessing)
         counts = counts_of(wrong, examples.weight.clamp(max=1.0))
-    return Evidence(lead, examples.labels, examples.weight, counts, held_out=False)
+    return Evidence(raw, examples.labels, examples.weight, counts, held_out=False)
 
 
 def drawn_from_marginals(log_odds: Tensor, count: int, seed: int) -> Tensor:
@@ -198,13 +198,13 @@ def clip_of(program: Program) -> int:
     return 2 * math.isqrt((program.hidden or (program.num_inputs,))[0]) + 1
 
 
-def wrong_answers(lead: Tensor, labels: Tensor, fixed: Preprocessing) -> Tensor:
+def wrong_answers(raw: Tensor, labels: Tensor, fixed: Preprocessing) -> Tensor:
     """Which nets got the rows wrong that they were trained on, (rows, K, N) float64."""
     num_classes, scheme = fixed.num_classes, fixed.scheme
-    if lead.shape[-1] > 1:
-        own = lead[:, :, 0].gather(2, labels[:, None, None].expand(-1, lead.shape[1], 1))
+    if raw.shape[-1] > 1:
+        own = raw[:, :, 0].gather(2, labels[:, None, None].expand(-1, raw.shape[1], 1))
         return (own <= 0).double()
-    high = lead[..., 0] > 0
+    high = raw[..., 0] > 0
     if scheme == "one-vs-rest":
         return (high != (labels[:, None] == torch.arange(num_classes))[:, None]).double()
     if scheme == "argmax":

@@ -114,7 +114,7 @@ def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:
             )
 
 
-def usual_coding(encoder: TableEncoder | BitColumns) -> Coding:
+def default_coding(encoder: TableEncoder | BitColumns) -> Coding:
     """How nets read bits: as ±1 where rows are signs, else as 0/1."""
     signs = isinstance(encoder, BitColumns) and (encoder.low, encoder.high) == SIGNS
     return "bipolar" if signs else "binary"

@@ -23,8 +23,8 @@ import numpy as np
 from vitrail.learning.chains import chains
 from vitrail.learning.messages import learn_by_stages, programs_of
 from vitrail.learning.posterior import FitOptions, Learner, Posterior, TrainingData
-from vitrail.learning.preprocessing import BIAS, Preprocessing, image_inputs, usual_coding
-from vitrail.learning.select import select, suits
+from vitrail.learning.preprocessing import BIAS, Preprocessing, default_coding, image_inputs
+from vitrail.learning.select import needs_select, select
 from vitrail.learning.table import AUTO, SOLVERS, parameter_of
 from vitrail.learning.training import problem_of
 from vitrail.model.voting import Scheme
@@ -61,12 +61,12 @@ def prepare(
         encoder = fit_encoder(table, weight)
     else:
         image = image_inputs(image_shape, options.module, bias)
-        encoder, bias = BitColumns.of_images(table, image.cuts), image.ones
+        encoder, bias = BitColumns.fit_images(table, image.cuts), image.ones
     num_classes = len(coder.classes)
     by_chains = _by_chains(options, num_classes)
     coding: Any = options.inputs
     if coding == AUTO:
-        coding = "binary" if by_chains else usual_coding(encoder)
+        coding = "binary" if by_chains else default_coding(encoder)
     if bias is None:
         bias = BIAS[coding] if options.module is None else 0
     scheme: Scheme = "argmax"  # two classes need one net with one output
@@ -92,7 +92,7 @@ def resolved(
         if not _by_chains(options, data.preprocessing.num_classes):
             programs = programs_of(data, options)
             one_net = len(data.nets) == 1 and len(programs) == 1
-            deep = one_net and suits(problem_of(programs[0], data.nets))
+            deep = one_net and needs_select(problem_of(programs[0], data.nets))
             solver = "select" if deep else "messages"
     if solver != "chains" and isinstance(options.given.get("beta"), tuple):
         raise ValueError("several betas are for chains; give one beta, or take solver='chains'")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vitrail import ranks
 from vitrail.learning.examples import Examples
-from vitrail.learning.posterior import leads_of
+from vitrail.learning.posterior import raw_margins_of
 from vitrail.learning.preprocessing import Preprocessing, input_columns
 from vitrail.model.voting import clipped_margins
 from vitrail.nn import Program
@@ -102,8 +102,8 @@ class ChainRun:
             else:
                 for _ in range(SWEEPS_PER_DRAW):
                     self.advance(1, self.betas, self.betas)
-                    lead = leads_of(self.program, self.chains.bits, rows)
-                    self.signs.append(clipped_margins(lead[..., 0], 1).to(torch.int8))
+                    raw = raw_margins_of(self.program, self.chains.bits, rows)
+                    self.signs.append(clipped_margins(raw[..., 0], 1).to(torch.int8))
             self.networks.append(self.chains.bits)
             self.wrong.append(self.chains.wrong)
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from vitrail.draws import random_order
-from vitrail.learning.choice import Choice, correct, train_each, trial_folds
+from vitrail.learning.choice import Choice, correct_rows, train_each, trial_folds
 from vitrail.learning.messages import (
     PlanChoice,
     check_posterior,
@@ -28,7 +28,7 @@ from vitrail.learning.posterior import (
     TrainingData,
     check_networks,
     drawn_from_marginals,
-    leads_of,
+    raw_margins_of,
 )
 from vitrail.learning.table import Plan, Problem, make_plan
 from vitrail.learning.training import messages_fit, problem_of
@@ -74,7 +74,7 @@ def _problem(data: TrainingData, options: FitOptions) -> Problem:
     return problem_of(programs[0], data.nets)
 
 
-def suits(problem: Problem) -> bool:
+def needs_select(problem: Problem) -> bool:
     """Whether they come into question: no messages to keep, or no cheap way to make them."""
     program = problem.program
     return (program.shallow is None or not messages_fit(problem)) and _has_moments(program)
@@ -110,8 +110,8 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> PlanCh
         if name == "streaming" and options.predictor != "best":
             log_odds = trained.of_best(trained.log_odds)
             bits = drawn_from_marginals(log_odds, num_networks(options), options.seed)
-        evidence = Evidence(leads_of(program, bits, held.inputs), held.labels, held.weight)
-        hits = correct(evidence, data)
+        evidence = Evidence(raw_margins_of(program, bits, held.inputs), held.labels, held.weight)
+        hits = correct_rows(evidence, data)
         accuracy[name] = round(float((hits * held.weight).sum() / held.weight.sum()), 6)
         found[name] = Choice(program, 0, hits, evidence, trained, True)
         if Status.INTERRUPTED in trained.status:

@@ -29,9 +29,9 @@ from vitrail.learning.posterior import (
     TrainingData,
     calibrated,
     drawn_from_marginals,
-    leads_of,
+    raw_margins_of,
 )
-from vitrail.learning.preprocessing import BIAS, Preprocessing, multilayer, usual_coding
+from vitrail.learning.preprocessing import BIAS, Preprocessing, default_coding, multilayer
 from vitrail.learning.table import STREAM_BATCH, stream_schedules
 from vitrail.memory import in_gigabytes
 from vitrail.model import Model
@@ -93,7 +93,7 @@ def fit_stream(
     world = ranks.here()
     found = sample(rows, target, SAMPLE, seed, world)
     encoder = fit_encoder(found.table)
-    coding = usual_coding(encoder)
+    coding = default_coding(encoder)
     fixed = Preprocessing(encoder, found.coder, coding, BIAS[coding], "argmax")
     program = multilayer(fixed.shape, hidden, fixed.num_outputs)
     held = _held_out(found.labels, seed)
@@ -156,7 +156,7 @@ def fit_stream(
         best=threshold(Key(seed), log_odds)[None],
         marginals=torch.sigmoid(log_odds)[None],
         accuracy=torch.full((1,), torch.nan),  # rows are gone
-        evidence=Evidence(leads_of(program, drawn, inputs), labels, equal),
+        evidence=Evidence(raw_margins_of(program, drawn, inputs), labels, equal),
         settings=settings,
         history=History(),
         steps=number,

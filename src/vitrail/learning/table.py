@@ -175,7 +175,7 @@ class Entry:
 
     summary: str
     options: tuple[str, ...]  # those of OPTIONS that it takes
-    settings: Callable[[Problem], Mapping[str, Any]] | None = None  # other than `usual_plan`
+    settings: Callable[[Problem], Mapping[str, Any]] | None = None  # other than `default_plan`
     stages: Callable[[Plan], Stages] | None = None
 
 
@@ -197,7 +197,7 @@ def baseline(name: str, **settings: Any) -> Any:
     return BASELINES["straight_through" if name == "ste" else name](**settings)
 
 
-def usual_plan(problem: Problem, solver: str = "sbp") -> Plan:
+def default_plan(problem: Problem, solver: str = "sbp") -> Plan:
     """Stochastic belief propagation in batches of factors: what other rules begin with."""
     passing = usual_passing(problem.factors, problem.cheap_flips)
     return Plan(
@@ -223,7 +223,7 @@ def make_plan(problem: Problem, given: Mapping[str, Any]) -> Plan:
         entry = SOLVERS[solver]
         assert entry.settings is not None
         assert entry.stages is not None
-        plan = replace(usual_plan(problem, solver), **{**entry.settings(problem), **given})
+        plan = replace(default_plan(problem, solver), **{**entry.settings(problem), **given})
         stages = entry.stages(plan)
         if solver == "messages":
             return replace(plan, stages=tuple(stages))
@@ -236,7 +236,7 @@ def make_plan(problem: Problem, given: Mapping[str, Any]) -> Plan:
             )
         staged = isinstance(solver, tuple)
         name = " + ".join(stage.name for stage in solver) if staged else repr(solver)
-        plan = replace(usual_plan(problem, name), **given)
+        plan = replace(default_plan(problem, name), **given)
         stages = solver if staged else (_own_pace(solver, plan),)
     return replace(plan, stages=(*stages, *_polish(plan)))
 

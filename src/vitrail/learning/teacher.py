@@ -11,7 +11,14 @@ from torch import Tensor
 from vitrail.model import Model
 from vitrail.model.calibration import rising, soft_table
 from vitrail.model.model import outputs_of
-from vitrail.model.voting import ONE, clipped_margins, leads, levels, net_probabilities, scores
+from vitrail.model.voting import (
+    ONE,
+    clipped_margins,
+    levels,
+    net_probabilities,
+    raw_margins,
+    scores,
+)
 from vitrail.nn import Program
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import TableEncoder
@@ -64,7 +71,7 @@ class Teacher:
         self.model, self.rows, self.weight = model, rows, weight / weight.sum()
         found = []
         for outputs in outputs_of(model.program, model.networks, rows):
-            score = scores(leads(outputs), model.votes, model.clip)
+            score = scores(raw_margins(outputs), model.votes, model.clip)
             found.append(
                 net_probabilities(levels(score, model.votes, model.clip), model.calibration)
             )
@@ -82,7 +89,8 @@ class Teacher:
     def margins(self, program: Program, networks: Tensor, clip: int, places: Tensor) -> Tensor:
         """Clipped margins of networks (K, N, A) that read these inputs, (R, K, N, O) int16."""
         outputs = outputs_of(program, networks, self.rows[:, places].contiguous())
-        return torch.cat([clipped_margins(leads(one), clip).to(torch.int16) for one in outputs])
+        margins = (clipped_margins(raw_margins(one), clip) for one in outputs)
+        return torch.cat([one.to(torch.int16) for one in margins])
 
     def student(
         self,

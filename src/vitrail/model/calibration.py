@@ -54,7 +54,7 @@ class Evidence:
     networks were trained on are judged fairly by counting those more that got them wrong.
     """
 
-    leads: Tensor  # (rows, K, N, O) int64, of `voting.leads`
+    raw_margins: Tensor  # (rows, K, N, O) int64, of `voting.raw_margins`
     labels: Tensor  # (rows,) int64, class numbers
     weight: Tensor  # (rows,) float64
     counts: Tensor | None = None  # (rows, K, N) float64
@@ -62,7 +62,7 @@ class Evidence:
 
     def scores(self, clip: int) -> Tensor:
         """Scores as shares of the largest, (rows, N, O) float64 in [−1, 1]."""
-        margin = clipped_margins(self.leads, clip).to(torch.float64) / clip
+        margin = clipped_margins(self.raw_margins, clip).to(torch.float64) / clip
         if self.counts is None:
             return margin.mean(1)
         share = self.counts / self.counts.sum(1, keepdim=True)
@@ -109,7 +109,8 @@ def calibrate(
     """
     clips: Sequence[int] = (clip or 1,)
     if clip is None:
-        largest = int((2 * evidence.leads - 1).abs().max()) if evidence.leads.numel() else 1
+        margins = (2 * evidence.raw_margins - 1).abs()
+        largest = int(margins.max()) if margins.numel() else 1
         limit = next((one for one in CLIPS if one >= largest), CLIPS[-1])
         clips = [one for one in CLIPS if one <= limit]
     fits = [_Fit(evidence, one, num_classes, scheme) for one in clips]
@@ -117,14 +118,13 @@ def calibrate(
     losses = [fit.loss(curve) for fit, curve in zip(fits, curves, strict=True)]
     best = losses.index(min(losses))
     fit, curve = fits[best], curves[best]
-    known = evidence.leads.shape[1]
+    known = evidence.raw_margins.shape[1]
     if networks is not None and networks > known > 1 and curve.source == "held-out rows":
         half = known // 2
-        halves = (evidence.leads[:, :half], evidence.leads[:, half:])
-        flat = [
-            _Fit(replace(evidence, leads=part), clips[best], num_classes, scheme).curve().slope
-            for part in halves
-        ]
+        flat = []
+        for part in (evidence.raw_margins[:, :half], evidence.raw_margins[:, half:]):
+            seen = replace(evidence, raw_margins=part)
+            flat.append(_Fit(seen, clips[best], num_classes, scheme).curve().slope)
         width = 1 / curve.slope
         width += (width - 2 / sum(flat)) * (1 - known / networks)
         curve = fit.curve(1 / max(width, 1 / (STEEPER * curve.slope)))

@@ -126,7 +126,7 @@ class Model:
             probability = voting.net_probabilities(level, self.calibration)
             score = voting.class_scores(probability, classes, self.scheme)
             number = score.argmax(1)
-            against = voting.opposition(agreeing, self.votes, number, classes, self.scheme)
+            against = voting.votes_against(agreeing, self.votes, number, classes, self.scheme)
             parts.append(Answers(number, voting.class_probabilities(score), against))
         return Answers(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
@@ -135,7 +135,7 @@ class Model:
         most = self.clip * int(self.votes.sum(0).max())
         if not (packable(self.program, inputs) and most <= MOST_PACKED):
             for outputs in outputs_of(self.program, self.networks, inputs):
-                yield voting.tally(voting.leads(outputs), self.votes, self.clip)
+                yield voting.tally(voting.raw_margins(outputs), self.votes, self.clip)
             return
         from vitrail.kernels.cpu.predict import Nets, tally
 

@@ -30,8 +30,8 @@ ONE = 65535  # probability 1
 HALF = 32767  # the largest q that is no majority
 
 
-def leads(outputs: Tensor) -> Tensor:
-    """The lead of class 1, or of each class: (…, O) → (…, 1) or (…, O) int64.
+def raw_margins(outputs: Tensor) -> Tensor:
+    """The raw margin of class 1, or of each class: (…, O) → (…, 1) or (…, O) int64.
 
     Outputs that are not integers (of own modules) are rounded up, which keeps their sign.
     """
@@ -43,26 +43,26 @@ def leads(outputs: Tensor) -> Tensor:
         apart = outputs - outputs[..., rival : rival + 1]
         up = torch.ceil(apart)
         first = torch.arange(num, device=outputs.device) < rival
-        lead = up.to(torch.int64) + (first & (up == apart)).to(torch.int64)
-        lead[..., rival] = 2**40
-        least = torch.minimum(least, lead)
+        raw = up.to(torch.int64) + (first & (up == apart)).to(torch.int64)
+        raw[..., rival] = 2**40
+        least = torch.minimum(least, raw)
     return least
 
 
-def clipped_margins(lead: Tensor, clip: int) -> Tensor:
-    """The clipped margin of each network, odd: clamp(2·lead − 1, −clip, clip)."""
-    return (2 * lead - 1).clamp(-clip, clip)
+def clipped_margins(raw: Tensor, clip: int) -> Tensor:
+    """The clipped margin of each network, odd: clamp(2·raw − 1, −clip, clip)."""
+    return (2 * raw - 1).clamp(-clip, clip)
 
 
-def scores(lead: Tensor, votes: Tensor, clip: int) -> Tensor:
-    """Σ_k votes·m: leads (rows, K, N, O) and votes (K, N) → (rows, N, O) int64."""
-    return (clipped_margins(lead, clip) * votes.to(torch.int64)[None, :, :, None]).sum(1)
+def scores(raw: Tensor, votes: Tensor, clip: int) -> Tensor:
+    """Σ_k votes·m: raw_margins (rows, K, N, O) and votes (K, N) → (rows, N, O) int64."""
+    return (clipped_margins(raw, clip) * votes.to(torch.int64)[None, :, :, None]).sum(1)
 
 
-def tally(lead: Tensor, votes: Tensor, clip: int) -> tuple[Tensor, Tensor]:
+def tally(raw: Tensor, votes: Tensor, clip: int) -> tuple[Tensor, Tensor]:
     """Scores, and the votes for class 1, or for each class, (rows, N, O) int64 each."""
-    agreeing = ((lead > 0) * votes.to(torch.int64)[None, :, :, None]).sum(1)
-    return scores(lead, votes, clip), agreeing
+    agreeing = ((raw > 0) * votes.to(torch.int64)[None, :, :, None]).sum(1)
+    return scores(raw, votes, clip), agreeing
 
 
 def levels(score: Tensor, votes: Tensor, clip: int) -> Tensor:
@@ -126,7 +126,7 @@ def decisions(
     return torch.logit(finer / (ONE + 1))
 
 
-def opposition(
+def votes_against(
     agreeing: Tensor, votes: Tensor, answer: Tensor, num_classes: int, scheme: Scheme
 ) -> Tensor:
     """The share of votes against the answer (rows,), in parts of ONE: disagreement of networks.

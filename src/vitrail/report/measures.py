@@ -14,7 +14,7 @@ from vitrail.model import Explanation, Model, explain
 from vitrail.model.explanation import LEAST_PAIRS
 from vitrail.model.importance import column_bits
 from vitrail.model.model import outputs_of
-from vitrail.model.voting import ONE, leads
+from vitrail.model.voting import ONE, raw_margins
 from vitrail.scores import area_under_curve, calibration_error, coverage, log_loss, reliability
 from vitrail.tables.bits import BitColumns
 
@@ -247,18 +247,18 @@ def _agreement(model: Model, inputs: torch.Tensor, seed: int) -> np.ndarray:
 
 def _for_classes(model: Model, outputs: torch.Tensor) -> torch.Tensor:
     """Leads of each class: outputs (rows, K, N, O) → (rows, K, C)."""
-    lead = leads(outputs).double()
+    raw = raw_margins(outputs).double()
     if model.num_classes == 2:
-        for_class = lead[:, :, 0, 0]
+        for_class = raw[:, :, 0, 0]
         return torch.stack([-for_class, for_class], -1)
     if model.scheme == "one-vs-rest":
-        return lead[..., 0]
+        return raw[..., 0]
     if model.scheme == "argmax":
-        return lead[:, :, 0]
+        return raw[:, :, 0]
     first, second = torch.triu_indices(model.num_classes, model.num_classes, 1)
-    for_class = lead.new_zeros(*lead.shape[:2], model.num_classes)
-    for_class.index_add_(2, second, lead[..., 0])
-    return for_class.index_add_(2, first, -lead[..., 0])
+    for_class = raw.new_zeros(*raw.shape[:2], model.num_classes)
+    for_class.index_add_(2, second, raw[..., 0])
+    return for_class.index_add_(2, first, -raw[..., 0])
 
 
 def _columns(

@@ -53,7 +53,7 @@ class BitColumns:
         return BitColumns._fit(as_frame(table), (low, high), cuts)[0]
 
     @staticmethod
-    def of_images(table: Any, cuts: int = 1) -> BitColumns:
+    def fit_images(table: Any, cuts: int = 1) -> BitColumns:
         """The pixels of a table of images, and their scale, told by the values there are."""
         frame = as_frame(table)
         code, (least, most) = BitColumns._fit(frame, pixel_range(frame), cuts)

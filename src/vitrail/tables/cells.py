@@ -31,7 +31,7 @@ MISSING_WORDS = frozenset(
 )
 # Beyond the pixels of 181×181, or the genes of a man, memory and time go to columns alone.
 MAX_COLUMNS = 1 << 15
-NOTHINGS = frozenset({"NoneType", "NAType", "NaTType"})  # the last two are pandas', by name
+MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})  # the last two are pandas', by name
 DATES = ("date", "time", "period")  # how types of dates and times begin, wherever they are from
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -81,12 +81,12 @@ def is_missing(value: object) -> bool:
     """Whether a cell holds no value: None, NaN, NaT, NA, blank text or one of MISSING_WORDS."""
     if isinstance(value, str):
         return stripped(value).casefold() in MISSING_WORDS
-    if type(value).__name__ in NOTHINGS:
+    if type(value).__name__ in MISSING_TYPES:
         return True
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def as_word(value: object) -> str:
+def as_category(value: object) -> str:
     """The text by which a category is known: stripped, whole numbers without a point."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
@@ -136,7 +136,7 @@ def read_cells(values: Any, name: str) -> Cells:
         levels[:] = list(index)
         codes = np.fromiter(map(index.__getitem__, column), np.intp, len(column))
     for kind in set(map(type, levels)):
-        if not issubclass(kind, CELL_TYPES) and kind.__name__ not in NOTHINGS:
+        if not issubclass(kind, CELL_TYPES) and kind.__name__ not in MISSING_TYPES:
             raise _not_a_cell(kind.__name__, name)
     numbers = np.fromiter(map(as_number, levels), np.float64, len(levels))
     missing = np.isnan(numbers)

@@ -17,7 +17,7 @@ import numpy as np
 
 from vitrail.errors import counted
 from vitrail.state import StateReader
-from vitrail.tables.cells import Cells, as_word
+from vitrail.tables.cells import Cells, as_category
 from vitrail.tables.spelling import PLAIN, Numeral, Spelling, numeral
 
 NumberType = Literal["int32", "float32", "float64"]
@@ -103,7 +103,7 @@ class ColumnCode:
         words = cells.is_word if self.numeric else ~missing | (not self.missing)
         place = {word: i for i, word in enumerate(self.categories)}
         found = np.full(len(words), -2)
-        found[words] = [place.get(as_word(level), -1) for level in cells.levels[words]]
+        found[words] = [place.get(as_category(level), -1) for level in cells.levels[words]]
         if self.numeric and not self.other:
             missing = missing | (found == -1)
         parts = [found == i for i in range(len(self.categories))]
@@ -198,7 +198,7 @@ class ColumnCode:
             return []
         known = {*self.categories, *self.strays}
         words = np.flatnonzero(cells.is_word)
-        return [int(level) for level in words if as_word(cells.levels[level]) not in known]
+        return [int(level) for level in words if as_category(cells.levels[level]) not in known]
 
     def contradiction(self, cells: Cells) -> int | None:
         """A level of numbers with decimals behind the mark that training's had not, or None."""
@@ -208,7 +208,7 @@ class ColumnCode:
 
     def doubtful(self, cells: Cells) -> int | None:
         """A level of numbers that has two readings, or None."""
-        return self._find(cells, ~cells.missing, self.spelling.doubts)
+        return self._find(cells, ~cells.missing, self.spelling.is_ambiguous)
 
     def _find(
         self, cells: Cells, levels: np.ndarray, holds: Callable[[Numeral], bool]

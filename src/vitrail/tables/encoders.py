@@ -174,7 +174,7 @@ class TableEncoder:
             if level is not None and not contradiction:
                 contradiction = f"{str(cells.levels[level])!r} in column {code.name!r}"
             for level in code.unknown_words(spelled):
-                if code.spelling.doubts(numeral(str(cells.levels[level]))):
+                if code.spelling.is_ambiguous(numeral(str(cells.levels[level]))):
                     raise _two_readings(frame, code, cells, level, "no number written so")
                 rows = np.flatnonzero(cells.codes == level)
                 unknown.append((code.name, str(cells.levels[level]), int(rows[0]), len(rows)))
@@ -231,7 +231,7 @@ def fit_encoder(table: Any, weight: np.ndarray | None = None) -> TableEncoder | 
         rows = np.flatnonzero(weight)
         frame, weight = frame.take(rows), weight[rows]
     if isinstance(frame, Table) and frame.image_shape is not None:
-        return BitColumns.of_images(frame)
+        return BitColumns.fit_images(frame)
     in_file = isinstance(frame, Table) and frame.place_of is not place_in_table
     found = None if in_file else bit_range(frame)
     if found is not None:

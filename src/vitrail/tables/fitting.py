@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vitrail.errors import DataError, DataWarning, counted, listed
-from vitrail.tables.cells import Cells, advice_on_dates, as_word
+from vitrail.tables.cells import Cells, advice_on_dates, as_category
 from vitrail.tables.columns import MOST_WHOLE, ColumnAccount, ColumnCode, NumberType, rounded
 from vitrail.tables.frames import Frame
-from vitrail.tables.spelling import numeral, settle, stripped
+from vitrail.tables.spelling import infer_spelling, numeral, stripped
 
 THRESHOLD_BUDGET = 256  # thresholds that the columns share; twice as many from MANY rows on
 MANY = 2000
@@ -102,7 +102,7 @@ class ColumnFitter:
         if not mostly_numbers:
             return self._words(name, cells, missing)
         texts = [x for x in cells.levels[~cells.missing].tolist() if isinstance(x, str)]
-        evidence = settle(texts, not cells.is_word.any(), name, marks)
+        evidence = infer_spelling(texts, not cells.is_word.any(), name, marks)
         self.decimal_marks |= evidence.marks
         if evidence.spelling is None:
             return None
@@ -160,7 +160,7 @@ class ColumnFitter:
             notes.append(f"in {spelling.unit}")
         if strays:
             is_stray = cells.is_word
-            is_stray[is_stray] = [as_word(level) in strays for level in cells.levels[is_stray]]
+            is_stray[is_stray] = [as_category(level) in strays for level in cells.levels[is_stray]]
             rows = counted(int(is_stray[cells.codes].sum()), "row")
             notes.append(f"words read as missing in {rows}: {listed(strays, 3)}")
         return _Numbers(code, values, counts, missing, notes)
@@ -193,7 +193,7 @@ class ColumnFitter:
     def _refuse_numerals(self, name: str, cells: Cells, words: np.ndarray) -> None:
         """Raise a DataError where a word among numbers may be a number that nobody can read."""
         for level in np.flatnonzero(words):
-            word = as_word(cells.levels[level])
+            word = as_category(cells.levels[level])
             digits, letters = (any(map(test, word)) for test in (str.isdigit, str.isalpha))
             if digits and not letters:
                 raise DataError(
@@ -222,7 +222,7 @@ def _share_of_numbers(cells: Cells, words: np.ndarray) -> tuple[bool, bool]:
 def _count_words(cells: Cells, levels: np.ndarray) -> dict[str, float]:
     found: dict[str, float] = {}
     for level, count in zip(cells.levels[levels], cells.counts[levels], strict=True):
-        word = as_word(level)
+        word = as_category(level)
         found[word] = found.get(word, 0) + count
     return found
 

@@ -12,10 +12,10 @@ import numpy as np
 from vitrail.errors import DataError, listed
 from vitrail.state import StateReader
 from vitrail.tables.cells import (
-    NOTHINGS,
+    MISSING_TYPES,
     advice_on_dates,
+    as_category,
     as_column,
-    as_word,
     is_missing,
     place_in_table,
 )
@@ -77,7 +77,7 @@ class LabelCoder:
                 "high, or choose another column"
             )
         texts = [label for label in classes if isinstance(label, str)]
-        strange = next((text for text in texts if as_word(text) != stripped(text)), None)
+        strange = next((text for text in texts if as_category(text) != stripped(text)), None)
         if strange is not None:
             raise DataError(f"the label {strange!r} cannot be written as UTF-8; correct it")
         return LabelCoder(tuple(classes), kind)
@@ -89,9 +89,9 @@ class LabelCoder:
         kind of file can be tested on another. `place` names a row in an error.
         """
         values, _ = require_labels(labels, place)
-        number: dict[Any, int] = {as_word(label): k for k, label in enumerate(self.classes)}
+        number: dict[Any, int] = {as_category(label): k for k, label in enumerate(self.classes)}
         number |= {label: k for k, label in enumerate(self.classes)}
-        number = {x: number.get(x, number.get(as_word(x), -1)) for x in set(values)}
+        number = {x: number.get(x, number.get(as_category(x), -1)) for x in set(values)}
         unknown = next((row for row, label in enumerate(values) if number[label] < 0), None)
         if unknown is not None:
             raise DataError(
@@ -178,7 +178,7 @@ def require_labels(
         raise _not_a_label(str(array.dtype))
     values = [x.item() if isinstance(x, np.generic) else x for x in array.tolist()]
     for kind in set(map(type, values)):
-        if not issubclass(kind, Label) and kind.__name__ not in NOTHINGS:
+        if not issubclass(kind, Label) and kind.__name__ not in MISSING_TYPES:
             raise _not_a_label(kind.__name__)
     missing = [_is_missing_label(x, untyped) for x in values]
     if any(missing):

@@ -54,9 +54,9 @@ class Spelling:
         """Whether numbers with that unit, "" for none, belong to the column."""
         return unit == self.unit or (not unit and _is_currency(self.unit))
 
-    def doubts(self, cell: Numeral) -> bool:
+    def is_ambiguous(self, cell: Numeral) -> bool:
         """Whether a number of the column has two readings."""
-        return cell.is_doubtful and self.accepts(cell.unit)
+        return cell.is_ambiguous and self.accepts(cell.unit)
 
     def contradicts(self, cell: Numeral) -> bool:
         """Whether a number of the column has decimals behind the other mark, beyond doubt."""
@@ -82,7 +82,7 @@ class Numeral:
         return not (math.isnan(self.point) and math.isnan(self.comma))
 
     @property
-    def is_doubtful(self) -> bool:
+    def is_ambiguous(self) -> bool:
         """Whether it can be read in two ways."""
         return self.point != self.comma and not math.isnan(self.point + self.comma)
 
@@ -90,7 +90,7 @@ class Numeral:
         """The number, NaN where the column does not spell numbers so."""
         if not spelling.accepts(self.unit):
             return math.nan
-        if self.is_doubtful:
+        if self.is_ambiguous:
             known = spelling.grouped or spelling.decimal in self.marks
             readings = {".": self.point, ",": self.comma} if known else {}
             return readings.get(spelling.decimal, math.nan)
@@ -169,16 +169,16 @@ def _is_currency(unit: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SpellingEvidence:
     """What the cells of a column tell of how it spells numbers."""
 
     marks: frozenset[str]  # the marks of decimals that some cell leaves no doubt of
     spelling: Spelling | None  # None where it takes the rest of the table to tell
 
 
-def settle(
+def infer_spelling(
     texts: Sequence[str], are_plain: bool, name: str, usual: frozenset[str] | None = None
-) -> Evidence:
+) -> SpellingEvidence:
     """How the cells of a column of numbers, different texts none of them missing, spell numbers.
 
     Texts that are no numbers are left out of account.
@@ -188,9 +188,9 @@ def settle(
     if are_plain:
         pointed = [text for text in texts if "." in text]
         if not all(TWO_READINGS.fullmatch(stripped(text)) for text in pointed):
-            return Evidence(frozenset("."), PLAIN)
+            return SpellingEvidence(frozenset("."), PLAIN)
         if not pointed:
-            return Evidence(frozenset(), PLAIN)
+            return SpellingEvidence(frozenset(), PLAIN)
     found = [(text, numeral(text)) for text in texts]
     found = [(text, n) for text, n in found if n.is_number]
     unit = _unit(found, name)
@@ -198,24 +198,24 @@ def settle(
     point = next((text for text, n in found if math.isnan(n.comma)), "")
     comma = next((text for text, n in found if math.isnan(n.point)), "")
     marks = frozenset(mark for mark, text in ((".", point), (",", comma)) if text)
-    doubtful = [(text, n) for text, n in found if n.is_doubtful]
+    doubtful = [(text, n) for text, n in found if n.is_ambiguous]
     if len(marks) == 2:
         if doubtful:
             raise _contradiction(name, point, comma, doubtful[0][0])
-        return Evidence(marks, Spelling("", unit))
+        return SpellingEvidence(marks, Spelling("", unit))
     if marks or not doubtful:
-        return Evidence(marks, _spelling("".join(marks) or ".", unit, found))
+        return SpellingEvidence(marks, _spelling("".join(marks) or ".", unit, found))
     by_point = next((text for text, n in doubtful if abs(n.point) < abs(n.comma)), "")
     by_comma = next((text for text, n in doubtful if abs(n.point) > abs(n.comma)), "")
     if by_point and by_comma:
         raise _contradiction(name, by_point, by_comma, by_point)
     if usual is None:
-        return Evidence(marks, None)
+        return SpellingEvidence(marks, None)
     if len(usual) == 1 or by_point:
-        return Evidence(marks, _spelling("," if usual == {","} else ".", unit, found))
-    unmarked = [abs(n.point) for _, n in found if not n.is_doubtful]
+        return SpellingEvidence(marks, _spelling("," if usual == {","} else ".", unit, found))
+    unmarked = [abs(n.point) for _, n in found if not n.is_ambiguous]
     if unmarked and max(unmarked) < 1000:  # a comma only from a thousand on: it is no decimal's
-        return Evidence(marks, _spelling(".", unit, found))
+        return SpellingEvidence(marks, _spelling(".", unit, found))
     text, readings = doubtful[0]
     raise DataError(
         f"column {name!r}: {text!r} may mean {readings.point:g} or {readings.comma:g}; "

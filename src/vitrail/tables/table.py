@@ -175,16 +175,16 @@ def iter_table(
         ...     print(len(batch))
     """
     with closing(open_source(path, kind)) as source:
-        some = False
+        any_rows = False
         for start, block in source.blocks(select):
             for first in range(0, block.num_rows, batch_rows):
                 arrow = pa.Table.from_batches([block.slice(first, batch_rows)])
                 batch = replace(_table_of(source, arrow), start=start + first)
                 chosen = select(batch.start, len(batch))
                 if len(chosen):
-                    some = True
+                    any_rows = True
                     yield batch if len(chosen) == len(batch) else batch.take(chosen)
-        if not some:
+        if not any_rows:
             yield _table_of(source, source.schema.empty_table())
 
 

@@ -18,7 +18,7 @@ from vitrail.export.c.text import filled, unsigned, whole
 from vitrail.export.golden import Rows
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
-from vitrail.tables.cells import MISSING_WORDS, as_word, is_missing
+from vitrail.tables.cells import MISSING_WORDS, as_category, is_missing
 from vitrail.tables.columns import rounded
 from vitrail.tables.spelling import BLANKS, as_number
 
@@ -50,7 +50,7 @@ def check_code(model: Model, rows: Rows) -> str:
         not_a_number=any("NAN" in row for row in written),
         words=any(column.kind == "word" or column.mixed for column in columns),
         numbers=not columns or any(column.kind != "word" for column in columns),
-        labels=[as_word(label) for label in model.labels.classes],
+        labels=[as_category(label) for label in model.labels.classes],
         is_blank=" || ".join(f"c == {ord(blank)}" for blank in BLANKS),
         categories=[word for column in columns for word in column.code.categories],
         missing_words=sorted(MISSING_WORDS),
@@ -64,7 +64,7 @@ def _cell(names: dict[tuple[str, str], str], column: Column, value: Any) -> str:
     number = np.nan if isinstance(value, str) else as_number(value)
     word = "TINY_MISSING"
     if not is_missing(value):
-        word = names.get((column.code.name, as_word(value)), "TINY_OTHER")
+        word = names.get((column.code.name, as_category(value)), "TINY_OTHER")
     if column.kind == "word":
         return word
     if np.isnan(number):
