@@ -35,26 +35,25 @@ def infer(
 ) -> Inference:
     """Answer a question about a model, exactly where its width allows it.
 
-        Messages are belief propagation on the bits of the variables, log Z then being Bethe's, and
-        local search for the best configuration: approximate on graphs with loops, and where variables
-        have more than two values.
+    Messages are belief propagation on the bits of the variables, log Z then being Bethe's, and
+    local search for the best configuration: approximate on graphs with loops, and where variables
+    have more than two values.
 
-        Args:
-            model: What `read_model` gives.
-            task: "pr" for log10 Z, "mar" for marginals, "map" for a best configuration.
-            method: "elimination", "messages", or "auto": elimination within its ceiling of memory.
-            seed: Same number, same result.
+    Args:
+        model: What `read_model` gives.
+        task: "pr" for log10 Z, "mar" for marginals, "map" for a best configuration.
+        method: "elimination", "messages", or "auto": elimination within its ceiling of memory.
+        seed: Same number, same result.
 
-        Returns:
-            The answer, and what found it.
+    Returns:
+        The answer, and what found it.
 
-        Examples:
-            >>> import numpy as np
-            >>> from vitrail.checks import checked_choice
-    from vitrail.factors import DiscreteModel, LogTable
-            >>> model = DiscreteModel((2,), (LogTable((0,), np.log([1.0, 3.0])),))
-            >>> [round(p, 6) for p in infer(model, "mar").answer[0]]
-            [0.25, 0.75]
+    Examples:
+        >>> import numpy as np
+        >>> from vitrail.factors import DiscreteModel, LogTable
+        >>> model = DiscreteModel((2,), (LogTable((0,), np.log([1.0, 3.0])),))
+        >>> [round(p, 6) for p in infer(model, "mar").answer[0]]
+        [0.25, 0.75]
     """
     checked_choice("task", task, get_args(Task))
     checked_choice("method", method, get_args(Method))
