@@ -76,11 +76,11 @@ def walk(clauses, first, places, truth, noise, flips, key):
     for flip in range(flips):
         if size == 0:
             return 0
-        w0, w1, w2, _ = philox(
+        w0, w1, w2, w3 = philox(
             uint32(flip & 0xFFFFFFFF), uint32(flip >> 32), uint32(0), uint32(0), key[0], key[1]
         )
         a = broken[(np.int64(w0) * size) >> 32]
-        arity, chosen, fewest = 0, np.int64(-1), count + 1
+        arity, chosen, fewest, ties = 0, np.int64(-1), count + 1, 0
         for k in range(width):
             literal = clauses[a, k]
             if literal < 0:
@@ -90,7 +90,11 @@ def walk(clauses, first, places, truth, noise, flips, key):
             for use in range(first[literal ^ 1], first[(literal ^ 1) + 1]):
                 breaks += met[places[use]] == 1
             if breaks < fewest:
-                fewest, chosen = breaks, literal
+                fewest, chosen, ties = breaks, literal, 1
+            elif breaks == fewest:  # each of the best is as likely as the others
+                ties += 1
+                if np.int64(w3) % ties == 0:
+                    chosen = literal
         if arity == 0:
             return size
         if fewest > 0 and np.int64(w1) < noise * 4294967296.0:
