@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,12 +29,12 @@ from vitrail.datasets import glass as glass_data
 from vitrail.datasets import mnist
 from vitrail.factors import network, perceptron
 from vitrail.graph import FactorGraph, factor_graph
-from vitrail.lab.experiments.capacity import SOLVERS, instance
+from vitrail.lab.experiments.capacity import SOLVERS, instance, trials
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.nn import paper_conv, paper_mlp
-from vitrail.solvers import Stage, portfolio, run, run_copies, run_stages
+from vitrail.solvers import portfolio, run, run_stages
 from vitrail.solvers.portfolio import NAMES
-from vitrail.updates import closed_form, flip
+from vitrail.updates import flip
 
 FIRST_SEED = {"glass": 70_001, "perceptrons": 90_001, "gpu": 95_001}
 FLIPS = 700_000  # of the portfolio: with its messages in no more time than annealing's million
@@ -214,64 +213,32 @@ def nets(args: argparse.Namespace) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Line:
-    """One promise, and how to go about it."""
-
-    n: int
-    alpha: float
-    count: int
-    rate: float
-    first: int  # copies in the first round
-    edges: int  # room for all copies of a later round
-    limit: float  # seconds for all instances together
-    wanted: str
-
-
-LINES = (
-    Line(1001, 0.72, 20, 0.001, 4, 120_000_000, 60.0, "20 of 20"),
-    Line(1001, 0.74, 20, 0.001, 8, 120_000_000, 120.0, "18 of 20"),
-    Line(1001, 0.76, 20, 0.001, 8, 120_000_000, 120.0, "8 of 20 (target)"),
-    Line(10_001, 0.74, 5, 0.001, 1, 400_000_000, 150.0, "4 of 5 (target)"),
+LINES = (  # weights, alpha, instances, seconds for all of them
+    (1001, 0.72, 20, 60.0),
+    (1001, 0.74, 20, 60.0),
+    (1001, 0.76, 20, 300.0),
+    (1001, 0.77, 20, 300.0),
+    (10_001, 0.74, 5, 150.0),
+    (10_001, 0.76, 5, 480.0),
 )
 
 
-def measure(line: Line, device: str, seed: int) -> str:
-    """Solve all instances of a line and say how it went."""
-    num_examples = round(line.alpha * line.n)
-    graphs = [instance(line.n, line.alpha, number) for number in range(seed, seed + line.count)]
-
-    def stages(graph: FactorGraph) -> tuple[Stage, ...]:
-        update = closed_form("gaussian", memory=SCRATCH)
-        return portfolio(graph, ("reinforced",), update=update, rate=line.rate, attempts=1)
-
-    found = run_copies(
-        stages, graphs, edges=line.edges, first=line.first, max_seconds=line.limit,
-        max_rounds=1000, device=device, seed=1,
-    )  # fmt: skip
-    solved = int(found.solved.sum())
-    left = [graph for graph, done in zip(graphs, found.solved.tolist(), strict=True) if not done]
-    both = solved + sum(
-        bool(run_stages(portfolio(graph, ("polish",)), graph, seed=2).solved.all())
-        for graph in left
-    )
-    missed = ((1 - found.best_accuracy[~found.solved]) * num_examples).round().long().tolist()
-    return (
-        f"N={line.n} alpha={line.alpha}: solved {solved} of {line.count} (wanted {line.wanted}), "
-        f"{both} with those that local search alone solves; {float(found.seconds.max()):.1f} s for "
-        f"all; copies {found.copies.tolist()}, of which solved {found.solving.tolist()}; "
-        f"unsatisfied in the others {missed}"
-    )
-
-
 def gpu(args: argparse.Namespace) -> None:
-    """Perceptrons at the frontier: rounds of copies, all instances side by side."""
+    """Perceptrons at the frontier: all instances of a line side by side, in many copies each."""
     if args.device == "cuda":
         print(torch.cuda.get_device_name())
     for number in args.lines:
-        line = LINES[number]
-        line = replace(line, n=args.n or line.n, count=args.count or line.count)
-        print(measure(line, args.device, args.first), flush=True)
+        n, alpha, count, seconds = LINES[number]
+        n, count = args.n or n, args.count or count
+        seeds = range(args.first, args.first + count)
+        rows = trials(n, alpha, seeds, "amp", seconds / count, args.device)
+        missed = sorted(row["unsatisfied"] for row in rows)
+        print(
+            f"N={n} alpha={alpha}: solved {missed.count(0)} of {count} in "
+            f"{sum(row['seconds'] for row in rows):.1f} s of at most {seconds:g} s for all, "
+            f"{rows[0]['steps']} steps; unsatisfied {missed}",
+            flush=True,
+        )
 
 
 def main() -> None:

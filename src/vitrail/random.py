@@ -152,12 +152,18 @@ def bernoulli(key: Key, factors: Tensor, samples: Tensor, threshold: Tensor) -> 
     return lanes16(key, factors, samples, threshold.shape[-1]) < threshold
 
 
-def normal(key: Key, num: int, device: torch.device | str = "cpu") -> Tensor:
-    """Standard normal draws, (num,) float64, by Box-Muller from pairs of 32-bit lanes."""
+def normal(
+    key: Key, num: int, device: torch.device | str = "cpu", rows: Tensor | None = None
+) -> Tensor:
+    """Standard normal draws, (num,) float64, by Box-Muller from pairs of 32-bit lanes.
+
+    rows (R,) int64: a row of draws for each number, (R, num).
+    """
     zero = torch.zeros((), dtype=torch.int64, device=device)
-    uniform = (lanes32(key, zero, zero, 2 * num).to(torch.float64) + 0.5) / 2**32
-    radius = torch.sqrt(-2.0 * torch.log(uniform[0::2]))
-    return radius * torch.cos(2.0 * math.pi * uniform[1::2])
+    lanes = lanes32(key, zero if rows is None else rows, zero, 2 * num)
+    uniform = (lanes.to(torch.float64) + 0.5) / 2**32
+    radius = torch.sqrt(-2.0 * torch.log(uniform[..., 0::2]))
+    return radius * torch.cos(2.0 * math.pi * uniform[..., 1::2])
 
 
 @cache

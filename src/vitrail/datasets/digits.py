@@ -9,7 +9,8 @@ from vitrail.datasets.dataset import (
     Coding,
     Dataset,
     binarise,
-    dataset_of,
+    class_indices,
+    encode,
     indices_of_pair,
 )
 from vitrail.draws import random_order
@@ -57,6 +58,12 @@ def digits(
     order = chosen[random_order(seed, len(chosen))][:num_images]
     train, test = order[:num_examples], order[num_examples:]
     bits = binarise(pixels, FULL_INTENSITY, threshold)
-    name = f"digits {pair[0]}-vs-{pair[1]}"
-    parts = (bits[train], classes[train]), (bits[test], classes[test])
-    return dataset_of(name, *parts, coding, pair, (1, SIDE, SIDE))
+    return Dataset(
+        inputs=encode(bits[train], coding),
+        labels=class_indices(classes[train], pair),
+        test_inputs=encode(bits[test], coding),
+        test_labels=class_indices(classes[test], pair),
+        name=f"digits {pair[0]}-vs-{pair[1]}",
+        classes=tuple(pair),
+        shape=(1, SIDE, SIDE),
+    )

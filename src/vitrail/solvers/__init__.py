@@ -1,11 +1,11 @@
 """Solvers: init/step pairs under one loop."""
 
+from vitrail.solvers.amp import approximate_message_passing
 from vitrail.solvers.annealed import annealed, geometric
 from vitrail.solvers.base import Feedback, Info, MessagePassing, Solver
 from vitrail.solvers.bethe import BetheEstimate, bethe
 from vitrail.solvers.bp import belief_propagation
 from vitrail.solvers.checkpoint import CheckpointError
-from vitrail.solvers.copies import CopiesFound, run_copies
 from vitrail.solvers.damping import Damping, adaptive, constant, scheduled
 from vitrail.solvers.decimation import decimated
 from vitrail.solvers.elimination import (
@@ -35,7 +35,6 @@ __all__ = [
     "Batches",
     "BetheEstimate",
     "CheckpointError",
-    "CopiesFound",
     "Damping",
     "ExactAnswer",
     "Feedback",
@@ -52,6 +51,7 @@ __all__ = [
     "WidthError",
     "adaptive",
     "annealed",
+    "approximate_message_passing",
     "belief_propagation",
     "bethe",
     "constant",
@@ -68,7 +68,6 @@ __all__ = [
     "portfolio",
     "reinforced",
     "run",
-    "run_copies",
     "run_stages",
     "s3p",
     "s4p",

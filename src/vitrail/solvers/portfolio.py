@@ -2,6 +2,7 @@
 
     sbp          a few epochs of sampled belief propagation, in batches of factors
     search       a short bit-flip search from there: below 0.6 examples per weight it often suffices
+    amp          reinforced approximate message passing, for random perceptrons
     reinforced   belief propagation that commits, restarted more slowly where it failed
     s4p          surveys with decimation, where they fit into memory
     polish       bit-flip search from everything the others have found
@@ -24,6 +25,7 @@ from vitrail.decode import best_of, decoded
 from vitrail.factors import Network
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
+from vitrail.solvers.amp import MOST_SHARE, approximate_message_passing
 from vitrail.solvers.annealed import annealed, geometric
 from vitrail.solvers.base import MessagePassing
 from vitrail.solvers.bp import belief_propagation
@@ -37,11 +39,12 @@ from vitrail.solvers.stages import Stage, Start
 from vitrail.solvers.steady import steady
 from vitrail.updates import Update, closed_form, counting, flip
 
-NAMES = ("sbp", "search", "reinforced", "s4p", "polish")
+NAMES = ("sbp", "search", "amp", "reinforced", "s4p", "polish")
 
 CONVOLUTION_ARITY = 40  # up to here the exact law of a sum costs no more than its Gaussian saves
 SURVEY_EDGES = 20_000  # edges with surveys: 100 tracks of 5 draws each a step is a second's work
 CROWDED = 256  # factors beyond which nothing commits, where they outnumber the variables
+AMP_SCORE_EVERY = 5  # steps between two looks at all copies, each a third of a step's work
 LEAST_STEPS = 20  # of sbp: few factors are one batch, and few steps settle little
 CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Mézard 1989)
 SOFT_BETAS = (2.0, 4.0)  # first and last beta where no solution is expected
@@ -71,13 +74,13 @@ def portfolio(
 
     Args:
         graph: The problems, or their `Shape`: what the choices look at.
-        stages: Which of "sbp", "search", "reinforced", "s4p" and "polish"; they run in this order,
-            and those that do not suit the graph are left out.
+        stages: Which of "sbp", "search", "amp", "reinforced", "s4p" and "polish"; they run in this
+            order, and those that do not suit the graph are left out.
         passing: How the first stage passes messages; None is `usual_passing`.
         update: Messages of the reinforced stage; None takes the closed form for perceptrons and
             sampled flips or counts for other networks.
-        rate: How fast the first reinforced attempt commits; None follows the crowding.
-        attempts: Tries of the reinforced stage, each slower than the one before.
+        rate: How fast the first attempts of amp and reinforced commit; None follows the crowding.
+        attempts: Tries of these stages, each slower than the one before.
         flips: Proposals of search and polish each, for every problem; None takes 1,000,000 for
             perceptrons, 200,000 for other networks of this package's layers and 20,000 for anything
             else.
@@ -102,6 +105,7 @@ def portfolio(
     made = {
         "sbp": lambda: _sbp(shape, passing or usual_passing(shape.factors, shape.cheap_flips)),
         "search": lambda: _search(flips, rounds),
+        "amp": lambda: _amp(shape, rate, attempts),
         "reinforced": lambda: reinforced_stage(shape, update, rate, attempts),
         "s4p": lambda: _s4p(shape),
         "polish": lambda: _polish(shape, flips, rounds),
@@ -237,6 +241,16 @@ def reinforced_stage(
     steps = sum(math.ceil(share.steps * solver.slower**k) for k in range(attempts))
     every = max(1, round(0.005 / rate))
     return Stage("reinforced", solver, steps, score_every=every, marginals=False)
+
+
+def _amp(shape: Shape, rate: float | None, attempts: int) -> Stage | None:
+    """Approximate message passing, where sums are long and a solution is expected."""
+    if not shape.linear or shape.arity <= CONVOLUTION_ARITY or shape.crowding > CAPACITY:
+        return None
+    share = linear(rate or _rate(shape), most=MOST_SHARE)
+    solver = approximate_message_passing(share)
+    steps = sum(math.ceil(share.steps * solver.slower**k) for k in range(attempts))
+    return Stage("amp", solver, steps, score_every=AMP_SCORE_EVERY, marginals=False)
 
 
 def _rate(shape: Shape) -> float:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +62,6 @@ class Source:
     file_bytes: int | None = None
     num_rows: int | None = None
     untyped = False
-    _stream: Any = None
 
     def blocks(self, select: RowSelector = all_rows) -> Iterator[Block]:
         """Blocks in order; can be read once. Those without a selected row may be left out."""
@@ -79,8 +77,6 @@ class Source:
 
     def close(self) -> None:
         """Close the file."""
-        if self._stream is not None:
-            self._stream.close()
 
 
 class ParquetSource(Source):
@@ -127,6 +123,9 @@ class ParquetSource(Source):
 
     def expected_blocks(self) -> float:
         return self.num_rows / BLOCK_ROWS
+
+    def close(self) -> None:
+        self._stream.close()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -252,6 +251,9 @@ class NpzSource(Source):
 
     def expected_blocks(self) -> float:
         return self.num_rows / self._block_rows
+
+    def close(self) -> None:
+        self._stream.close()
 
     def _find_arrays(self) -> list[_StoredArray]:
         """The array of inputs, then that of labels."""

@@ -86,7 +86,7 @@ class ClosedForm(CavityUpdate):
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
         assert isinstance(factors, Network)
-        agree_if_one, threshold = _agreement(factors)
+        agree_if_one, threshold = agreement(factors)
         agrees = torch.sigmoid(torch.where(agree_if_one[:, None], cavity, -cavity))
         agrees = torch.where(factors.rows[:, None] != 0, agrees, 0.0)
         tails = _convolved if self.method == "convolution" else _gaussian
@@ -98,7 +98,7 @@ class ClosedForm(CavityUpdate):
         return Estimate(factors.log_potential_mean(one), factors.log_potential_mean(zero), 0)
 
 
-def _agreement(factors: Network) -> tuple[Tensor, Tensor]:
+def agreement(factors: Network) -> tuple[Tensor, Tensor]:
     """Whether weight 1 agrees with the label, (F, A) bool; and T, (F,) int64.
 
     Label 1 needs h > 0. With ±1 weights h = 2K − n over the n nonzero inputs, so T = ⌊n/2⌋ + 1;

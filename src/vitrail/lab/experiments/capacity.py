@@ -23,7 +23,8 @@ from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.lab.experiments.units import Row, Rows, Unit
 from vitrail.learning.table import ALIASES, SAMPLED_DRAWS, baseline
 from vitrail.memory import available_memory, in_gigabytes
-from vitrail.solvers import Solution, portfolio, run, run_stages
+from vitrail.solvers import Solution, approximate_message_passing, portfolio, run, run_stages
+from vitrail.solvers.portfolio import AMP_SCORE_EVERY
 from vitrail.updates import flip
 
 CAPACITY = 0.833
@@ -42,6 +43,18 @@ def _staged(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solutio
         update = flip(SAMPLED_DRAWS) if name == "sampled" else None
         stages = portfolio(graph, ("reinforced",), update=update)
     return run_stages(stages, graph, seed=seed, max_seconds=seconds)
+
+
+def _amp(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
+    """Attempt after attempt by many copies, each slower than the one before."""
+    return run(
+        approximate_message_passing(),
+        graph,
+        seed=seed,
+        max_steps=FOREVER,
+        max_seconds=seconds,
+        score_every=AMP_SCORE_EVERY,
+    )
 
 
 def _gradient(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
@@ -68,6 +81,7 @@ def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
 
 SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.learning`
     **{name: partial(_staged, name) for name in ("messages", "reinforced", "sampled")},
+    "amp": _amp,
     **{name: partial(_gradient, name) for name in ("ste", "bop", "bayesbinn")},
     "annealing": _annealing,
 }

@@ -1,0 +1,243 @@
+"""Approximate message passing for perceptrons, reinforced, by many copies side by side.
+
+Where every factor sees many weights, a belief is nearly the same whichever message is left out of
+it. Messages then depend on one number per weight and one per factor, and all of them are two matrix
+products (Donoho, Maleki and Montanari 2009; Krzakala et al. 2012):
+
+    m_i = tanh(h_i / 2)                            mean of weight i as ±1
+    v_a = Σ_i x_ai² (1 − m_i²)                     variance of the sum of factor a
+    ω_a = Σ_i x_ai m_i − v_a g_a − b_a             its mean above the boundary, own message left out
+    g_a = ∂/∂ω log Z_a,  Z_a = floor + (1 − floor)·Φ(ω_a/√v_a)
+    h_i = 2 Σ_a x_ai g_a + 2 m_i Σ_a x_ai² (−∂g_a/∂ω) + share·h_i + prior_i
+
+The share of the old belief grows until beliefs commit (Braunstein and Zecchina 2006). Copies differ
+by their random prior. Cost: 3·F·A multiplications per copy and step, no memory per message.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vitrail.factors import Network
+from vitrail.graph import FactorGraph
+from vitrail.numerics import EXACT_LIMIT, on_lattice
+from vitrail.random import Key, Stream, normal
+from vitrail.solvers.base import Feedback, Info, Solver
+from vitrail.solvers.reinforcement import SETTLED, Share, linear
+from vitrail.updates.closed_form import agreement
+
+LEAST_VARIANCE = 1e-3  # of a sum: below, beliefs have committed and only signs matter
+MOST_SHARE = 0.6  # random perceptrons commit at shares of 0.3 to 0.5
+NUMBERS, GPU_NUMBERS = 2**16, 2**21  # of all copies of a problem, by default: R·(F + n)
+ROOT_HALF_PI = math.sqrt(math.pi / 2)
+LARGEST_EXPONENT = 700.0  # exp of it is finite in float64
+DIVERGENCE_STEP = 10  # by then beliefs of random inputs move by less than 0.1
+
+
+@dataclass(frozen=True)
+class AMPState:
+    """R copies of every problem. All numbers are on the message lattice, so sums are exact."""
+
+    log_odds: Tensor  # (R, V) float64, beliefs with their reinforcement
+    prior: Tensor  # (R, V) float64, with a draw of its own for each copy
+    response: tuple[Tensor, ...]  # g, (R, F) float64 for each problem
+    age: Tensor  # (P,) int64, steps of this attempt
+    attempt: Tensor  # (P,) int64, 0 for the first
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The factors of one problem as a matrix: satisfied where Σ_i signs_ai s_i > boundary_a."""
+
+    variables: Tensor  # (n,) int64, their numbers in the graph
+    signs: Tensor  # (F, n) float64 in {−1, 0, 1}: input times label
+    boundary: Tensor  # (F,) float64, halfway between the sums that satisfy and those that do not
+    full: bool  # whether no input is zero
+    rows: tuple[Tensor, ...]  # of each block, the factors of this problem
+
+
+@dataclass(frozen=True)
+class ApproximateMessagePassing(Solver[AMPState]):
+    """Attempt k has its share at age/slower^k; it ends when the share has stopped growing."""
+
+    share: Share
+    copies: int | None
+    spread: float
+    slower: float
+
+    def init(self, key: Key, graph: FactorGraph) -> AMPState:
+        copies = self.copies
+        if copies is None:
+            sizes = graph.factors_per_problem + graph.variables_per_problem
+            numbers = NUMBERS if graph.device.type == "cpu" else GPU_NUMBERS
+            copies = max(1, numbers // int(sizes.max()))
+        prior = self._prior(key, graph, copies, 0)
+        none = torch.zeros(graph.num_problems, dtype=torch.int64, device=graph.device)
+        return AMPState(
+            prior,
+            prior,
+            tuple(
+                torch.zeros(copies, len(sums.signs), dtype=torch.float64, device=graph.device)
+                for sums in graph.once(_matrices)
+            ),
+            none,
+            none,
+        )
+
+    def _prior(self, key: Key, graph: FactorGraph, copies: int, attempt: int) -> Tensor:
+        rows = torch.arange(copies, device=graph.device)
+        noise = normal(key.at(attempt).of(Stream.PRIOR), graph.num_variables, graph.device, rows)
+        return graph.log_prior + on_lattice(self.spread * noise)
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: AMPState, feedback: Feedback
+    ) -> tuple[AMPState, Info]:
+        slowness = self.slower ** state.attempt.double()
+        share = self.share(state.age / slowness)
+        log_odds, response = state.log_odds.clone(), list(state.response)
+        residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
+        active = feedback.active.tolist()
+        for number, sums in enumerate(graph.once(_matrices)):
+            if not active[number]:
+                continue
+            floor = torch.cat(
+                [block.floor[rows] for block, rows in zip(graph.blocks, sums.rows, strict=True)]
+            )
+            here = sums.variables
+            before = state.log_odds[:, here]
+            message, response[number] = _pass(sums, floor, before, response[number])
+            after = message + share[number] * before + state.prior[:, here]
+            log_odds[:, here] = after
+            change = (torch.sigmoid(after) - torch.sigmoid(before)).abs()
+            residual[number] = change.max()
+        age = state.age + feedback.active.long()
+        settled = (residual <= SETTLED) & (share > SETTLED)  # committed, and to no solution
+        over = (age >= self.share.steps * slowness) | settled
+        over &= feedback.active
+        early = (age == DIVERGENCE_STEP) & (state.attempt == 0)
+        info = Info(
+            torch.where(over, 1.0, residual),  # another attempt follows: nothing has settled
+            0,
+            torch.zeros_like(over),
+            records={"share": share, "attempt": state.attempt},
+            diverged=early & feedback.active & (residual > 0.5),  # as correlated inputs do
+        )
+        state = AMPState(log_odds, state.prior, tuple(response), age, state.attempt)
+        return self._renewed(key, graph, state, over), info
+
+    def _renewed(self, key: Key, graph: FactorGraph, state: AMPState, over: Tensor) -> AMPState:
+        """The state with a new attempt of the problems whose last one is over, (P,) bool."""
+        if not bool(over.any()):
+            return state
+        attempt = state.attempt + over.long()
+        prior = state.prior
+        for number in attempt[over].unique().tolist():
+            mine = (over & (attempt == number))[graph.problem]
+            prior = torch.where(mine, self._prior(key, graph, len(prior), number), prior)
+        log_odds = torch.where(over[graph.problem], prior, state.log_odds)
+        response = tuple(
+            torch.zeros_like(one) if ended else one
+            for one, ended in zip(state.response, over.tolist(), strict=True)
+        )
+        return AMPState(log_odds, prior, response, torch.where(over, 0, state.age), attempt)
+
+    def log_odds(self, graph: FactorGraph, state: AMPState) -> Tensor:
+        return state.log_odds.mean(0)
+
+    def candidates(self, key: Key, graph: FactorGraph, state: AMPState) -> Tensor:
+        """Of each problem the copy that satisfies most, (1, V)."""
+        best = torch.zeros(graph.num_variables, dtype=torch.bool, device=graph.device)
+        for sums in graph.once(_matrices):
+            bits = state.log_odds[:, sums.variables] > 0
+            met = (2.0 * bits.double() - 1.0) @ sums.signs.T > sums.boundary
+            best[sums.variables] = bits[met.sum(1).argmax()]
+        return best[None]
+
+
+def _pass(sums: _Sums, floor: Tensor, log_odds: Tensor, response: Tensor) -> tuple[Tensor, Tensor]:
+    """What factors say to weights with beliefs (R, n), log-odds (R, n), and their response."""
+    mean = on_lattice(torch.tanh(log_odds / 2))
+    freedom = on_lattice(1 - mean.square())
+    signs = sums.signs
+    variance = freedom.sum(1, keepdim=True) if sums.full else freedom @ signs.square().T
+    above = mean @ signs.T - variance * response - sums.boundary
+    spread = variance.clamp(min=LEAST_VARIANCE).sqrt()
+    z = above / spread
+    # 1/g: the inverse of the Gaussian hazard, and what a floor adds to it
+    hazard = ROOT_HALF_PI * torch.special.erfcx(-z / math.sqrt(2))
+    lifted = floor / (1 - floor) * torch.exp((z.square() / 2).clamp(max=LARGEST_EXPONENT))
+    response = 1 / (spread * (hazard + 2 * ROOT_HALF_PI * lifted))
+    response = on_lattice(response.clamp(max=EXACT_LIMIT))
+    curvature = on_lattice(response * (response + z / spread))
+    reaction = curvature.sum(1, keepdim=True) if sums.full else curvature @ signs.square()
+    return 2 * (response @ signs + mean * reaction), response
+
+
+def _matrices(graph: FactorGraph) -> tuple[_Sums, ...]:
+    """The factors of each problem, once per graph."""
+    for block in graph.blocks:
+        if not isinstance(block, Network) or block.program.perceptron_low is None:
+            raise TypeError(
+                "approximate message passing knows linear threshold units only, got "
+                f"{type(block).__name__} factors of another kind; use belief_propagation"
+            )
+    return tuple(_sums(graph, number) for number in range(graph.num_problems))
+
+
+def _sums(graph: FactorGraph, number: int) -> _Sums:
+    variables = torch.nonzero(graph.problem == number)[:, 0]
+    rows = tuple(torch.nonzero(of == number)[:, 0] for of in graph.problem_of_factors)
+    signs, boundaries = [], []
+    for block, mine in zip(graph.blocks, rows, strict=True):
+        assert isinstance(block, Network)
+        part = block.select(mine)
+        agree, least = agreement(part)
+        inputs = torch.where(agree, 1.0, -1.0).double() * (part.rows != 0)
+        places = torch.searchsorted(variables, part.scope.index()).expand(inputs.shape)
+        table = inputs.new_zeros(len(mine), len(variables))
+        signs.append(table.scatter_(1, places, inputs))
+        boundaries.append((2 * least - 1 - (part.rows != 0).sum(1)).double())
+    table = torch.cat(signs)
+    return _Sums(variables, table, torch.cat(boundaries), bool((table != 0).all()), rows)
+
+
+def approximate_message_passing(
+    share: Share | None = None,
+    *,
+    copies: int | None = None,
+    spread: float = 0.1,
+    slower: float = 2.0,
+) -> ApproximateMessagePassing:
+    """Reinforced approximate message passing for problems of linear threshold units.
+
+    For random inputs; correlated ones need `belief_propagation`, whose messages are kept one by
+    one.
+
+    Args:
+        share: Of the belief that is fed back, by step; None is `linear(0.001, most=0.6)`: what is
+            not solved by then rarely is.
+        copies: Independent copies of every problem, each with a random prior of its own; None is
+            as many as 2¹⁶ numbers hold, 2²¹ on a GPU, one per weight and factor.
+        spread: Standard deviation of that prior, in log-odds.
+        slower: How many times as slow each attempt is as the one before.
+
+    Examples:
+        >>> from vitrail import factor_graph, perceptron, run
+        >>> from vitrail.datasets import glass
+        >>> data = glass(150, 301, seed=0)
+        >>> graph = factor_graph(perceptron(data.inputs, data.labels))
+        >>> solver = approximate_message_passing(linear(0.01), copies=4)
+        >>> run(solver, graph, max_steps=100).best_accuracy
+        tensor([1.], dtype=torch.float64)
+    """
+    if copies is not None and copies < 1:
+        raise ValueError(f"copies must be at least 1, got {copies}")
+    if spread < 0:
+        raise ValueError(f"spread must be at least 0, got {spread}")
+    if slower < 1:
+        raise ValueError(f"slower must be at least 1, got {slower}")
+    return ApproximateMessagePassing(share or linear(most=MOST_SHARE), copies, spread, slower)
