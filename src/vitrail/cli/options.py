@@ -97,6 +97,8 @@ def cell(value: Any) -> str:
     """A value in a table: `-` where there is none."""
     if value is None:
         return "-"
+    if isinstance(value, float):
+        return f"{value:.6g}"
     grouped = isinstance(value, int) and not isinstance(value, bool)
     return f"{value:,}" if grouped else str(value)
 

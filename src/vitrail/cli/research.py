@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import json as json_format
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vitrail.cli.app import app, when_stopped
@@ -25,11 +26,6 @@ from vitrail.cli.options import (
     print_table,
     shown,
 )
-
-if TYPE_CHECKING:
-    from vitrail.engines import Backend
-    from vitrail.lab.experiments.reproduce import FigurePlan, Result
-    from vitrail.lab.experiments.units import Done
 
 KEPT = "stopped; what is finished is kept, the same command goes on from there"
 MOST_WEIGHTS = 10**9  # of a perceptron that any memory holds
@@ -94,17 +90,9 @@ def capacity(
 
     names = [name.strip() for name in solvers.split(",")]
     work = sweep.units(n, sweep.alpha_range(alpha), names, count, seconds, device, seed)
-    console, finished = plain_console(stderr=True), 0
-
-    def show(done: object) -> None:
-        nonlocal finished
-        finished += 1
-        if console.is_terminal:
-            console.print(f"{finished} of {len(work)}", end="\r")
-
     workers = checked_backend(backend)
-    with when_stopped(KEPT):
-        done = compute(work, out / "units", jobs, show, workers)
+    with when_stopped(KEPT), bars({"instances": len(work)}) as advance:
+        done = compute(work, out / "units", jobs, lambda _: advance("instances"), workers)
     lines = sweep.summary([row for part in done for row in part.rows])
     marks = {"algorithmic limit": sweep.ALGORITHMIC_LIMIT, "capacity": sweep.CAPACITY}
     figure = capacity_figure(lines, marks, f"random perceptrons, N = {n}")
@@ -112,16 +100,10 @@ def capacity(
     if as_json:
         typer.echo(json_format.dumps({"n": n, "rows": lines, "figure": shown(place)}))
         return
-    rows = [
-        (line["solver"], line["alpha"], line["solved"], line["trials"], _rounded(line["seconds"]))
-        for line in lines
-    ]
-    print_table(("solver", "α", "share solved", "instances", "median seconds"), rows)
+    names = {"solver": "solver", "alpha": "α", "solved": "share solved", "trials": "instances"}
+    names["seconds"] = "median seconds"
+    print_table(list(names.values()), [[line[name] for name in names] for line in lines])
     plain_console().print(f"figure: {shown(place)}")
-
-
-def _rounded(value: object) -> float | None:
-    return round(value, 2) if isinstance(value, float) else None
 
 
 @app.command(rich_help_panel=RESEARCH)
@@ -160,8 +142,16 @@ def reproduce(
     time = f"about {minutes} minutes" if minutes > 1 else "about a minute"
     console.print(f"{names}: {time} on {jobs} cores{kept}")
     try:
-        with when_stopped(KEPT):
-            results = _with_bar(console, plans, figure, quick, folder, jobs, workers)
+        totals = {plan.experiment.name: len(plan.units) for plan in plans}
+        with when_stopped(KEPT), bars(totals) as advance:
+            results = work.reproduce(
+                figure,
+                quick=quick,
+                out=folder,
+                jobs=jobs,
+                backend=workers,
+                progress=lambda plan, _: advance(plan.experiment.name),
+            )
             page = write_report(results, folder / "report.html")
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -179,31 +169,18 @@ def reproduce(
     console.print(f"the page with everything: {shown(page)}")
 
 
-def _with_bar(
-    console: Console,
-    plans: list[FigurePlan],
-    figure: str,
-    quick: bool,
-    folder: Path,
-    jobs: int,
-    workers: Backend,
-) -> list[Result]:
-    """Run with a bar for every figure."""
-    from vitrail.lab.experiments.reproduce import reproduce as run
+@contextmanager
+def bars(totals: Mapping[str, int]) -> Iterator[Callable[[str], None]]:
+    """A bar for each name, and what advances it; a file has a line for every tenth instead."""
+    console, words = plain_console(stderr=True), TextColumn("{task.description}")
+    parts = (words, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*parts, console=console, disable=not console.is_terminal) as bar:
+        tasks = {name: bar.add_task(name, total=total) for name, total in totals.items()}
 
-    words, finished = TextColumn("{task.description}"), MofNCompleteColumn()
-    with Progress(words, BarColumn(), finished, TimeRemainingColumn(), console=console) as bar:
-        tasks = {
-            plan.experiment.name: bar.add_task(plan.experiment.name, total=len(plan.units))
-            for plan in plans
-        }
-
-        def advance(plan: FigurePlan, done: Done) -> None:
-            name, total = plan.experiment.name, len(plan.units)
+        def advance(name: str) -> None:
             bar.advance(tasks[name])
-            finished = int(bar.tasks[tasks[name]].completed)
-            # a log file has no bar: a line every tenth
-            if not console.is_terminal and finished * 10 // total > (finished - 1) * 10 // total:
-                console.print(f"{name}: {finished} of {total}")
+            done, total = int(bar.tasks[tasks[name]].completed), totals[name]
+            if not console.is_terminal and done * 10 // total > (done - 1) * 10 // total:
+                console.print(f"{name}: {done:,} of {total:,}")
 
-        return run(figure, quick=quick, out=folder, jobs=jobs, backend=workers, progress=advance)
+        yield advance
