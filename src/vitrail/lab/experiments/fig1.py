@@ -32,7 +32,7 @@ from vitrail.lab.experiments.experiment import (
 )
 from vitrail.lab.experiments.methods import S3P, S4P, SBP
 from vitrail.lab.experiments.tasks import solve_linear
-from vitrail.lab.experiments.units import Rows, Unit
+from vitrail.lab.experiments.units import Rows, Unit, unit
 from vitrail.lab.plots import Cloud, Comparison, Figure, comparison_figure
 
 NEGLIGIBLE = 0.02  # mean change of accuracy
@@ -79,55 +79,43 @@ QUICK = Config(
 
 def units(config: Config) -> Sequence[Unit]:
     """Left: one unit per method. Right: one per method and size; what is solved early is cheap."""
+    glass = {"family": "glass", "seed": config.seed}
+    left = {
+        "sizes": tuple((width, 2**width) for width in config.widths),
+        "repeats": config.repeats,
+        "epochs": config.steps,
+    }
     work = []
-    for damping in config.dampings:
+    for damping, samples in product(config.dampings, (0, *config.samples)):
         exact = SBP("BP", update="closed_form", samples=0, damping=damping)
-        sampled = [SBP(damping=damping, samples=samples) for samples in config.samples]
-        work += [_belief_unit(config, method) for method in (exact, *sampled)]
+        method = SBP(damping=damping, samples=samples) if samples else exact
+        cost = 0.1 + config.repeats * config.steps * (0.003 + 5e-5 * samples)
+        work.append(unit(solve_linear, cost, **glass, **left, method=method))
+    right = {"repeats": config.survey_repeats, "epochs": config.survey_steps}
     grid = product(config.bins, config.dampings, config.inner_samples)
     for number, (bins, damping, inner) in enumerate(grid):
         for draws, kind, size in product(config.survey_samples, (S3P, S4P), config.survey_sizes):
             method = kind(samples=inner, survey_samples=draws, bins=bins, damping=damping)
-            work.append(_survey_unit(config, method, size, number * config.survey_repeats))
+            edges = config.survey_repeats * config.survey_width * size
+            step = 0.008 + edges * 4e-7 * draws
+            if kind is S3P:
+                step += edges * size * (1.5e-5 + 1.4e-7 * bins)
+            where = {
+                "sizes": ((config.survey_width, size),),
+                "first": number * config.survey_repeats,
+            }
+            cost = config.survey_steps * step
+            work.append(unit(solve_linear, cost, **glass, **right, **where, method=method))
     return work
-
-
-def _belief_unit(config: Config, method: SBP) -> Unit:
-    settings: dict[str, Any] = {
-        "family": "glass",
-        "sizes": tuple((width, 2**width) for width in config.widths),
-        "repeats": config.repeats,
-        "method": method,
-        "epochs": config.steps,
-        "seed": config.seed,
-    }
-    cost = 0.1 + config.repeats * config.steps * (0.003 + 5e-5 * method.samples)
-    return Unit(solve_linear, settings, cost)
-
-
-def _survey_unit(config: Config, method: S4P, size: int, first: int) -> Unit:
-    settings: dict[str, Any] = {
-        "family": "glass",
-        "sizes": ((config.survey_width, size),),
-        "repeats": config.survey_repeats,
-        "method": method,
-        "epochs": config.survey_steps,
-        "seed": config.seed,
-        "first": first,
-    }
-    edges = config.survey_repeats * config.survey_width * size
-    step = 0.008 + edges * 4e-7 * method.survey_samples
-    if isinstance(method, S3P):
-        step += edges * size * (1.5e-5 + 1.4e-7 * method.bins)
-    return Unit(solve_linear, settings, config.survey_steps * step)
 
 
 def draw(config: Config, rows: Rows, columns: int) -> Figure:
     """Two scatters; on the right accuracies are few, so a marker's area counts equal pairs."""
     left, right = [], []
     for width in config.widths:
-        x, y = (column(part, "decoded") for part in _belief_pairs(rows, weights=width))
-        area = [1.6 * value for value in column(_belief_pairs(rows, weights=width)[1], "samples")]
+        exact, sampled = _belief_pairs(rows, weights=width)
+        x, y = column(exact, "decoded"), column(sampled, "decoded")
+        area = [1.6 * value for value in column(sampled, "samples")]
         left.append(Cloud(f"N = {width}", x, y, area))
     for draws in config.survey_samples:
         pairs = (column(part, "decoded") for part in _survey_pairs(rows, survey_samples=draws))
@@ -157,13 +145,11 @@ def _survey_pairs(rows: Rows, **wanted: object) -> tuple[Rows, Rows]:
 
 def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
     """Mean accuracies by the number of samples."""
-    belief = [
-        (str(samples), *_means(*_belief_pairs(rows, samples=samples))) for samples in config.samples
-    ]
-    survey = [
-        (str(draws), str(inner), *_means(*_survey_pairs(rows, survey_samples=draws, samples=inner)))
+    belief = {(n,): _belief_pairs(rows, samples=n) for n in config.samples}
+    survey = {
+        (draws, inner): _survey_pairs(rows, survey_samples=draws, samples=inner)
         for draws, inner in product(config.survey_samples, config.inner_samples)
-    ]
+    }
     return [
         _table(("samples",), ("BP", "SBP"), belief),
         _table(("survey samples", "inner samples"), ("S3P", "S4P"), survey),
@@ -171,16 +157,16 @@ def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
 
 
 def _table(
-    first: tuple[str, ...], methods: tuple[str, str], rows: list[tuple[str, ...]]
+    names: tuple[str, ...], methods: tuple[str, str], pairs: dict[Any, tuple[Rows, Rows]]
 ) -> ResultTable:
-    numbers = [f"{part}, {name}" for part in ("best decoded", "last") for name in methods]
+    parts = list(product((("best decoded", "decoded"), ("last", "last")), (0, 1)))
+    lines = [
+        (*map(str, key), *(f"{mean(column(pair[i], name)):.3f}" for (_, name), i in parts))
+        for key, pair in pairs.items()
+    ]
+    numbers = [f"{title}, {methods[i]}" for (title, _), i in parts]
     title = f"{' and '.join(methods)} by samples: mean accuracy"
-    return ResultTable(title, (*first, *numbers), tuple(rows))
-
-
-def _means(exact: Rows, sampled: Rows) -> list[str]:
-    parts = product(("decoded", "last"), (exact, sampled))
-    return [f"{mean(column(part, name)):.3f}" for name, part in parts]
+    return ResultTable(title, (*names, *numbers), tuple(lines))
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:

@@ -26,8 +26,14 @@ from vitrail.lab.experiments.experiment import (
     plus_minus,
 )
 from vitrail.lab.experiments.methods import EARLY, GD, SBP, SNMP, Rate, tuned
-from vitrail.lab.experiments.tasks import Family, linear_graph, problems, solve_linear
-from vitrail.lab.experiments.units import Rows, Unit
+from vitrail.lab.experiments.tasks import (
+    Family,
+    described,
+    linear_graph,
+    problems,
+    solve_linear,
+)
+from vitrail.lab.experiments.units import Rows, Unit, unit
 from vitrail.lab.plots import Figure, Panel, line_figure
 
 OPTIMUM = "optimum"
@@ -94,12 +100,12 @@ def units(config: Config) -> Sequence[Unit]:
                 "repeats": config.repeats,
             }
             for method, epochs in _runs(config, sweep, size):
-                settings = {**shared, "method": method, "epochs": epochs, "seed": config.seed}
                 cost = _cost(sweep, size, method, epochs, config)
-                work.append(Unit(solve_linear, settings, cost))
+                run = {"method": method, "epochs": epochs, "seed": config.seed}
+                work.append(unit(solve_linear, cost, **shared, **run))
             if sweep.num_inputs <= config.optimum_limit:
                 seconds = 0.2 + config.repeats * 2.0 ** (sweep.num_inputs - 31)
-                work.append(Unit(optimum, shared, seconds))
+                work.append(unit(optimum, seconds, **shared))
     return work
 
 
@@ -131,12 +137,7 @@ def optimum(family: Family, sizes: tuple[tuple[int, int], ...], repeats: int) ->
     found = optima(linear_graph(problems(family, inputs, size, repeats)))
     return [
         {
-            "family": family,
-            "weights": inputs,
-            "examples": size,
-            "alpha": size / inputs,
-            "repeat": repeat,
-            "method": OPTIMUM,
+            **described(inputs, size, repeat, OPTIMUM, family=family),
             **dict.fromkeys(("best", "decoded", "last", "early", "fifth"), best.accuracy),
             "solved": best.accuracy >= 1,
             "evaluations": size * 2.0**inputs,

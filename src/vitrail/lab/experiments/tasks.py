@@ -12,7 +12,7 @@ from vitrail.datasets import Dataset, digits, glass, mnist, stained_glass
 from vitrail.factors import network, perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.lab.experiments.methods import Method, solve
-from vitrail.lab.experiments.units import Rows
+from vitrail.lab.experiments.units import Row, Rows
 from vitrail.nn import paper_conv, paper_mlp
 
 Family = Literal["glass", "stained glass, 1 hidden", "stained glass, 2 hidden", "digits"]
@@ -56,19 +56,22 @@ def solve_linear(
         for repeat, data in enumerate(problems(family, inputs, size, repeats, first))
     ]
     outcome, _ = solve(method, linear_graph([data for *_, data in sets]), epochs, seed)
+    own = {name: getattr(method, name, None) for name in SETTINGS}
     return [
         {
-            "family": family,
-            "weights": inputs,
-            "examples": size,
-            "alpha": size / inputs,
-            "repeat": repeat,
-            "method": method.name,
-            **{name: getattr(method, name, None) for name in SETTINGS},
+            **described(inputs, size, repeat, method.name, family=family),
+            **own,
             **outcome.row(number),
         }
         for number, (inputs, size, repeat, _) in enumerate(sets)
     ]
+
+
+def described(weights: int, examples: int, repeat: int, method: str, **more: str) -> Row:
+    """The columns that say which problem a row is about, and what solved it."""
+    alpha = examples / weights
+    problem = {"weights": weights, "examples": examples, "alpha": alpha, "repeat": repeat}
+    return {**more, **problem, "method": method}
 
 
 @cache

@@ -46,6 +46,11 @@ class Unit:
         return cache / f"{self.key()}.json"
 
 
+def unit(function: Callable[..., Rows], cost: float, **settings: Any) -> Unit:
+    """`function(**settings)`, which takes about `cost` seconds of one core."""
+    return Unit(function, settings, cost)
+
+
 def plain(value: Any) -> Any:
     """Settings as JSON can hold them: dataclasses become objects, infinity a word."""
     if is_dataclass(value) and not isinstance(value, type):
