@@ -15,7 +15,7 @@ from harness import parser_of
 
 from vitrail import BinaryNetClassifier
 from vitrail.datasets import mnist
-from vitrail.lab.datasets import few_per_class
+from vitrail.lab.demo import few_per_class
 
 METHODS = {
     "default": {},

@@ -1,4 +1,4 @@
-"""What the benchmarks share: tables of a folder, held-out rows, results that are kept, timers."""
+"""What the benchmarks share: data, results that are kept, parts of pages, timers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
-from vitrail.lab.datasets import labelled_table
+from vitrail.datasets.idx import read_idx
+from vitrail.tables.table import Table, read_table
 
+LABEL = "class"  # the column of labels in every table of a benchmark
 KNOWN = {
     "iris": datasets.load_iris,
     "sklearn_wine": datasets.load_wine,
@@ -56,6 +58,21 @@ def tables(
             yield name, pd.DataFrame(columns), found.target.astype(str)
 
 
+def labelled_table(path: Path) -> tuple[Table, np.ndarray]:
+    """The feature columns of a file and its labels, the column `class`."""
+    table = read_table(path)
+    return table.without(LABEL), table[LABEL]
+
+
+def mnist_files(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images (rows, 28, 28) uint8 and labels (rows,) of the idx files of `train` or `t10k`."""
+    images, labels = (
+        read_idx(next(folder.glob(f"{part}-{kind}-idx{axes}-ubyte*")), axes)
+        for kind, axes in (("images", 3), ("labels", 1))
+    )
+    return images, labels
+
+
 def _numbers(values: np.ndarray) -> np.ndarray:
     """Float64 where every cell is a number or missing, words otherwise."""
     try:
@@ -68,6 +85,15 @@ def write_json(path: Path | None, found: Any) -> None:
     """Keep what was found so far, where a file is given."""
     if path is not None:
         path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def write_between(path: Path, begin: str, end: str, text: str) -> None:
+    """Replace what stands between the two marks of a page."""
+    before, has_begin, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, has_end, after = rest.partition(end)
+    if not has_begin or not has_end:
+        raise ValueError(f"{path} needs the marks {begin!r} and {end!r} around its measured part")
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 @dataclass

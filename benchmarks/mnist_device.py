@@ -19,13 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import parser_of, write_json
+from harness import mnist_files, parser_of, write_between, write_json
 
 from vitrail import BinaryNetClassifier, load_model
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, cost
-from vitrail.lab.datasets import mnist_files
-from vitrail.lab.pages import write_between
 from vitrail.model import Model
 from vitrail.nn import conv
 from vitrail.nn.nodes import Conv

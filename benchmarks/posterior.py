@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from harness import parser_of, tables, write_json
+from harness import parser_of, tables, write_between, write_json
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -41,7 +41,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.baselines import straight_through
-from vitrail.lab.pages import write_between
 from vitrail.learning.examples import split_rows
 from vitrail.scores import calibration_gaps
 

@@ -28,8 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from vitrail.lab.pages import write_between
+from harness import write_between
 
 EXAMPLES, WEIGHTS = 100_000, 196
 STREAM, BATCH = 1_000_000, 8192

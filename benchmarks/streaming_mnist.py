@@ -20,7 +20,7 @@ from statistics import mean
 
 import numpy as np
 import torch
-from harness import parser_of, write_json
+from harness import mnist_files, parser_of, write_json
 from torch import Tensor, nn
 
 from vitrail.baselines import straight_through
@@ -28,7 +28,6 @@ from vitrail.datasets.idx import FULL_INTENSITY, max_pool
 from vitrail.decode import samples
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
-from vitrail.lab.datasets import mnist_files
 from vitrail.nn import Flatten, Program, Sign, Threshold, centred, conv, mlp
 from vitrail.nn.coding import numbers
 from vitrail.nn.moments import class_probabilities

@@ -18,13 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness import parser_of, write_json
+from harness import labelled_table, parser_of, write_json
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from vitrail import BinaryNetClassifier, run
 from vitrail.baselines import straight_through
-from vitrail.lab.datasets import labelled_table
 from vitrail.learning.examples import Examples, graph_of, split_rows
 from vitrail.scores import calibration_error
 from vitrail.tables.table import Table

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from harness import write_between
 from matplotlib import pyplot as plt
 
 from footprints.learners import OURS
-from vitrail.lab.pages import write_between
 
 BEGIN, END = "<!-- measured by benchmarks/footprint.py -->", "<!-- end -->"
 PUBLISHED = {  # BTHOWeN (Susskind et al., 2022), accuracy and KiB of model without encoder

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from harness import labelled_table
 from sklearn import datasets
 
 from vitrail.datasets import mnist
-from vitrail.lab.datasets import labelled_table
 from vitrail.lab.rivals import Features, as_whole, device_columns
 
 __all__ = ["Features", "Rows", "all_rows", "names", "read", "split_of"]

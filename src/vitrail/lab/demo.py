@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 from vitrail.datasets import mnist
+from vitrail.draws import random_order
 from vitrail.estimator import BinaryNetClassifier
 from vitrail.graph import FactorGraph
-from vitrail.lab.datasets import few_per_class
 from vitrail.lab.experiments.capacity import SOLVERS, annealing_restarts, instance
 from vitrail.lab.plots import Figure, Line, Panel, demo_figure
 from vitrail.model import Model
@@ -154,6 +154,12 @@ def learn_digits(seed: int, watch: Stopwatch) -> tuple[list[DigitsResult], Model
             bits = 32 * (learner.coef_.size + learner.intercept_.size)
         found.append(DigitsResult(name, bits, probabilities, truth, watch.last))
     return found, learners[next(iter(LEARNERS))].model_
+
+
+def few_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Row numbers of `count` randomly drawn examples of every class."""
+    order = random_order(seed, len(labels))
+    return np.concatenate([order[labels[order] == label][:count] for label in np.unique(labels)])
 
 
 def learn_pair(seed: int, watch: Stopwatch) -> tuple[Model, float, float]:

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from vitrail.lab.experiments.surveys import bin_hopping
+from vitrail.lab.experiments.fig3 import Config, bin_hopping
 from vitrail.lab.plots import survey_figure
 
 
 @pytest.fixture(scope="module")
 def panels():
-    return bin_hopping((1, 10), num_examples=12, steps=5, bins=31)
+    return bin_hopping(Config(size=12, steps=5, survey_samples=(1, 10), shown_variable=0))
 
 
 def test_every_solver_has_a_survey_for_every_step(panels):

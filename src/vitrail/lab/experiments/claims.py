@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -118,12 +119,9 @@ def found_or_decoded(best: Difference, decoded: Difference) -> Verdict:
 
 def mean(values: Sequence[float]) -> float:
     """Arithmetic mean; NaN of nothing."""
-    return math.fsum(values) / len(values) if values else math.nan
+    return statistics.fmean(values) if values else math.nan
 
 
 def spread(values: Sequence[float]) -> float:
     """Standard deviation over repeats; 0 of one."""
-    if len(values) < 2:
-        return 0.0
-    middle = mean(values)
-    return math.sqrt(math.fsum((v - middle) ** 2 for v in values) / (len(values) - 1))
+    return statistics.stdev(values) if len(values) > 1 else 0.0

@@ -1,16 +1,22 @@
 """Figure 3: how the survey of one weight evolves, by the number of survey samples.
 
 Glass, 10 weights, 20 examples, 20 steps, as in the paper's appendix C.2. The panels show one
-variable of one problem; the numbers are over many problems.
+variable of one problem, by S4P, by exact BP, and by SBP with as many draws per message as the
+largest S4P has in all; the numbers are over many problems.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from vitrail.datasets import glass
+from vitrail.graph import FactorGraph
 from vitrail.lab.experiments.claims import Claim, found_or_decoded, mean
 from vitrail.lab.experiments.experiment import (
     Experiment,
@@ -22,10 +28,13 @@ from vitrail.lab.experiments.experiment import (
     pick,
 )
 from vitrail.lab.experiments.methods import S4P, SBP
-from vitrail.lab.experiments.surveys import bin_hopping, tracks
-from vitrail.lab.experiments.tasks import solve_linear
-from vitrail.lab.experiments.units import Rows, Unit
+from vitrail.lab.experiments.tasks import linear_graph, solve_linear
+from vitrail.lab.experiments.units import Rows, Unit, unit
 from vitrail.lab.plots import Figure, survey_figure
+from vitrail.random import Key
+from vitrail.solvers import Feedback, Solver, belief_propagation, s4p
+from vitrail.surveys.histogram import Grid, point_mass
+from vitrail.updates import closed_form, flip
 
 EXACT, FAMILY = "BP, exact", "glass"
 
@@ -60,17 +69,6 @@ QUICK = Config(repeats=20)
 
 def units(config: Config) -> Sequence[Unit]:
     """The panels, and one unit per method for the numbers."""
-    panels = {
-        "survey_samples": config.survey_samples,
-        "num_weights": config.num_inputs,
-        "num_examples": config.size,
-        "steps": config.steps,
-        "damping": config.damping,
-        "bins": config.bins,
-        "samples": config.samples,
-        "variable": config.shown_variable,
-        "seed": config.shown_problem,
-    }
     shared = {
         "family": FAMILY,
         "sizes": ((config.num_inputs, config.size),),
@@ -86,15 +84,15 @@ def units(config: Config) -> Sequence[Unit]:
             for draws in config.survey_samples
         ),
     ]
-    work = [Unit(survey_panels, panels, 2.0)]
+    work = [unit(survey_panels, 2.0, config=config)]
     for method in methods:
         draws = method.survey_samples if isinstance(method, S4P) else 1
         cost = 0.2 + config.repeats * draws * 1.2e-3
-        work.append(Unit(solve_linear, {**shared, "method": method}, cost))
+        work.append(unit(solve_linear, cost, **shared, method=method))
     return work
 
 
-def survey_panels(**settings: int | float | tuple[int, ...]) -> Rows:
+def survey_panels(config: Config) -> Rows:
     """Where the belief of one variable has its mass, step by step."""
     return [
         {
@@ -104,11 +102,68 @@ def survey_panels(**settings: int | float | tuple[int, ...]) -> Rows:
             "mass": round(mass, 6),
             "best": panel.best,
         }
-        for panel in bin_hopping(**settings)  # pyright: ignore[reportArgumentType] (the config's)
+        for panel in bin_hopping(config)
         for step, survey in enumerate(panel.surveys.tolist())
         for place, mass in enumerate(survey)
         if mass > 0
     ]
+
+
+@dataclass(frozen=True)
+class Hopping:
+    """What one solver's belief about one variable did."""
+
+    name: str
+    draws: int  # configurations drawn per message and step, 0 for exact messages
+    surveys: Tensor  # (steps, B) float32: row t is the belief after step t
+    accuracy: Tensor  # (steps,) of the decoded configuration
+    best: float  # accuracy of the best configuration seen
+
+
+def bin_hopping(config: Config) -> list[Hopping]:
+    """The surveys of the variable shown, for each solver; the default config is the paper's.
+
+    Damping, steps, data and prior are the same for all. Runs go on after a problem is solved, so
+    that every panel has all its steps.
+    """
+    graph = linear_graph([glass(config.size, config.num_inputs, seed=config.shown_problem)])
+    settings: dict[str, Any] = {"damping": config.damping}
+    most = config.samples * max(config.survey_samples)
+    solvers: list[tuple[str, int, Solver[Any]]] = [
+        (EXACT, 0, belief_propagation(closed_form(), **settings)),
+        (f"SBP, {most} draws", most, belief_propagation(flip(most), **settings)),
+    ]
+    settings |= {"bins": config.bins, "watch": [config.shown_variable]}
+    for count in config.survey_samples:
+        surveys = s4p(flip(config.samples), survey_samples=count, **settings)
+        solvers.append((tracks(count), config.samples * count, surveys))
+    return [Hopping(name, draws, *_followed(one, graph, config)) for name, draws, one in solvers]
+
+
+def tracks(survey_samples: int) -> str:
+    """The name of S4P with n survey samples in panels and tables."""
+    return f"S4P, {survey_samples} track{'s' if survey_samples > 1 else ''}"
+
+
+def _followed(
+    solver: Solver[Any], graph: FactorGraph, config: Config
+) -> tuple[Tensor, Tensor, float]:
+    """Surveys and accuracies of all steps, whether solved or not, and the best accuracy."""
+    start, grid = Key(config.shown_problem), Grid(config.bins)
+    state = solver.init(start, graph)
+    surveys, accuracies, best = [], [], 0.0
+    active = torch.ones(graph.num_problems, dtype=torch.bool)
+    accuracy = torch.zeros(graph.num_problems, dtype=torch.float64)
+    for step in range(config.steps):
+        key = start.at(step)
+        state, info = solver.step(key, graph, state, Feedback(accuracy, active))
+        found = graph.accuracy(solver.candidates(key, graph, state))
+        accuracy, best = found[0], max(best, float(found.max()))
+        watched = info.records.get("survey")
+        belief = solver.log_odds(graph, state)[config.shown_variable]
+        surveys.append(point_mass(grid, belief) if watched is None else watched[0])
+        accuracies.append(accuracy[0])
+    return torch.stack(surveys), torch.stack(accuracies), best
 
 
 def draw(config: Config, rows: Rows, columns: int) -> Figure:
