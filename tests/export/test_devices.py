@@ -56,7 +56,7 @@ def test_costs_are_measured_by_real_tools(target):
     assert 100 < sizes[0] < sizes[1] < sizes[2] < 3000
     assert all(0 < found.sizes[entry].stack < 512 for entry in found.sizes)
     page = report_page("tiny", ["A lead."], [found])
-    assert f"{sizes[1]}</td>" in page
+    assert f"{sizes[1]:,}</td>" in page
     assert f"{found.work:,} {found.unit}" in page
     assert "http" not in page.replace("http-equiv", "")
 

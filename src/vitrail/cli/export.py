@@ -68,22 +68,23 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
     from vitrail.export.formats import golden_rows
     from vitrail.output import atomic_output
 
-    right, rows = None, 0
-    target = net.record.get("target")
-    if table is not None and target in table.columns:
-        numbers = net.labels.encode(table[target])
-        right, rows = int((net.answers(table).numbers.numpy() == numbers).sum()), len(numbers)
-    lead = [
-        f"{net.networks.numel():,} one-bit weights in {net.networks[..., 0].numel():,} networks.",
-        f"{costs.accuracy_of(net, right, rows)}.".lstrip("."),
-    ]
-    found = costs.measured(net, name, golden_rows(net, table))
+    accuracy, target = None, net.record.get("target")
+    size, networks = net.networks.numel(), net.networks[..., 0].numel()
+    lead = [f"{size:,} one-bit weights in {networks:,} networks."]
+    if table is not None and len(table) and target in table.columns:
+        right = net.answers(table).numbers.numpy() == net.labels.encode(table[target])
+        accuracy = float(right.mean())
+        lead.append(f"{right.sum():,} of {len(right):,} rows right here.")
+    for part in ("test", "train"):
+        if (score := net.record.get(f"{part}_accuracy")) is not None:
+            lead.append(f"{part} accuracy {score:.4f} when trained.".capitalize())
+    found = costs.costs(net, name, golden_rows(net, table))
     console = plain_console()
-    console.print(" ".join(lead).strip())
+    console.print(" ".join(lead))
     for cost in found:
         print_table(costs.HEAD, costs.table_of(cost), cost.target.title)
         console.print(costs.work_of(cost))
-    others, notes = _beside(net, table, found, right / rows if right is not None else None)
+    others, notes = _beside(net, table, found, accuracy)
     if others:
         print_table(costs.BESIDE, others, "Beside what others export")
     for line in [*costs.absent(), *notes]:

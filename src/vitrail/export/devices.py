@@ -79,11 +79,6 @@ class Cost:
     agree: bool | None  # whether the emulator gave the known answers
 
 
-def costs(header: str, name: str, targets: Sequence[Target] = TARGETS) -> list[Cost]:
-    """The costs on every target whose compiler is installed."""
-    return [cost(header, name, target) for target in targets if target.installed]
-
-
 def cost(
     header: str,
     name: str,
@@ -109,7 +104,7 @@ def cost(
 
 
 def emulated(folder: Path, name: str, target: Target) -> str:
-    """What the firmware for a header in the folder says; nothing where no emulator is."""
+    """Output of the firmware for a header in the folder; nothing where no emulator is."""
     if target.emulator is None or not shutil.which(target.emulator):
         return ""
     built = folder / "firmware.elf"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vitrail.export.c import c_header
-from vitrail.export.devices import TARGETS, Cost, costs
+from vitrail.export.devices import ENTRIES, TARGETS, Cost, cost
 from vitrail.export.golden import Rows
 from vitrail.model import Model
 from vitrail.pages import render
@@ -18,16 +18,19 @@ ENTRY_NAMES = {
 HEAD = ("", "flash", "code", "constants", "RAM", "stack, at most")
 
 
-def measured(model: Model, name: str, rows: Rows) -> list[Cost]:
-    """The costs of a model's header on every target that has its compiler here."""
-    return costs(c_header(model, name, rows), name)
+def costs(
+    model: Model, name: str, rows: Rows, entries: Sequence[str] = tuple(ENTRIES)
+) -> list[Cost]:
+    """The costs of a model's header on every target whose compiler is installed."""
+    header = c_header(model, name, rows)
+    return [cost(header, name, target, entries) for target in TARGETS if target.installed]
 
 
 def table_of(found: Cost) -> list[tuple[str, ...]]:
     """A line for each function: its name, then bytes."""
     return [
-        (ENTRY_NAMES[entry], *map(str, (b.flash, b.code, b.constants, b.data, b.stack)))
-        for entry, b in found.sizes.items()
+        (ENTRY_NAMES[name], *(f"{n:,}" for n in (b.flash, b.code, b.constants, b.data, b.stack)))
+        for name, b in found.sizes.items()
     ]
 
 
@@ -47,15 +50,6 @@ def absent() -> list[str]:
     return [f"{target.title}: {target.compiler} is not installed" for target in missing]
 
 
-def accuracy_of(model: Model, right: int | None = None, rows: int = 0) -> str:
-    """How often the model was right: on rows given now, and when it was trained."""
-    parts = [f"{right} of {rows} rows right here"] if right is not None and rows else []
-    for key in ("test_accuracy", "train_accuracy"):
-        if key in model.record:
-            parts.append(f"{key.replace('_', ' ')} {model.record[key]:.4f} when trained")
-    return "; ".join(parts)
-
-
 BESIDE = ("on a Cortex-M0+", "accuracy", "flash", "instructions")
 
 
@@ -65,8 +59,8 @@ def beside_line(name: str, accuracy: float | None, found: Cost) -> tuple[str, ..
     return (
         name,
         "" if accuracy is None else f"{accuracy:.3f}",
-        "does not fit" if size is None else str(size.flash),
-        "" if found.work is None else str(found.work),
+        "does not fit" if size is None else f"{size.flash:,}",
+        "" if found.work is None else f"{found.work:,}",
     )
 
 

@@ -25,13 +25,12 @@ def line_chart(
     y_range: Point = (0.0, 1.0),
     diagonal: bool = False,
     x_ticks: Sequence[tuple[float, str]] | None = None,
-    marked: Point | None = None,
     band: Sequence[float] = (),
     title: str = "",
 ) -> str:
     """A line with dots, and beside it a band of half-width `band`, a number per point.
 
-    `diagonal` draws where both axes are equal, `marked` rings one point.
+    `diagonal` draws where both axes are equal.
     """
 
     def x(value: float) -> float:
@@ -68,9 +67,6 @@ def line_chart(
     path = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in points)
     parts.append(f'<polyline class="line" points="{path}"/>')
     parts += [f'<circle class="dot" cx="{x(a):.1f}" cy="{y(b):.1f}" r="3.5"/>' for a, b in points]
-    if marked is not None:
-        place = f'cx="{x(marked[0]):.1f}" cy="{y(marked[1]):.1f}"'
-        parts.append(f'<circle class="ring" {place} r="7"/>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(
         f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x_label)}</text>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from vitrail.model.voting import ONE, raw_margins
 from vitrail.scores import area_under_curve, calibration_error, coverage, log_loss, reliability
 from vitrail.tables.bits import BitColumns
 
-SHOWN_ROWS = 8  # hardest rows, and rows that networks disagree on
+SHOWN_ROWS = 8  # hardest rows
 SHOWN_CELLS = 6  # per row
 SHOWN_COLUMNS = 12
 SHOWN_BITS = 3  # per column
@@ -63,15 +63,6 @@ class Column:
 
 
 @dataclass(frozen=True)
-class NetworkCount:
-    """Accuracy of the first `networks` networks."""
-
-    networks: int
-    bits: int
-    accuracy: float
-
-
-@dataclass(frozen=True)
 class Measures:
     """All numbers of a report."""
 
@@ -91,9 +82,7 @@ class Measures:
     picture: np.ndarray | None  # (C, height, width) from −1 to 1, for images
     cell_names: tuple[str, ...]
     hardest: tuple[ShownRow, ...]
-    disputed: tuple[ShownRow, ...]
     explanation: Explanation | None  # None for images
-    sizes: tuple[NetworkCount, ...]
 
 
 def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Measures:
@@ -118,31 +107,27 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
     areas = [area_under_curve(decisions[:, one], truth == one) for one in positive]
     shape = _image_shape(model)
     hardest = np.argsort(own, kind="stable")[:SHOWN_ROWS]
-    disputed = np.argsort(-against, kind="stable")[:SHOWN_ROWS]
-    disputed = disputed[against[disputed] > 0]
     some = random_order(seed, len(truth))[:EXPLAINED_ROWS]
-    explained = np.array([*dict.fromkeys([*hardest, *disputed, *some])])[: _explainable(model)]
+    explained = np.array([*dict.fromkeys([*hardest, *some])])[: _explainable(model)]
     explanation = None
     if not shape and len(explained):
         explanation = explain(model, table.take(explained), background=table)
     place_of = {place: row for row, place in enumerate(explained.tolist())}
 
-    def shown(places: np.ndarray) -> tuple[ShownRow, ...]:
-        cells = table.take(places) if len(places) else table
-        written = [[_text(value) for value in cells[name]] for name in names]
-        return tuple(
-            ShownRow(
-                table.place(int(place)),
-                str(labels[place]),
-                str(model.labels.classes[numbers[place]]),
-                float(own[place]),
-                explanation.words(place_of[place]) if explanation and place in place_of else "",
-                float(against[place]),
-                tuple(column[i] for column in written),
-            )
-            for i, place in enumerate(places)
+    cells = table.take(hardest)
+    written = [[_text(value) for value in cells[name]] for name in names]
+    rows = [
+        ShownRow(
+            table.place(int(row)),
+            str(labels[row]),
+            str(model.labels.classes[numbers[row]]),
+            float(own[row]),
+            explanation.words(place_of[row]) if explanation and row in place_of else "",
+            float(against[row]),
+            tuple(column[i] for column in written),
         )
-
+        for i, row in enumerate(hardest.tolist())
+    ]
     accuracy = float(right.mean())
     agreement = _agreement(model, inputs, seed)
     return Measures(
@@ -161,10 +146,8 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
         columns=() if shape else _columns(model, inputs, truth, agreement, seed),
         picture=agreement.T.reshape(model.num_classes, -1, *shape).mean(1) if shape else None,
         cell_names=names,
-        hardest=shown(hardest),
-        disputed=shown(disputed),
+        hardest=tuple(rows),
         explanation=explanation,
-        sizes=_sizes(model, inputs, truth, seed),
     )
 
 
@@ -204,22 +187,6 @@ def _some(inputs: torch.Tensor, cost: float, seed: int) -> np.ndarray:
     """As many rows as the work allows, drawn by the seed."""
     most = int(min(len(inputs), max(LEAST_ROWS, WORK // max(1.0, cost))))
     return np.sort(random_order(seed, len(inputs))[:most])
-
-
-def _sizes(
-    model: Model, inputs: torch.Tensor, truth: np.ndarray, seed: int
-) -> tuple[NetworkCount, ...]:
-    """Accuracy of 1, 2, 4, … networks, on the same rows."""
-    total = len(model.networks)
-    counts = [2**power for power in range(total.bit_length()) if 2**power < total] + [total]
-    rows = _some(inputs, 2.0 * total * model.networks.shape[1], seed)
-    found = []
-    for count in counts:
-        fewer = replace(model, networks=model.networks[:count], votes=model.votes[:count])
-        numbers = fewer.answers_of(inputs[rows]).numbers.numpy()
-        right = float((numbers == truth[rows]).mean())
-        found.append(NetworkCount(count, fewer.networks.numel(), right))
-    return tuple(found)
 
 
 def _agreement(model: Model, inputs: torch.Tensor, seed: int) -> np.ndarray:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vitrail import __version__, pages
-from vitrail.export.c import c_header
-from vitrail.export.devices import TARGETS, Cost, cost
+from vitrail.export.devices import TARGETS
 from vitrail.export.formats import golden_rows
 from vitrail.export.plan import ExportError
-from vitrail.export.report import work_of
+from vitrail.export.report import costs, work_of
 from vitrail.model import Explanation, Model
 from vitrail.report.charts import line_chart, panes
-from vitrail.report.measures import Measures, ShownRow, measure
+from vitrail.report.measures import Measures, measure
 
 MOST_BITS = 2**21  # of networks that are compiled for devices; more would take minutes
 ENTRY = "predict"  # the function whose bytes are shown: rows in, an answer out
@@ -56,7 +54,7 @@ def write_report(
     settings = record.get("settings") or {}
     trained = f"Trained on {record['rows']:,} rows. " if "rows" in record else ""
     size = f"{-(-model.networks.numel() // 8):,}"
-    device, costs = _device(model, table)
+    device, sizes = _device(model, table)
     return pages.write_page(
         Path(path),
         "model.html",
@@ -75,8 +73,6 @@ def write_report(
         reliability=_reliability(found),
         coverage=_coverage(found),
         half=_percent(next(accuracy for share, accuracy in found.coverage if share >= 0.5)),
-        sizes=_sizes(found) if found.sizes[-1].networks > 1 else None,
-        percent=_percent,
         confused=_most_confused(found) if len(found.classes) > MOST_CLASSES else None,
         pictures={
             name: panes(picture, f"pixels for and against {name}")
@@ -85,11 +81,20 @@ def write_report(
         if found.picture is not None
         else None,
         curves=None if found.explanation is None else curve_charts(found.explanation, model),
-        hardest=_rows(found.hardest),
-        disputed=_rows(found.disputed),
-        outvoted=sum(row.against > 0.5 for row in found.disputed),
+        hardest=[
+            (
+                row.place,
+                row.label,
+                row.answer,
+                _percent(row.probability),
+                f"{row.against:.0%}",
+                row.reasons,
+                *row.cells,
+            )
+            for row in found.hardest
+        ],
         device=f"{size} bytes of weights in {len(model.networks):,} networks. {device}",
-        costs=costs,
+        costs=sizes,
         foot=f"Made by vitrail {__version__}. "
         + ", ".join(f"{name} {value}" for name, value in settings.items()),
     )
@@ -178,28 +183,6 @@ def _coverage(found: Measures) -> str:
     )
 
 
-def _sizes(found: Measures) -> str:
-    points = [(math.log2(size.bits), size.accuracy) for size in found.sizes]
-    low = math.floor(min(accuracy for _, accuracy in points) * 20) / 20
-    high = min(1.0, math.ceil(max(accuracy for _, accuracy in points) * 20 + 0.2) / 20)
-    return line_chart(
-        points,
-        "bits of weights",
-        "accuracy",
-        x_range=(points[0][0], points[-1][0]),
-        y_range=(low, high),
-        x_ticks=[(math.log2(size.bits), _short(size.bits)) for size in found.sizes[::2]],
-        marked=points[-1],
-    )
-
-
-def _short(count: int) -> str:
-    for unit, name in ((10**6, "M"), (10**3, "k")):
-        if count >= unit:
-            return f"{count / unit:.3g}{name}"
-    return str(count)
-
-
 def _most_confused(found: Measures) -> list[tuple[int, str, str]]:
     wrong = [
         (int(count), found.classes[label], found.classes[answer])
@@ -209,39 +192,19 @@ def _most_confused(found: Measures) -> list[tuple[int, str, str]]:
     return sorted(wrong, reverse=True)[:MOST_CONFUSED]
 
 
-def _rows(rows: Sequence[ShownRow]) -> list[tuple[str, ...]]:
-    return [
-        (
-            row.place,
-            row.label,
-            row.answer,
-            _percent(row.probability),
-            votes,
-            row.reasons,
-            *row.cells,
-        )
-        for row in rows
-        for votes in (f"{row.against:.0%}",)
-    ]
-
-
 def _device(model: Model, table: Any) -> tuple[str, list[tuple[str, ...]]]:
     """Why nothing was measured, or a line for each device that has its compiler here."""
-    installed = [target for target in TARGETS if target.installed]
     if model.networks.numel() > MOST_BITS:
         return "That is more than small devices hold; --predictor best gives one network.", []
-    if not installed:
+    if not any(target.installed for target in TARGETS):
         return "No compiler is installed here, so nothing was measured.", []
     try:
-        header = c_header(model, "tiny", golden_rows(model, table))
+        found = costs(model, "tiny", golden_rows(model, table), (ENTRY,))
     except ExportError as error:
         return f"It cannot be exported to C: {error}.", []
-    costs = [cost(header, "tiny", target, (ENTRY,)) for target in installed]
-    too_large = [f"It does not fit on {one.target.title}." for one in costs if not one.sizes]
-    return " ".join(too_large), [_line(one) for one in costs if one.sizes]
-
-
-def _line(found: Cost) -> tuple[str, ...]:
-    size = found.sizes[ENTRY]
-    numbers = (f"{number:,}" for number in (size.flash, size.data, size.stack))
-    return (found.target.title, *numbers, work_of(found))
+    too_large = [f"It does not fit on {one.target.title}." for one in found if not one.sizes]
+    return " ".join(too_large), [
+        (one.target.title, *(f"{n:,}" for n in (b.flash, b.data, b.stack)), work_of(one))
+        for one in found
+        for b in one.sizes.values()
+    ]
