@@ -20,9 +20,9 @@ from footprints.images import WIDTHS, convolutions
 from footprints.rows import Features, Rows, split_of
 from vitrail import BinaryNetClassifier
 from vitrail.export.linear import linear_form
-from vitrail.export.plan import planned
+from vitrail.export.plan import plan_export
 from vitrail.export.rule import folded, rule_of
-from vitrail.lab.rivals import Logistic, voted
+from vitrail.lab.rivals import Logistic, majority
 from vitrail.learning.compression import Candidate, Compression, best_of
 from vitrail.learning.quantised_linear import QuantisedLinear
 from vitrail.model import Model
@@ -164,7 +164,7 @@ def published(rows: Rows, split: int) -> list[tuple[str, int, float]]:
 
 def model_bytes(model: Model) -> int:
     """Bytes of weights, votes and tables that an answer needs: no encoder, no code."""
-    plan = planned(model)
+    plan = plan_export(model)
     plan, rule = folded(model, plan, rule_of(model, plan))
     _, rule = linear_form(model, plan, rule)
     weights = sum(layer.units * layer.fan_in for layer in plan.layers) * rule.votes.size
@@ -198,7 +198,7 @@ def rivals(seen: Rows, held: Rows, best: list[str], split: int) -> Iterator[Trai
         learner.set_params(random_state=split).fit(x, seen.labels)
         right = float(np.mean(learner.predict(unseen) == held.labels))
         votes = (
-            float(np.mean(voted(learner, unseen) == held.labels)) if method == "forest" else None
+            float(np.mean(majority(learner, unseen) == held.labels)) if method == "forest" else None
         )
         yield Trained(method, size, right, learner, list(seen.table), votes)
     everyone = np.arange(len(seen.labels))

@@ -25,7 +25,7 @@ from fuzz.exports import answer_lines, by_javascript, differences
 from parts import need
 
 from vitrail.export.arrays import npz_file
-from vitrail.export.c.text import comment, identifiers, renamed, string
+from vitrail.export.c.text import comment, identifiers, string, with_prefix
 from vitrail.export.formats import golden_rows
 from vitrail.export.golden import sample_rows
 from vitrail.export.js import js_module
@@ -296,9 +296,9 @@ def test_no_field_of_c_is_called_as_a_macro_of_the_compiler():
 def test_text_of_the_user_is_left_as_it_is_where_prefixes_are_replaced():
     texts = ["tiny_x", "TINY_X", 'a "tiny_x"', "tiny_tiny_x"]
     for text in texts:
-        assert renamed(comment(text), "iris") == text
-        assert renamed(string(text), "iris") == '"' + text.replace('"', "\\042") + '"'
-    assert renamed(" ".join(identifiers(["tiny_x", "iris_x", "tiny_x"])), "iris") == (
+        assert with_prefix(comment(text), "iris") == text
+        assert with_prefix(string(text), "iris") == '"' + text.replace('"', "\\042") + '"'
+    assert with_prefix(" ".join(identifiers(["tiny_x", "iris_x", "tiny_x"])), "iris") == (
         "tiny_x iris_x tiny_x_2"
     )
     assert comment("a ???/ b /*/ c") == "a ? ? ?/ b / * / c"

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
 from parts import need
 
-from vitrail.export.devices import TARGETS, cost, emulated
+from vitrail.export.devices import TARGETS, cost, emulate
 from vitrail.export.golden import sample_rows
-from vitrail.export.plan import planned
+from vitrail.export.plan import plan_export
 from vitrail.export.rule import rule_of
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.columns import NumberType
@@ -84,7 +84,7 @@ def test_devices_answer_by_steps_as_python_does(target, drawn, tmp_path_factory)
         (folder / "strict.c").write_text('#define TINY_CHECK\n#include "tiny.h"\n')
         command = [device.compiler, *device.flags, "-std=c99", "-Os", *STRICT, "-c", "strict.c"]
         subprocess.run(command, cwd=folder, check=True)
-        assert "8 of 8 known answers agree" in emulated(folder, "tiny", device)
+        assert "8 of 8 known answers agree" in emulate(folder, "tiny", device)
 
 
 def numbers(held_as: NumberType = "int32", missing=False, steps=6, each=2):
@@ -224,17 +224,19 @@ def test_classes_with_one_rising_curve_need_no_table():
     flat[:, 100:140] = flat[:, 100:101]
     found = {}
     for name, one in {"rises": several, "flat": replace(several, calibration=flat)}.items():
-        found[name] = rule_of(one, planned(one))
+        found[name] = rule_of(one, plan_export(one))
     assert found["rises"].rank == "level"
     assert found["flat"].rank is None
     small = linear_model(numbers(), 3, 2)
-    assert rule_of(small, planned(small)).rank == "score"
+    assert rule_of(small, plan_export(small)).rank == "score"
 
 
 @given(most=st.integers(1, 1024), data=st.data())
 def test_levels_by_a_product_are_those_by_division(most, data):
     model = linear_model(numbers(), 2, 1)
-    rule = replace(rule_of(model, planned(model)), clip=most, margins=np.arange(-most, most + 1))
+    rule = replace(
+        rule_of(model, plan_export(model)), clip=most, margins=np.arange(-most, most + 1)
+    )
     assert rule.product is not None
     multiplier, shift = rule.product
     score = data.draw(st.integers(-most, most))

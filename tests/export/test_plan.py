@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from vitrail.export.plan import ExportError, Layer, Pool, planned
-from vitrail.export.rule import ordered, rule_of
+from vitrail.export.plan import ExportError, Layer, Pool, plan_export
+from vitrail.export.rule import class_order, rule_of
 from vitrail.model.voting import HALF
 from vitrail.nn import BinaryConv2d, BinaryLinear, Sign, Threshold
 
@@ -23,7 +23,7 @@ def test_a_pool_of_sums_becomes_a_pool_of_bits():
         nn.Flatten(),
         BinaryLinear(8, 1),
     )
-    plan = planned(plain(module, (1, 4, 4)))
+    plan = plan_export(plain(module, (1, 4, 4)))
     assert [type(stage) for stage in plan.stages] == [Layer, Pool, Layer]
     assert plan.stages[1].outputs == plan.last.fan_in == 8
     assert plan.last.kind == "sign_sign"
@@ -38,18 +38,18 @@ REFUSED = {
 @pytest.mark.parametrize("reason", REFUSED)
 def test_nets_that_cannot_be_translated_are_refused_with_advice(reason):
     with pytest.raises(ExportError, match=reason):
-        planned(plain(REFUSED[reason], (4,)))
+        plan_export(plain(REFUSED[reason], (4,)))
 
 
 def test_a_step_behind_the_last_layer_keeps_what_it_makes():
     module = nn.Sequential(BinaryLinear(4, 3), Threshold(), BinaryLinear(3, 1), Sign())
-    assert planned(plain(module, (4,))).last_low == -1
+    assert plan_export(plain(module, (4,))).last_low == -1
 
 
 @settings(max_examples=200)
 @given(model=models())
 def test_what_is_worked_out_beforehand_is_what_the_rule_says(model):
-    plan = planned(model)
+    plan = plan_export(model)
     rule = rule_of(model, plan)
     margins = np.clip(rule.margins, -model.clip, model.clip)
     rng = np.random.default_rng(0)
@@ -70,7 +70,9 @@ def test_what_is_worked_out_beforehand_is_what_the_rule_says(model):
 def test_a_common_factor_of_votes_changes_nothing():
     model = committee()
     more = replace(model, votes=model.votes * 12)
-    assert np.array_equal(rule_of(model, planned(model)).votes, rule_of(more, planned(more)).votes)
+    assert np.array_equal(
+        rule_of(model, plan_export(model)).votes, rule_of(more, plan_export(more)).votes
+    )
 
 
 TABLES = st.integers(2, 4).flatmap(
@@ -84,7 +86,7 @@ TABLES = st.integers(2, 4).flatmap(
 def test_small_numbers_in_the_place_of_probabilities_choose_the_same_class(tables, shared):
     classes = len(tables)
     tables = [sorted(tables[0])] if shared else list(map(sorted, tables))
-    small = np.array(ordered(tables, classes)).reshape(len(tables), 4)
+    small = np.array(class_order(tables, classes)).reshape(len(tables), 4)
     drawn = np.random.default_rng(0).integers(0, 4, (200, classes))
     own = np.zeros(classes, int) if shared else np.arange(classes)
     assert np.array_equal(small[own, drawn].argmax(1), np.array(tables)[own, drawn].argmax(1))

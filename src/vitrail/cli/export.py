@@ -84,9 +84,9 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
     for cost in found:
         print_table(costs.HEAD, costs.table_of(cost), cost.target.title)
         console.print(costs.work_of(cost))
-    others, notes = _beside(net, table, found, accuracy)
+    others, notes = _rival_lines(net, table, found, accuracy)
     if others:
-        print_table(costs.BESIDE, others, "Beside what others export")
+        print_table(costs.RIVAL_HEAD, others, "RivalCost what others export")
     for line in [*costs.absent(), *notes]:
         console.print(line)
     path = output / f"{name}-report.html"
@@ -95,11 +95,11 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
     return path
 
 
-def _beside(
+def _rival_lines(
     net: Any, table: Any, found: list[Any], accuracy: float | None
 ) -> tuple[list[tuple[str, ...]], list[str]]:
     """Lines of rivals that learn from the same rows, the model first; or why there are none."""
-    from vitrail.export.report import beside_line
+    from vitrail.export.report import rival_line
 
     own = next((cost for cost in found if cost.target.name == "m0plus"), None)
     if own is None:
@@ -107,15 +107,15 @@ def _beside(
     if accuracy is None:
         return [], ["rivals are shown beside the model where --rows has labels"]
     from vitrail.extras import MissingPackageError, missing
-    from vitrail.lab.rivals import beside, tsetlin
+    from vitrail.lab.rivals import rival_costs, tsetlin
 
     names = [str(name) for name in net.encoder.all_names]
     try:
-        rivals = beside({name: table[name] for name in names}, table[net.record["target"]])
+        rivals = rival_costs({name: table[name] for name in names}, table[net.record["target"]])
     except MissingPackageError as error:
         return [], [str(error)]
-    lines = [beside_line("vitrail", accuracy, own)]
-    lines += [beside_line(one.name, one.accuracy, one.cost) for one in rivals]
+    lines = [rival_line("vitrail", accuracy, own)]
+    lines += [rival_line(one.name, one.accuracy, one.cost) for one in rivals]
     note = "rivals learned on one half of these rows and were judged on the other, both ways"
     notes = [f"{note}; the model may have learned from all of them"]
     if not tsetlin.installed():

@@ -230,7 +230,7 @@ def rows_per_second(
         yield lambda done, total, speed: update(completed=done, total=total, speed=speed)
 
 
-def counted_rows(batches: Iterable[BatchT], what: str) -> Iterator[BatchT]:
+def count_rows(batches: Iterable[BatchT], what: str) -> Iterator[BatchT]:
     """The batches, with a count of rows while a terminal is watching."""
     with _row_bar(what, "{task.completed:,} rows") as update:
         for batch in batches:

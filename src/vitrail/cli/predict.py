@@ -19,7 +19,7 @@ from vitrail.cli.options import (
     Target,
     cell,
     check_apart,
-    counted_rows,
+    count_rows,
     output_option,
     plain_console,
     print_table,
@@ -68,7 +68,7 @@ def predict(
 
     def answered() -> Iterator[Table]:
         nonlocal rows, left_out
-        for batch in counted_rows(iter_table(data), "predicting"):
+        for batch in count_rows(iter_table(data), "predicting"):
             answers = net.answers(batch)
             columns: dict[str, Any] = {}
             if proba:
@@ -109,7 +109,7 @@ def evaluate(
     target = target if target is not None else net.record.get("target")
     counts = np.zeros((net.num_classes, net.num_classes), np.int64)
     found, labels = [], []
-    for batch in counted_rows(iter_table(data), "evaluating"):
+    for batch in count_rows(iter_table(data), "evaluating"):
         column = batch[target_column(batch, target)]
         encoded = net.labels.encode(column, place=batch.place) if len(batch) else []
         found.append(net.probabilities(batch))

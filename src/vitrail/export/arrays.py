@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vitrail.export.golden import Rows
-from vitrail.export.plan import Layer, Pool, Windows, layer_bits, planned
+from vitrail.export.plan import Layer, Pool, Windows, layer_bits, plan_export
 from vitrail.export.rule import sides
 from vitrail.model import Model
 from vitrail.nn.coding import low_value
@@ -49,7 +49,7 @@ def npz_file(model: Model, rows: Rows) -> bytes:
         "golden_numbers": found.numbers.numpy(),
         "golden_proba": found.probabilities.numpy(),
     }
-    plan = planned(model)
+    plan = plan_export(model)
     for i, stage in enumerate(plan.stages):
         arrays[f"index_{i}"] = places(stage)
         if isinstance(stage, Layer):

@@ -74,7 +74,7 @@ class Cost:
 
     target: Target
     sizes: dict[str, Bytes]  # none where it does not fit
-    work: int | None  # a prediction, encoder included
+    work: int | None  # per prediction, encoder included
     unit: str  # instructions or cycles
     agree: bool | None  # whether the emulator gave the known answers
 
@@ -93,17 +93,17 @@ def cost(
         (folder / f"{name}.h").write_text(header, encoding="utf-8")
         try:
             sizes = {entry: _sizes(folder, name, target, ENTRIES[entry]) for entry in entries}
-            output = emulated(folder, name, target) if emulate else ""
+            output = emulate(folder, name, target) if emulate else ""
         except TooLargeError:
             sizes, output = {}, ""
-    work = re.search(r"(\d+) (instructions|cycles) a prediction", output)
+    work = re.search(r"(\d+) (instructions|cycles) per prediction", output)
     known = re.search(r"(\d+) of (\d+) known answers agree", output)
     unit = "cycles" if target.name == "avr" else "instructions"
     agree = known[1] == known[2] if known else None
     return Cost(target, sizes, int(work[1]) if work else None, unit, agree)
 
 
-def emulated(folder: Path, name: str, target: Target) -> str:
+def emulate(folder: Path, name: str, target: Target) -> str:
     """Output of the firmware for a header in the folder; nothing where no emulator is."""
     if target.emulator is None or not shutil.which(target.emulator):
         return ""

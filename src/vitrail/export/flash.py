@@ -15,7 +15,7 @@ from typing import Any
 
 from vitrail.export.c import c_header
 from vitrail.export.c.encoder import encoder_values
-from vitrail.export.c.header import as_strings, planned_in_c, row_bits
+from vitrail.export.c.header import as_strings, plan_header, row_bits
 from vitrail.export.c.text import size_of
 from vitrail.export.c.vote import vote_values
 from vitrail.export.devices import TARGETS, cost
@@ -88,7 +88,7 @@ def _fitted() -> tuple[dict[str, float], dict[str, float]]:
 
 def flash_parts(model: Model) -> tuple[int, int, Parts]:
     """Bytes of constants and of buffers, and how often each part of the code is there."""
-    plan, rule, answer = planned_in_c(model)
+    plan, rule, answer = plan_header(model)
     votes, (encoder, columns) = vote_values(model, plan, rule), encoder_values(model)
     parts: Parts = {"begin": 1}
     tables, buffers = 0, 0 if votes["two"] else 4 * model.num_classes

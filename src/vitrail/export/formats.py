@@ -12,7 +12,7 @@ from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
 from vitrail.export.golden import GOLDEN, Rows, sample_rows
 from vitrail.export.js import js_module
-from vitrail.export.layouts import laid_out
+from vitrail.export.layouts import layout_files
 from vitrail.export.onnx import onnx_file
 from vitrail.export.plan import ExportError
 from vitrail.model import Model
@@ -105,7 +105,7 @@ def _cells(code: ColumnCode, cells: Cells, rows: np.ndarray) -> list[Any]:
 
 
 FORMATS: dict[str, Callable[[Model, str, str, Rows], Contents]] = {
-    "c": lambda model, name, layout, rows: laid_out(c_header(model, name, rows), name, layout),
+    "c": lambda model, name, layout, rows: layout_files(c_header(model, name, rows), name, layout),
     "js": lambda model, name, _, rows: {f"{name}.mjs": js_module(model, rows)},
     "onnx": lambda model, name, _, rows: {f"{name}.onnx": onnx_file(model)},
     "numpy": lambda model, name, _, rows: {f"{name}.npz": npz_file(model, rows)},

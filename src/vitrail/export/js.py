@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.export.golden import Rows
-from vitrail.export.plan import Layer, Pool, layer_bits, packed, planned
+from vitrail.export.plan import Layer, Pool, layer_bits, packed, plan_export
 from vitrail.export.rule import rule_of, sides
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
@@ -51,7 +51,7 @@ def _spelled(value: Any) -> str:
 
 
 def _described(model: Model) -> dict[str, Any]:
-    plan = planned(model)
+    plan = plan_export(model)
     rule = rule_of(model, plan)
     return {
         "classes": list(model.labels.classes),

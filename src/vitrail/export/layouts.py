@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from vitrail import __version__
-from vitrail.export.c.text import renamed
+from vitrail.export.c.text import with_prefix
 from vitrail.export.plan import ExportError
 
 CORTEX = ("main.c", "startup.c", "say.h", "link.ld", "Makefile")
@@ -39,7 +39,7 @@ LAYOUTS: dict[str, dict[str, str]] = {
 """The files of each layout of C by name: where they go for the name `tiny`, what they are."""
 
 
-def laid_out(header: str, name: str, layout: str) -> dict[str, str]:
+def layout_files(header: str, name: str, layout: str) -> dict[str, str]:
     """The files of a layout by path; ExportError if there is none of that name."""
     if layout not in LAYOUTS:
         raise ExportError(f"unknown layout {layout!r}; choose one of: {', '.join(LAYOUTS)}")
@@ -57,4 +57,4 @@ def text_of(source: str) -> str:
 
 def program(text: str, name: str) -> str:
     """A text about `tiny`.h for the header `name`.h."""
-    return re.sub(r"\btiny\b", name, renamed(text, name))
+    return re.sub(r"\btiny\b", name, with_prefix(text, name))

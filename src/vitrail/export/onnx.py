@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from vitrail.export.arrays import layer_weights, places
-from vitrail.export.plan import ExportError, ExportPlan, Layer, planned
+from vitrail.export.plan import ExportError, ExportPlan, Layer, plan_export
 from vitrail.export.rule import rule_of, sides
 from vitrail.extras import needs
 from vitrail.model import Model
@@ -49,7 +49,7 @@ def onnx_graph(model: Model) -> onnx.ModelProto:
     with needs("export", "an ONNX file"):
         import onnx
     graph = _Graph()
-    plan = planned(model)
+    plan = plan_export(model)
     if max(layer.fan_in for layer in plan.layers) >= EXACT:
         raise ExportError("a layer of this net adds up more than 2**24 values; make it narrower")
     bits = _encoder(graph, model)

@@ -148,7 +148,7 @@ class ExportPlan:
         return found
 
 
-def planned(model: Model) -> ExportPlan:
+def plan_export(model: Model) -> ExportPlan:
     """The stages of a model's net; ExportError where it has parts that exports do not know."""
     program, low = model.program, low_value(model.coding)
     if program.opaque:

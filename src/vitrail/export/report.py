@@ -41,7 +41,7 @@ def work_of(found: Cost) -> str:
     if found.work is None:
         return f"no emulator ran it ({found.target.emulator or 'none is used'})"
     agreed = "known answers agree" if found.agree else "KNOWN ANSWERS DIFFER"
-    return f"{found.work:,} {found.unit} a prediction by {found.target.emulator}; {agreed}"
+    return f"{found.work:,} {found.unit} per prediction by {found.target.emulator}; {agreed}"
 
 
 def absent() -> list[str]:
@@ -50,10 +50,10 @@ def absent() -> list[str]:
     return [f"{target.title}: {target.compiler} is not installed" for target in missing]
 
 
-BESIDE = ("on a Cortex-M0+", "accuracy", "flash", "instructions")
+RIVAL_HEAD = ("on a Cortex-M0+", "accuracy", "flash", "instructions")
 
 
-def beside_line(name: str, accuracy: float | None, found: Cost) -> tuple[str, ...]:
+def rival_line(name: str, accuracy: float | None, found: Cost) -> tuple[str, ...]:
     """A classifier among others: how often it is right, and what it costs with its encoder."""
     size = found.sizes.get("predict")
     return (
@@ -71,7 +71,7 @@ def report_page(
     others: Sequence[Sequence[str]] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """One page that needs nothing but itself; `others` are lines of `beside_line`."""
+    """One page that needs nothing but itself; `others` are lines of `rival_line`."""
     return render(
         "devices.html",
         title=f"{title} on devices",
@@ -81,7 +81,7 @@ def report_page(
         head=HEAD,
         lines=lambda cost: zip(table_of(cost), cost.sizes.values(), strict=True),
         work_of=work_of,
-        beside=BESIDE,
+        rival_head=RIVAL_HEAD,
         others=others,
         notes=". ".join([*absent(), *notes, ""]),
     )

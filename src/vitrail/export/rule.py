@@ -115,7 +115,7 @@ class Rule:
         return -(-level * 2 * self.most[0] // LEVELS) - self.most[0]
 
 
-def ordered(tables: list[list[int]], classes: int) -> list[int]:
+def class_order(tables: list[list[int]], classes: int) -> list[int]:
     """Small numbers in the place of probabilities, of one table or one per class: the same class
     has the largest, and the first of equals.
 
@@ -144,7 +144,7 @@ def sides(model: Model) -> list[tuple[int | None, int]]:
     return [(0, 1)]
 
 
-def folded(model: Model, plan: ExportPlan, rule: Rule) -> tuple[ExportPlan, Rule]:
+def fold_sign(model: Model, plan: ExportPlan, rule: Rule) -> tuple[ExportPlan, Rule]:
     """A last weight of one hidden unit, +1 or −1, as the sign of its network's vote.
 
     It says what the unit says or the opposite; where votes have no size, so do their signs.

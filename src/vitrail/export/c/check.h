@@ -28,7 +28,7 @@ static inline unsigned tiny_check(void)
         uint16_t proba[TINY_CLASSES] = {0};
         int same, answer;
         TINY_NEAR(tiny_row, row);
-        answer = (int)@loaded(answer_type, "tiny_golden_answers + i")@;
+        answer = (int)@read(answer_type, "tiny_golden_answers + i")@;
         same = tiny_predict(row) == answer && tiny_proba(row, proba) == answer;
         for (c = 0; c < TINY_CLASSES; c++) {
             same = same && proba[c] == TINY_LOAD16(tiny_golden_proba + i * TINY_CLASSES + c);

@@ -14,7 +14,7 @@ from vitrail.export.c.encoder import (
     constants,
     literal,
 )
-from vitrail.export.c.text import filled, unsigned, whole
+from vitrail.export.c.text import render, unsigned, whole
 from vitrail.export.golden import Rows
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
@@ -39,7 +39,7 @@ def check_code(model: Model, rows: Rows) -> str:
         known = constants(columns)
         cells = [[_cell(known, column, x) for x in rows[column.code.name]] for column in columns]
         written = [f"{{{', '.join(column[i] for column in cells)}}}" for i in count]
-    return filled(
+    return render(
         "check",
         bits=isinstance(encoder, BitColumns),
         columns=columns,

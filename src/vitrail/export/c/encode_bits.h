@@ -36,7 +36,7 @@ static inline int tiny_encode(const tiny_row *row, tiny_bits *bits)
 //: endif
 //: if cuts|length > 1
         for (cut = 0; cut < @cuts|length@u; cut++) {
-            if (row->x[i] > @loaded(type, "tiny_cuts + cut")@) {
+            if (row->x[i] > @read(type, "tiny_cuts + cut")@) {
                 tiny_set(bits->word, bit);
             }
             bit += @names|length@u;

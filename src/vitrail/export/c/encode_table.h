@@ -59,7 +59,7 @@ static const @cut@ tiny_cuts[] TINY_FLASH = {
     @column.cuts|map("whole")|join(", ")@@"" if loop.last else ","@
 //: endfor
 };
-#define TINY_CUT(i) ((int32_t)@loaded(cut, "tiny_cuts + (i)")@)
+#define TINY_CUT(i) ((int32_t)@read(cut, "tiny_cuts + (i)")@)
 
 //: endif
 //: if real

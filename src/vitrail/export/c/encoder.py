@@ -90,7 +90,7 @@ class Column:
     def _ordered(self, numbers: list[float]) -> list[int]:
         if self.kind == "whole":
             return [max(-(2**31), min(2**31 - 1, math.floor(x))) for x in numbers]
-        return ordered(rounded(numbers, "float32"))
+        return float_order(rounded(numbers, "float32"))
 
 
 def kind_of(code: ColumnCode) -> str:
@@ -98,7 +98,7 @@ def kind_of(code: ColumnCode) -> str:
     return "word" if not code.numeric else "whole" if code.whole else "real"
 
 
-def ordered(numbers: np.ndarray) -> list[int]:
+def float_order(numbers: np.ndarray) -> list[int]:
     """A whole number for each float32, in the same order: what `tiny_order` makes of it."""
     bits = (numbers + 0.0).astype(np.float32).view(np.int32)  # 0 for −0
     return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).tolist()

@@ -7,23 +7,23 @@ import re
 
 from vitrail.export.c.check import check_code
 from vitrail.export.c.encoder import columns_of, cut_type, encoder_values
-from vitrail.export.c.linear import Answer, answered
+from vitrail.export.c.linear import Answer, answer_by_steps
 from vitrail.export.c.text import (
     KEYWORDS,
     byte_rows,
     comment,
-    filled,
     joined,
-    renamed,
+    render,
     size_of,
     table,
     unsigned,
+    with_prefix,
 )
 from vitrail.export.c.vote import sum_start, vote_values
 from vitrail.export.golden import Rows
 from vitrail.export.linear import linear_form
-from vitrail.export.plan import ExportError, ExportPlan, layer_bits, packed, planned
-from vitrail.export.rule import Rule, folded, rule_of
+from vitrail.export.plan import ExportError, ExportPlan, layer_bits, packed, plan_export
+from vitrail.export.rule import Rule, fold_sign, rule_of
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
 
@@ -40,17 +40,17 @@ def c_header(model: Model, name: str, rows: Rows) -> str:
         raise ExportError(
             f"{name!r} cannot begin names in C; use small letters, digits and _, such as tiny"
         )
-    plan, rule, answer = planned_in_c(model)
+    plan, rule, answer = plan_header(model)
     part, encoder = encoder_values(model)
     labels = [str(label) for label in model.labels.classes]
     body = joined(
         _basics(model, plan, rule),
         _weights(model, plan),
         *_layers(plan),
-        filled("vote", **vote_values(model, plan, rule)),
-        filled(part, **encoder),
+        render("vote", **vote_values(model, plan, rule)),
+        render(part, **encoder),
         answer.text,
-        filled("faces", form=answer.form, labels=labels, to_votes=answer.to_votes),
+        render("faces", form=answer.form, labels=labels, to_votes=answer.to_votes),
         check_code(model, rows),
     )
     record = [
@@ -58,21 +58,21 @@ def c_header(model: Model, name: str, rows: Rows) -> str:
         for key, value in sorted(model.record.items())
     ]
     count, bits = model.networks.shape[:2].numel(), model.networks.numel()
-    text = filled("header", networks=count, bits=bits, classes=labels, record=record, body=body)
-    return renamed(f"{text}\n", name)
+    text = render("header", networks=count, bits=bits, classes=labels, record=record, body=body)
+    return with_prefix(f"{text}\n", name)
 
 
-def planned_in_c(model: Model) -> tuple[ExportPlan, Rule, Answer]:
+def plan_header(model: Model) -> tuple[ExportPlan, Rule, Answer]:
     """What the header computes: the net, the rule of its votes, and whether steps replace bits."""
-    plan = planned(model)
-    plan, rule = folded(model, plan, rule_of(model, plan))
+    plan = plan_export(model)
+    plan, rule = fold_sign(model, plan, rule_of(model, plan))
     if max(rule.most) >= MOST_SCORE:
         raise ExportError(
             f"the votes of this model add up to {max(rule.most)}, more than 32 bits hold; "
             "train with fewer networks or smaller votes"
         )
     linear, rule = linear_form(model, plan, rule)
-    answer = (linear and answered(model, linear, rule, bits_bytes(model, plan))) or Answer()
+    answer = (linear and answer_by_steps(model, linear, rule, bits_bytes(model, plan))) or Answer()
     return plan, rule, answer
 
 
@@ -84,7 +84,7 @@ def _basics(model: Model, plan: ExportPlan, rule: Rule) -> str:
     fan_ins = [layer.fan_in for layer in plan.layers]
     index = max(weights, rule.tables.size, plan.num_inputs, *sizes, *fan_ins)
     score = max(rule.most) * 2 + sums
-    return filled(
+    return render(
         "basics",
         total=any(layer.kind == "sign_bit" or layer.masked for layer in plan.layers),
         strings=strings,
@@ -147,21 +147,21 @@ def _weights(model: Model, plan: ExportPlan) -> str:
 def _layers(plan: ExportPlan) -> list[str]:
     """The functions of layers that this net needs, each once, and the windows of its stages."""
     masked = any(layer.masked for layer in plan.layers)
-    blocks = {f"sum {layer.name}": filled("sum", layer=layer) for layer in plan.layers}
+    blocks = {f"sum {layer.name}": render("sum", layer=layer) for layer in plan.layers}
     windows = [stage.windows for stage in plan.stages if stage.windows]
     if windows:
         size = unsigned(max(max(own.numbers(True)) for own in windows))
         padded = any(own.padding != (0, 0) for own in windows)
         most = max(stage.reads for stage in plan.stages if stage.windows)
         values = {"size": size, "padded": padded, "most": most}
-        blocks["windows"] = filled("windows", plan=plan, masked=masked, **values)
+        blocks["windows"] = render("windows", plan=plan, masked=masked, **values)
     if any(stage.is_pool for stage in plan.stages):
-        blocks["pool"] = filled("pool", any_masked=masked)
+        blocks["pool"] = render("pool", any_masked=masked)
     for layer in plan.layers:
         last = layer is plan.last
         if last and plan.num_outputs == 1 and not layer.windows:
             continue  # one sum is computed directly
         values = {"layer": layer, "last": last, "any_masked": masked, "sum_start": sum_start}
         part = "conv" if layer.windows else "dense"
-        blocks[f"{part} {layer.name} {last}"] = filled(part, **values)
+        blocks[f"{part} {layer.name} {last}"] = render(part, **values)
     return list(blocks.values())

@@ -65,14 +65,14 @@ static inline int @name@(const tiny_row *row, tiny_score *score)
 //: endfor
 //: if net_loop
     for (net = 0; net < @count@u; net++) {
-        tiny_score s = @loaded(start_type, name ~ "_starts + net")@;
+        tiny_score s = @read(start_type, name ~ "_starts + net")@;
 //: endif
 //: if looped
 //: set step = name ~ "_steps[i]"
 //: set value = "value[c >> 1]" if flagged else "value[c]"
 //: set value = "tiny_order(%s)" % value if real else value
     for (i = 0; i < @sums.tests|length@u; i++) {
-        const tiny_index c = @loaded(column_type, "&%s.column" % step)@;
+        const tiny_index c = @read(column_type, "&%s.column" % step)@;
         const @"int32_t" if real else field.type@ v = @"(int32_t)((uint32_t)%s - (c & 1u))" % value if flagged else value@;
 //: if field.invalid("v") and not groups
         if (@field.invalid("v")@) {
@@ -80,17 +80,17 @@ static inline int @name@(const tiny_row *row, tiny_score *score)
         }
 //: endif
 //: if cuts_in_steps
-        if (v > @loaded(cut_type, "&%s.cut" % step)@) {
+        if (v > @read(cut_type, "&%s.cut" % step)@) {
 //: elif apart
-        if (v > @loaded(cut_type, name ~ "_cuts + i")@) {
+        if (v > @read(cut_type, name ~ "_cuts + i")@) {
 //: else
         if (v > @cuts[0]|whole@) {
 //: endif
 //: if net_loop
-            s += @loaded(jump_type, "%s.jump + net" % step)@;
+            s += @read(jump_type, "%s.jump + net" % step)@;
 //: else
 //: for start in sums.start
-            s@loop.index0@ += @loaded(jump_type, "%s.jump + %d" % (step, loop.index0))@;
+            s@loop.index0@ += @read(jump_type, "%s.jump + %d" % (step, loop.index0))@;
 //: endfor
 //: endif
         }

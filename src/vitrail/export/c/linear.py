@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from vitrail.export.c.encoder import bit_columns, code_type, columns_of
-from vitrail.export.c.text import byte_or, filled, joined, limits, signed, size_of, unsigned, whole
+from vitrail.export.c.text import byte_or, joined, limits, render, signed, size_of, unsigned, whole
 from vitrail.export.linear import Jump, LinearForm
 from vitrail.export.rule import Rule
 from vitrail.model import Model
@@ -136,7 +136,7 @@ class Answer:
     code: Code | None = None  # of the function that `tiny_predict` calls
 
 
-def answered(model: Model, linear: LinearForm, rule: Rule, most: int) -> Answer | None:
+def answer_by_steps(model: Model, linear: LinearForm, rule: Rule, most: int) -> Answer | None:
     """The code of a linear model, if it takes fewer bytes of flash than `most`."""
     fields = fields_of(model)
     sums, size, unit = _sums(linear, fields), len(linear.base), linear.unit
@@ -312,4 +312,4 @@ def _filled(sums: Sums, **values: object) -> str:
     names = [f"s{i}" for i in range(len(sums.start))]
     begun = ", ".join(f"{a} = {b}" for a, b in zip(names, sums.start, strict=True))
     opaque = " ".join(f'__asm__("" : "+r"({name}));' for name in names)
-    return filled("linear", sums=sums, begun=begun, opaque=opaque, **values)
+    return render("linear", sums=sums, begun=begun, opaque=opaque, **values)

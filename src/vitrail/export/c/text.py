@@ -1,8 +1,8 @@
 """Small pieces of C: templates, identifiers, comments, strings, tables of numbers.
 
-Templates are written with the prefix `tiny_` and `TINY_`; `renamed` puts the user's there. Names,
-words and labels of the user get into code by `identifiers`, `comment` and `string` alone, which
-mark a `tiny_` in them as no such prefix.
+Templates are written with the prefix `tiny_` and `TINY_`; `with_prefix` puts the user's there.
+Names, words and labels of the user get into code by `identifiers`, `comment` and `string` alone,
+which mark a `tiny_` in them as no such prefix.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ def templates(folder: Path) -> Environment:
 ENGINE = templates(Path(__file__).parent)
 
 
-def filled(part: str, **values: object) -> str:
+def render(part: str, **values: object) -> str:
     """The template `part`.h beside this file."""
     return ENGINE.get_template(f"{part}.h").render(values).strip("\n")
 
 
-def renamed(code: str, name: str) -> str:
+def with_prefix(code: str, name: str) -> str:
     """The code with its prefix replaced."""
     code = re.sub(r"\btiny_", f"{name}_", code)
     return re.sub(r"\bTINY_", f"{name.upper()}_", code).replace(NO_PREFIX, "")
 
 
-def as_it_is(text: str) -> str:
-    """Text of the user's, as `renamed` leaves it."""
+def protect(text: str) -> str:
+    """Text of the user's, as `with_prefix` leaves it."""
     return re.sub(r"\b(tiny|TINY)_", rf"\1{NO_PREFIX}_", text)
 
 
@@ -71,10 +71,10 @@ def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
         plain = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_") or "x"
         if plain[0].isdigit() or plain in NO_NAMES:
             plain = f"x_{plain}"
-        one, number = as_it_is(plain), 1
+        one, number = protect(plain), 1
         while one in used:
             number += 1
-            one = as_it_is(f"{plain}_{number}")
+            one = protect(f"{plain}_{number}")
         used.add(one)
         found.append(one)
     return found
@@ -84,13 +84,13 @@ def comment(text: str) -> str:
     """Text that can stand inside a comment, on one line and in plain letters."""
     plain = "".join(x if " " <= x <= "~" else "?" for x in " ".join(text.split()))
     plain = re.sub(r"(?<=\*)(?=/)|(?<=/)(?=\*)|(?<=\?)(?=\?)", " ", plain)
-    return as_it_is(plain.rstrip("\\"))
+    return protect(plain.rstrip("\\"))
 
 
 def string(text: str) -> str:
     """A string literal; letters beyond ASCII are UTF-8 in octal, and the letter 0, which would end
     it, is spelled in two bytes as Java does."""
-    return as_it_is(literal(text.encode("utf-8", "replace").replace(b"\0", b"\xc0\x80")))
+    return protect(literal(text.encode("utf-8", "replace").replace(b"\0", b"\xc0\x80")))
 
 
 def literal(octets: bytes) -> str:
@@ -115,7 +115,7 @@ def size_of(kind: str) -> int:
     return int(re.sub(r"\D", "", kind))
 
 
-def loaded(kind: str, place: str) -> str:
+def read(kind: str, place: str) -> str:
     """Reads a number from a table."""
     return f"({kind})TINY_LOAD{size_of(kind)}({place})"
 
@@ -158,4 +158,4 @@ def joined(*blocks: str) -> str:
 
 
 ENGINE.filters.update(comment=comment, string=string, whole=whole)
-ENGINE.globals.update(loaded=loaded, limits=limits, table=table)
+ENGINE.globals.update(read=read, limits=limits, table=table)

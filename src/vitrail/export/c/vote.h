@@ -1,6 +1,6 @@
 //: set networks = rule.votes.shape[1]
 //: set place = ("net" if nets else "0") if one else "net * %du + k" % networks if nets else "k"
-//: set vote = "1" if plain else "(tiny_score)" ~ loaded(vote_type, "tiny_votes + " ~ place)
+//: set vote = "1" if plain else "(tiny_score)" ~ read(vote_type, "tiny_votes + " ~ place)
 //: set times = "" if plain else vote ~ " * "
 //: set margin = "tiny_clip(2 * %s - 1)" if rule.clips else "(2 * %s - 1)"
 //: set output = "tiny_output(%s, x%s)" % (place, ", start" if started else "")

@@ -6,7 +6,7 @@ from typing import Any
 
 from vitrail.export.c.text import signed, unsigned
 from vitrail.export.plan import ExportPlan, Layer
-from vitrail.export.rule import Rule, ordered
+from vitrail.export.rule import Rule, class_order
 from vitrail.model import Model
 
 
@@ -26,7 +26,7 @@ def vote_values(model: Model, plan: ExportPlan, rule: Rule) -> dict[str, Any]:
     tables = tables if own else tables[:1]
     wide = 2 * max(rule.most) * 256 >= 2**32
     ranked = rule.rank if rest or several else None
-    orders = ordered(tables, model.num_classes) if (rest or several) and not ranked else []
+    orders = class_order(tables, model.num_classes) if (rest or several) and not ranked else []
     low, high = int(rule.votes.min()), int(rule.votes.max())
     # All networks begin their one sum at the same number, which takes work to find.
     one_sum = plan.stages == (plan.last,) and not several

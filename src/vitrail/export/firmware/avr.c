@@ -38,7 +38,7 @@ int main(void)
         (void)answer;
     }
     say_number(cycles / TINY_GOLDEN);
-    say(" cycles a prediction\n");
+    say(" cycles per prediction\n");
     cli();
     sleep_mode(); /* simavr ends here */
     return wrong != 0;

@@ -28,7 +28,7 @@ static void count(void)
     (void)answer;
     ticks = (ticks - SYSTICK[2]) & 0xffffffu;
     say_number(ticks * NANOSECONDS / (REPEATS * TINY_GOLDEN));
-    say(" instructions a prediction\n");
+    say(" instructions per prediction\n");
 }
 #endif
 

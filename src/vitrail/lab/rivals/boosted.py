@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.lab.rivals.features import Features, in_c
+from vitrail.lab.rivals.features import Features, fill
 
 MOST_LEAF = 7.99  # in log-odds; leaves of one class alone may be as large as they like
 UNIT = 2**12  # a log-odds of one
@@ -40,12 +40,12 @@ class Boosted:
             sums[:, place % self.outputs] += leaves[tree.apply(x.astype(np.float32))]
         return (sums[:, 0] > 0).astype(int) if self.outputs == 1 else sums.argmax(1)
 
-    def ways(self) -> Iterator[tuple[str, str]]:
+    def variants(self) -> Iterator[tuple[str, str]]:
         """As a table that is walked, and as nested conditions, which are larger and faster."""
-        yield "table", in_c("boosted", bias=self.bias, **self._table())
+        yield "table", fill("boosted", bias=self.bias, **self._table())
         trees = range(len(self.trees))
         nested = [self._nested(place, 0, f"sum[{place % self.outputs}]") for place in trees]
-        yield "inline", in_c("boosted", bias=self.bias, nodes=[], conditions=nested)
+        yield "inline", fill("boosted", bias=self.bias, nodes=[], conditions=nested)
 
     def _nested(self, place: int, node: int, target: str) -> str:
         tree = self.trees[place]

@@ -111,6 +111,6 @@ TEMPLATES = templates(Path(__file__).parent)
 TEMPLATES.filters["numbers"] = joined
 
 
-def in_c(part: str, **values: Any) -> str:
+def fill(part: str, **values: Any) -> str:
     """The template `part`.h beside this file."""
     return TEMPLATES.get_template(f"{part}.h").render(values)

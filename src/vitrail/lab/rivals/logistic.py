@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from vitrail.lab.rivals.features import MISSING, Columns, Features, in_c
+from vitrail.lab.rivals.features import MISSING, Columns, Features, fill
 
 UNIT = 64  # a standard deviation
 SHIFT = 10  # of the factors that numbers are scaled by
@@ -63,10 +63,10 @@ class Logistic:
         sums = self.scaled(columns) @ self.weights.T + self.bias
         return self.classes[sums.argmax(1) if len(self.bias) > 1 else (sums[:, 0] > 0).astype(int)]
 
-    def in_c(self) -> str:
+    def code(self) -> str:
         """The function `best` of a row."""
         count, sizes = len(self.features.numbers), [*map(len, self.features.words.values())]
-        return in_c(
+        return fill(
             "logistic",
             **vars(self),
             n=len(self.features.columns),

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from vitrail.extras import needs
-from vitrail.lab.rivals.features import Columns, Features, in_c
+from vitrail.lab.rivals.features import Columns, Features, fill
 
 PACKAGE = "pyTsetlinMachine"
 CLAUSES, MARGIN, SPECIFICITY, EPOCHS = 20, 15, 3.0, 50  # of a class; as its authors' small examples
@@ -76,7 +76,7 @@ class Tsetlin:
         votes = holds[..., ::2].sum(-1) - holds[..., 1::2].sum(-1)
         return self.classes[votes.argmax(1)]
 
-    def in_c(self) -> str:
+    def code(self) -> str:
         """The function `best` of a row."""
         sides = [[c[k::2][c[k::2].any(-1)] for k in (0, 1)] for c in self.clauses]
         kept = np.concatenate([side for both in sides for side in both])
@@ -84,7 +84,7 @@ class Tsetlin:
         numbers = [bit for bit in self.bits if bit[0] < len(self.features.numbers)]
         words = self.features.words
         places = [(w, i) for w, known in enumerate(words.values()) for i in range(len(known))]
-        return in_c(
+        return fill(
             "tsetlin",
             bits=self.bits,
             masks=masks,

@@ -16,7 +16,7 @@ import numpy as np
 
 from vitrail.extras import needs
 from vitrail.lab.rivals.boosted import Boosted
-from vitrail.lab.rivals.features import Columns, Features, in_c
+from vitrail.lab.rivals.features import Columns, Features, fill
 from vitrail.lab.rivals.logistic import Logistic
 from vitrail.lab.rivals.tsetlin import Tsetlin
 
@@ -32,12 +32,12 @@ def headers(
     if isinstance(learner, Logistic | Tsetlin):
         answers = learner.classes.searchsorted(learner.predict(rows))
         name = "logistic, int8" if isinstance(learner, Logistic) else "Tsetlin machine"
-        yield name, _header(learner.features, learner.in_c(), rows, answers)
+        yield name, _header(learner.features, learner.code(), rows, answers)
         return
     x = features.matrix(rows)
     if hasattr(learner, "init_"):
         boosted = Boosted(learner, features)
-        for way, code in boosted.ways():
+        for way, code in boosted.variants():
             yield f"boosting, {way}", _header(features, code, rows, boosted.predict(x))
         return
     with needs("rivals", "a tree or forest in C"):
@@ -47,7 +47,7 @@ def headers(
     many = hasattr(learner, "estimators_")
     kind = "forest" if many else "tree"
     answers = learner.classes_.searchsorted(learner.predict(x))
-    votes = learner.classes_.searchsorted(voted(learner, x)) if many else answers
+    votes = learner.classes_.searchsorted(majority(learner, x)) if many else answers
     converted: Any = emlearn.convert(_whole_cuts(learner), method="inline")
     code = _reading_rows(converted.save(name="rival", format="c"), features)
     yield f"{kind}, emlearn", _header(features, code, rows, votes, "rival_predict(row, 0)")
@@ -55,11 +55,11 @@ def headers(
         return
     inputs = [features.expression(i) for i in range(len(features.columns))]
     whole = m2cgen.export_to_c(learner)
-    code = in_c("doubles", code=whole, features=inputs, classes=len(learner.classes_))
+    code = fill("doubles", code=whole, features=inputs, classes=len(learner.classes_))
     yield f"{kind}, m2cgen", _header(features, code, rows, answers)
 
 
-def voted(forest: Any, x: np.ndarray) -> np.ndarray:
+def majority(forest: Any, x: np.ndarray) -> np.ndarray:
     """The answer of most trees, the first of equals: emlearn's forests answer so."""
     answers = np.stack([tree.predict(x) for tree in forest.estimators_]).astype(int)
     votes = np.stack([(answers == number).sum(0) for number in range(len(forest.classes_))])
@@ -88,7 +88,7 @@ def _header(
     features: Features, code: str, rows: Columns, answers: np.ndarray, answer: str = "best(row)"
 ) -> str:
     """A rival's code with the names that the firmware asks for, checked by Python's answers."""
-    return in_c(
+    return fill(
         "header",
         code=code,
         numbers=len(features.numbers),

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from vitrail.export.devices import TARGETS, Cost, cost
 from vitrail.export.golden import GOLDEN
 from vitrail.lab.rivals.features import Columns, Features, device_columns
-from vitrail.lab.rivals.in_c import headers
+from vitrail.lab.rivals.headers import headers
 from vitrail.lab.rivals.logistic import Logistic
 from vitrail.lab.rivals.tsetlin import CLAUSES, Tsetlin, installed
 from vitrail.learning.examples import split_rows
@@ -31,7 +31,7 @@ LEARNERS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Beside:
+class RivalCost:
     """A rival, its accuracy, and its cost on a Cortex-M0+."""
 
     name: str
@@ -39,7 +39,7 @@ class Beside:
     cost: Cost
 
 
-def beside(columns: Columns, labels: Any) -> list[Beside]:
+def rival_costs(columns: Columns, labels: Any) -> list[RivalCost]:
     """Rivals for these rows: each learns on one half and is judged on the other, both ways, and is
     exported as it learns from all. Raises MissingPackageError without emlearn and m2cgen; a Tsetlin
     machine is among them where one is installed."""
@@ -57,7 +57,7 @@ def beside(columns: Columns, labels: Any) -> list[Beside]:
         for way, header in headers(_fitted(learner, features, table, y), features, first):
             name = f"{way}, {size}" if size else way
             measured = cost(header, "tiny", TARGETS[0], ("predict",))
-            found.append(Beside(name, float(np.concatenate(right).mean()), measured))
+            found.append(RivalCost(name, float(np.concatenate(right).mean()), measured))
     return found
 
 
