@@ -21,7 +21,7 @@ from footprints.rows import Features, Rows, split_of
 from vitrail import BinaryNetClassifier
 from vitrail.export.linear import linear_form
 from vitrail.export.plan import plan_export
-from vitrail.export.rule import folded, rule_of
+from vitrail.export.rule import fold_sign, rule_of
 from vitrail.lab.rivals import Logistic, majority
 from vitrail.learning.compression import Candidate, Compression, best_of
 from vitrail.learning.quantised_linear import QuantisedLinear
@@ -165,7 +165,7 @@ def published(rows: Rows, split: int) -> list[tuple[str, int, float]]:
 def model_bytes(model: Model) -> int:
     """Bytes of weights, votes and tables that an answer needs: no encoder, no code."""
     plan = plan_export(model)
-    plan, rule = folded(model, plan, rule_of(model, plan))
+    plan, rule = fold_sign(model, plan, rule_of(model, plan))
     _, rule = linear_form(model, plan, rule)
     weights = sum(layer.units * layer.fan_in for layer in plan.layers) * rule.votes.size
     votes = 0 if (rule.votes == 1).all() else np.unique(rule.votes, axis=0).size

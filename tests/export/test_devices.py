@@ -12,7 +12,7 @@ from parts import need
 
 from vitrail.export import export_model
 from vitrail.export.c.header import MANY_WORDS
-from vitrail.export.devices import TARGETS, cost, emulate
+from vitrail.export.devices import TARGETS, cost, run_firmware
 from vitrail.export.report import report_page
 from vitrail.nn import mlp, paper_conv
 
@@ -97,7 +97,7 @@ def test_emulated_devices_answer_as_python_does(target, drawn, tmp_path_factory)
         with patch("vitrail.export.c.header.MANY_WORDS", few):
             (folder / "tiny.h").write_text(header_of(model))
         check_warnings(folder, BY_NAME[target])
-        said = emulate(folder, "tiny", BY_NAME[target])
+        said = run_firmware(folder, "tiny", BY_NAME[target])
         assert "8 of 8 known answers agree" in said, said
 
 
@@ -106,7 +106,7 @@ def test_emulated_devices_answer_as_python_does(target, drawn, tmp_path_factory)
 def test_the_papers_net_of_convolutions_runs_on_devices(target, tmp_path):
     need(BY_NAME[target].compiler, BY_NAME[target].emulator)
     (tmp_path / "tiny.h").write_text(header_of(plain(paper_conv(), (1, 14, 14))))
-    assert "8 of 8 known answers agree" in emulate(tmp_path, "tiny", BY_NAME[target])
+    assert "8 of 8 known answers agree" in run_firmware(tmp_path, "tiny", BY_NAME[target])
 
 
 @pytest.mark.long

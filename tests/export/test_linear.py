@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
 from parts import need
 
-from vitrail.export.devices import TARGETS, cost, emulate
+from vitrail.export.devices import TARGETS, cost, run_firmware
 from vitrail.export.golden import sample_rows
 from vitrail.export.plan import plan_export
 from vitrail.export.rule import rule_of
@@ -84,7 +84,7 @@ def test_devices_answer_by_steps_as_python_does(target, drawn, tmp_path_factory)
         (folder / "strict.c").write_text('#define TINY_CHECK\n#include "tiny.h"\n')
         command = [device.compiler, *device.flags, "-std=c99", "-Os", *STRICT, "-c", "strict.c"]
         subprocess.run(command, cwd=folder, check=True)
-        assert "8 of 8 known answers agree" in emulate(folder, "tiny", device)
+        assert "8 of 8 known answers agree" in run_firmware(folder, "tiny", device)
 
 
 def numbers(held_as: NumberType = "int32", missing=False, steps=6, each=2):

@@ -93,7 +93,7 @@ def cost(
         (folder / f"{name}.h").write_text(header, encoding="utf-8")
         try:
             sizes = {entry: _sizes(folder, name, target, ENTRIES[entry]) for entry in entries}
-            output = emulate(folder, name, target) if emulate else ""
+            output = run_firmware(folder, name, target) if emulate else ""
         except TooLargeError:
             sizes, output = {}, ""
     work = re.search(r"(\d+) (instructions|cycles) per prediction", output)
@@ -103,7 +103,7 @@ def cost(
     return Cost(target, sizes, int(work[1]) if work else None, unit, agree)
 
 
-def emulate(folder: Path, name: str, target: Target) -> str:
+def run_firmware(folder: Path, name: str, target: Target) -> str:
     """Output of the firmware for a header in the folder; nothing where no emulator is."""
     if target.emulator is None or not shutil.which(target.emulator):
         return ""
