@@ -62,6 +62,6 @@ def table_of(found: DemoResult) -> Table:
     table.add_section()
     table.add_row(f"random, {found.searches[0].constraints} constraints", style="bold")
     for search in found.searches:
-        result = "solved" if search.solved else f"{search.unsatisfied} violated"
+        result = f"{search.unsatisfied} violated" if search.unsatisfied else "solved"
         table.add_row(f"  {search.name}", result, "", f"{search.bits:,}", f"{search.seconds:.1f}")
     return table

@@ -69,8 +69,8 @@ class DigitsResult:
 
     name: str
     bits: int
-    probabilities: np.ndarray  # (rows, 10)
-    labels: np.ndarray  # (rows,)
+    confidence: np.ndarray  # (rows,)
+    right: np.ndarray  # (rows,)
     seconds: float
 
     @property
@@ -80,14 +80,6 @@ class DigitsResult:
     @property
     def calibration_error(self) -> float:
         return calibration_error(self.confidence, self.right)
-
-    @property
-    def confidence(self) -> np.ndarray:
-        return self.probabilities.max(1)
-
-    @property
-    def right(self) -> np.ndarray:
-        return self.probabilities.argmax(1) == self.labels
 
 
 @dataclass(frozen=True)
@@ -100,10 +92,6 @@ class SearchResult:
     constraints: int
     seconds: float
     course: np.ndarray  # (steps,) constraints unsatisfied by the best configuration so far
-
-    @property
-    def solved(self) -> bool:
-        return self.unsatisfied == 0
 
 
 @dataclass
@@ -152,7 +140,8 @@ def learn_digits(seed: int, watch: Stopwatch) -> tuple[list[DigitsResult], Model
             bits = learner.model_.networks.numel()
         else:
             bits = 32 * (learner.coef_.size + learner.intercept_.size)
-        found.append(DigitsResult(name, bits, probabilities, truth, watch.last))
+        right = probabilities.argmax(1) == truth
+        found.append(DigitsResult(name, bits, probabilities.max(1), right, watch.last))
     return found, learners[next(iter(LEARNERS))].model_
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -181,13 +182,7 @@ def _paper_row(net: Net, chunk: int, device: str, error: float) -> BenchRow:
     spent = measured(lambda: _paper_messages(part, chunk), device, PAPER_SECONDS / 3, 3)
     total = net.factors.num_factors
     return BenchRow(
-        net.name,
-        "bp",
-        "paper",
-        "torch",
-        device,
-        SAMPLES,
-        total,
+        *(net.name, "bp", "paper", "torch", device, SAMPLES, total),
         spent.seconds * total / len(part.message),
         error,
         one.peak_bytes,
@@ -202,20 +197,11 @@ def survey_rows(net: Net, device: str, backends: tuple[Backend, ...]) -> Iterato
     total, arity = net.message.shape
     one = net.part(1).factors
     surveys = torch.rand(1, arity, BINS, device=device)
-    theirs = measured(
-        lambda: paper.survey_messages(one, surveys, SURVEY_SAMPLES, SAMPLES),
-        device,
-        PAPER_SECONDS / 2,
-        5,
-    )
+    draws = SURVEY_SAMPLES, SAMPLES
+    work = partial(paper.survey_messages, one, surveys, *draws)
+    theirs = measured(work, device, PAPER_SECONDS / 2, 5)
     first = BenchRow(
-        "linear",
-        "s4p",
-        "paper",
-        "torch",
-        device,
-        SAMPLES,
-        total,
+        *("linear", "s4p", "paper", "torch", device, SAMPLES, total),
         theirs.seconds * total,
         peak_bytes=theirs.peak_bytes,
         speedup=1.0,

@@ -76,14 +76,15 @@ def _machine(device: str) -> str:
     return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
 
-def _ceiling_rows(ceiling: Ceilings, device: str) -> list[BenchRow]:
+def _ceiling_rows(found: Ceilings, device: str) -> list[BenchRow]:
+    rates = {
+        "philox draws": found.lanes_per_second,
+        "copied bytes": found.bytes_per_second,
+        "float32 operations": found.operations_per_second,
+    }
     return [
         BenchRow("", "ceiling", name, "", device, 0, 0, 1.0, per_second=rate)
-        for name, rate in (
-            ("philox draws", ceiling.lanes_per_second),
-            ("copied bytes", ceiling.bytes_per_second),
-            ("float32 operations", ceiling.operations_per_second),
-        )
+        for name, rate in rates.items()
     ]
 
 
@@ -99,20 +100,16 @@ def _table(rows: list[BenchRow]) -> Table:
     for name in ("seconds", "error²", "MiB", "per s", "Philox", "speedup", "efficiency"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        what = f"{row.net} {row.solver} {row.update} {row.samples or ''} {row.backend}"
-        star = "*" if row.extrapolated else ""
-        table.add_row(
-            what.replace("  ", " ").strip(),
-            f"{row.seconds:.4g}{star}" if row.factors else "",
-            _number(row.squared_error, ".3g"),
-            _number(row.peak_bytes and row.peak_bytes / 2**20, ",.0f"),
-            _number(row.per_second, ".1e"),
-            _number(row.share_of_philox, ".0%"),
-            _number(row.speedup, ",.0f"),
-            _number(row.efficiency, ",.0f"),
+        words = (row.net, row.solver, row.update, row.samples, row.backend)
+        seconds = f"{row.seconds:.4g}{'*' * row.extrapolated}" if row.factors else ""
+        numbers = (
+            (row.squared_error, ".3g"),
+            (row.peak_bytes and row.peak_bytes / 2**20, ",.0f"),
+            (row.per_second, ".1e"),
+            (row.share_of_philox, ".0%"),
+            (row.speedup, ",.0f"),
+            (row.efficiency, ",.0f"),
         )
+        cells = ("" if value is None else format(value, form) for value, form in numbers)
+        table.add_row(" ".join(str(word) for word in words if word), seconds, *cells)
     return table
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
