@@ -1,4 +1,4 @@
-"""`flip` on the CPU: tensors in and out of the compiled kernels.
+"""`flip` on the CPU: from beliefs, or thresholds, to messages, or hits, a factor's row at a time.
 
 Results are numpy's memory: it is asked for in huge pages. Beyond 32 MiB no allocator keeps what
 was freed, and torch's small pages would cost as much as the draws.
@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numba import uint32
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu import one_hidden, perceptron
+from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import draw_address
+from vitrail.kernels.cpu.rows import buffers, cavities, find_thresholds, write
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.random import Key, threshold_edges
 from vitrail.scopes import Dense
@@ -22,27 +25,117 @@ from vitrail.scopes import Dense
 MAX_SAMPLES = 2**15 - 1  # hits are counted in 16-bit lanes
 MAX_FAN_IN = 2**14  # and so are sums
 
+_NET = "int8[:, ::1], int64[::1], int64[::1], int64, {net}, int64"
+_ADDRESS = "int64, uint32[::1], uint32[::1], uint32, uint32, uint32"
+
+
+def _of_both(signature: str) -> Any:
+    """Compile a kernel for perceptrons, whose `net` is None, and for nets with a hidden layer."""
+
+    def decorate(function: Any) -> tuple[Any, ...]:
+        kinds = ("none", "UniTuple(int64, 5)")
+        return tuple(compiled(signature.replace("{net}", kind))(function) for kind in kinds)
+
+    return decorate
+
+
+@_of_both(
+    f"void(int64, int64, int32[:, :, ::1], {_NET}, {_ADDRESS},"
+    " int32[:, :, ::1], int32[:, :, ::1], int32[:, ::1])"
+)
+def _hits(
+    begin, end, threshold, inputs, labels, ids, low, net, samples,
+    together, blocks, numbers, number, k0, k1, one, zero, drawn,
+):  # fmt: skip
+    """one and zero (F, R, A), drawn (F, R): of `samples` draws per track, those that meet the label
+    with the weight set to one, to zero, as drawn. threshold (F, R, A), inputs (F, I), ids (F,)."""
+    tracks, arity = threshold.shape[1], threshold.shape[2]
+    tile = together, blocks, numbers
+    if net is None:
+        row = buffers(arity, arity, 0, blocks.shape[0])
+    else:
+        row = buffers(arity, net[0], net[1], blocks.shape[0])
+    one_more, zero_more = row[3], row[4]
+    for f in range(begin, end):
+        address = uint32(ids[f]), number, k0, k1
+        if net is None:
+            constant = perceptron.signed_inputs(inputs[f], labels[f], low, row[2])
+        else:
+            row[2][: net[0]] = inputs[f]
+        for r in range(tracks):
+            if net is None:
+                shared, drawn[f, r], _ = perceptron.flips(
+                    threshold[f, r], row[:6], constant, np.int32(1 - low), samples, r * samples,
+                    tile, address,
+                )  # fmt: skip
+            else:
+                shared, _ = one_hidden.flips(
+                    threshold[f, r], row, labels[f], net, samples, r * samples, tile, address
+                )
+                drawn[f, r] = shared
+            for a in range(arity):
+                one[f, r, a] = shared + one_more[a]
+                zero[f, r, a] = shared + zero_more[a]
+
+
+@_of_both(
+    "void(int64, int64, int64[::1], float64[::1], int64[::1], float32[:, ::1], float64[::1],"
+    f" float64, {_NET}, float64[:, ::1], {_ADDRESS}, float64[:, ::1], boolean[:, ::1])"
+)
+def _messages(
+    begin, end, rows, belief, start, message, edges, limit, inputs, labels, ids, low, net, samples,
+    logs, together, blocks, numbers, number, k0, k1, log_odds, starved,
+):  # fmt: skip
+    """log_odds and starved (f, A) of the factors at rows (f,): cavities, thresholds, draws, logs.
+
+    Factor f sees belief[start[f]:start[f] + A]; logs (F or 1, S+1) of the mean for each hit count.
+    """
+    arity = message.shape[1]
+    tile = together, blocks, numbers
+    if net is None:
+        row = buffers(arity, arity, 0, blocks.shape[0])
+    else:
+        row = buffers(arity, net[0], net[1], blocks.shape[0])
+    one_more, zero_more = row[3], row[4]
+    cavity, threshold = np.empty(arity, np.float64), np.empty(arity, np.int32)
+    for i in range(begin, end):
+        f = rows[i]
+        cavities(belief[start[f] : start[f] + arity], message[f], limit, cavity)
+        find_thresholds(cavity, edges, threshold)
+        address = uint32(ids[f]), number, k0, k1
+        if net is None:
+            constant = perceptron.signed_inputs(inputs[f], labels[f], low, row[2])
+            shared, _, sensitive = perceptron.flips(
+                threshold, row[:6], constant, np.int32(1 - low), samples, 0, tile, address
+            )
+        else:
+            row[2][: net[0]] = inputs[f]
+            shared, sensitive = one_hidden.flips(
+                threshold, row, labels[f], net, samples, 0, tile, address
+            )
+        table = logs[f if logs.shape[0] > 1 else 0]
+        write(table, shared, one_more, zero_more, sensitive, limit, log_odds[i], starved[i])
+
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons, whichever way they are spelled, and one hidden layer with one output."""
-    return samples <= MAX_SAMPLES and _kind(factors) is not None
+    return samples <= MAX_SAMPLES and _shape(factors) is not None
 
 
 def perceptron_low(factors: Factors) -> int | None:
     """What a zero bit stands for, where the factors are perceptrons."""
-    kind = _kind(factors)
-    return kind[1] if kind is not None and kind[0] is perceptron else None
+    shape = _shape(factors)
+    return shape[0] if shape is not None and shape[1] is None else None
 
 
-def _kind(factors: Factors) -> tuple[Any, Any] | None:
-    """The kernels for the factors, and the shape of the net."""
+def _shape(factors: Factors) -> tuple[int, tuple[int, ...] | None] | None:
+    """What a zero bit of the last layer stands for, and what kernels take for a hidden one."""
     net = factors.program.shallow if isinstance(factors, Network) else None
     if net is None or net.num_outputs > 1 or net.num_inputs > MAX_FAN_IN:
         return None
-    if net.num_hidden == 0:
-        return perceptron, net.low_output
-    lows = (net.low_hidden, net.low_output, net.low_active)
-    return one_hidden, (net.num_inputs, net.num_hidden, *lows)
+    lows = net.low_hidden, net.low_output, net.low_active
+    hidden = (net.num_inputs, net.num_hidden, *lows) if net.num_hidden else None
+    return net.low_output, hidden
 
 
 def hits(
@@ -52,15 +145,15 @@ def hits(
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
-    kind = _kind(factors)
-    assert kind is not None  # `serves` was asked
-    kernels, shape = kind
+    shape = _shape(factors)
+    assert shape is not None  # `serves` was asked
+    kernel = _hits[shape[1] is not None]
     one, zero = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
     drawn = np.empty(threshold.shape[:2], np.int32)
-    arguments: tuple[Any, ...] = (
+    arguments = (
         threshold.contiguous().numpy(),
         *classifiers(factors),
-        shape,
+        *shape,
         samples,
         *draw_address(key, factors.arity, threshold.shape[1] * samples),
         one,
@@ -68,7 +161,7 @@ def hits(
         drawn,
     )
     over_rows(
-        lambda begin, end: kernels.hits(begin, end, *arguments),
+        lambda begin, end: kernel(begin, end, *arguments),
         factors.num_factors,
         threshold[0].numel() * samples if factors.num_factors else 0,
     )
@@ -80,20 +173,20 @@ def messages(
     limit: float, rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Log-odds (f, A) float64 and starved (f, A) bool from beliefs and the last messages (F, A)."""
-    kind = _kind(factors)
-    assert kind is not None  # `serves` was asked
-    kernels, shape = kind
+    shape = _shape(factors)
+    assert shape is not None  # `serves` was asked
+    kernel = _messages[shape[1] is not None]
     places = factors.once(all_rows) if rows is None else rows.numpy()
     log_odds = np.empty((len(places), factors.arity))
     starved = np.empty(log_odds.shape, np.bool_)
-    arguments: tuple[Any, ...] = (
+    arguments = (
         places,
         *_beliefs(factors, belief, places),
         message.contiguous().numpy(),
         threshold_edges(message.device).numpy(),
         limit,
         *classifiers(factors),
-        shape,
+        *shape,
         samples,
         factors.log_means(samples).numpy(),
         *draw_address(key, factors.arity, samples),
@@ -101,7 +194,7 @@ def messages(
         starved,
     )
     over_rows(
-        lambda begin, end: kernels.messages(begin, end, *arguments),
+        lambda begin, end: kernel(begin, end, *arguments),
         len(places),
         factors.arity * (samples + 4),  # thresholds and logs weigh about four draws
     )

@@ -9,13 +9,10 @@ for a perceptron; hits are the draws that meet the label, plus what single weigh
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint32, uint64
+from numba import njit, uint64
 
-from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import fill
-from vitrail.kernels.cpu.rows import PAD, bounds, cavities, find_thresholds, padded, write
-
-_SHAPE = "UniTuple(int64, 5)"  # inputs, hidden units, and the low values of both and of activations
+from vitrail.kernels.cpu.rows import bounds
 
 
 @njit(inline="always")
@@ -63,7 +60,7 @@ def _switch(
 
 
 @njit(inline="always")
-def _flips(threshold, row, label, shape, samples, first, tile, address):
+def flips(threshold, row, label, shape, samples, first, tile, address):
     """Count the draws numbered first… of one factor: those that meet the label as drawn, and
     whether weights change any; one[a] and zero[a] are what setting weight a adds."""
     below, always, inputs, one, zero, words, bases, sums, active, weights = row
@@ -114,80 +111,3 @@ def _flips(threshold, row, label, shape, samples, first, tile, address):
                         step, sums[j] > 0, -1 if now else 1, one, zero,
                     )  # fmt: skip
     return met, sensitive
-
-
-@njit(inline="always")
-def _buffers(arity, num_inputs, num_hidden, calls):
-    """Buffers of a row, with room for reads of padded inputs at every unit's weights."""
-    room = arity + PAD
-    return (
-        np.zeros(room, np.uint16),
-        np.zeros(room, np.uint16),
-        np.zeros(padded(num_inputs), np.int16),
-        np.zeros(room, np.int16),
-        np.zeros(room, np.int16),
-        np.zeros(4 * calls + PAD // 2, np.uint32),
-        np.zeros(num_hidden, np.int64),
-        np.zeros(num_hidden, np.int64),
-        np.zeros(num_hidden, np.int64),
-        np.zeros(num_hidden, np.int64),
-    )
-
-
-@compiled(
-    f"void(int64, int64, int32[:, :, ::1], int8[:, ::1], int64[::1], int64[::1], {_SHAPE}, int64,"
-    " int64, uint32[::1], uint32[::1], uint32, uint32, uint32, int32[:, :, ::1], int32[:, :, ::1],"
-    " int32[:, ::1])"
-)
-def hits(
-    begin, end, threshold, inputs, labels, ids, shape, samples,
-    together, blocks, numbers, number, k0, k1, one, zero, drawn,
-):  # fmt: skip
-    """one and zero (F, R, A), drawn (F, R): of `samples` draws per track, those that meet the label
-    with the weight set to one, to zero, as drawn. threshold (F, R, A), inputs (F, I), ids (F,)."""
-    tracks, arity = threshold.shape[1], threshold.shape[2]
-    row = _buffers(arity, shape[0], shape[1], blocks.shape[0])
-    own_inputs, one_more, zero_more = row[2:5]
-    for f in range(begin, end):
-        own_inputs[: shape[0]] = inputs[f]
-        address = uint32(ids[f]), number, k0, k1
-        for r in range(tracks):
-            met, _ = _flips(
-                threshold[f, r], row, labels[f], shape, samples, r * samples,
-                (together, blocks, numbers), address,
-            )  # fmt: skip
-            drawn[f, r] = met
-            for a in range(arity):
-                one[f, r, a] = met + one_more[a]
-                zero[f, r, a] = met + zero_more[a]
-
-
-@compiled(
-    "void(int64, int64, int64[::1], float64[::1], int64[::1], float32[:, ::1], float64[::1],"
-    " float64,"
-    f" int8[:, ::1], int64[::1], int64[::1], {_SHAPE}, int64, float64[:, ::1],"
-    " int64, uint32[::1], uint32[::1], uint32, uint32, uint32, float64[:, ::1], boolean[:, ::1])"
-)
-def messages(
-    begin, end, rows, belief, start, message, edges, limit, inputs, labels, ids, shape, samples,
-    logs, together, blocks, numbers, number, k0, k1, log_odds, starved,
-):  # fmt: skip
-    """log_odds and starved (f, A) of the factors at rows (f,): cavities, thresholds, draws, logs.
-
-    Factor f sees belief[start[f]:start[f] + A]; logs (F or 1, S+1) of the mean for each hit count.
-    """
-    arity = message.shape[1]
-    row = _buffers(arity, shape[0], shape[1], blocks.shape[0])
-    own_inputs, one_more, zero_more = row[2:5]
-    cavity, threshold = np.empty(arity, np.float64), np.empty(arity, np.int32)
-    for i in range(begin, end):
-        f = rows[i]
-        cavities(belief[start[f] : start[f] + arity], message[f], limit, cavity)
-        find_thresholds(cavity, edges, threshold)
-        own_inputs[: shape[0]] = inputs[f]
-        met, sensitive = _flips(
-            threshold, row, labels[f], shape, samples, 0,
-            (together, blocks, numbers), (uint32(ids[f]), number, k0, k1),
-        )  # fmt: skip
-        table = logs[f if logs.shape[0] > 1 else 0]
-        write(table, met, one_more, zero_more, sensitive, limit, log_odds[i], starved[i])

@@ -10,11 +10,10 @@ therefore that of drawing the bits and adding them up.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint32
+from numba import njit, uint64
 
-from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import fill
-from vitrail.kernels.cpu.rows import PAD, bounds, cavities, find_thresholds, padded, write
+from vitrail.kernels.cpu.rows import bounds
 
 
 @njit(inline="always")
@@ -41,8 +40,8 @@ def _certain(always, signed):
 @njit(inline="always")
 def _sum(lanes, at, below, signed):
     """Σ of the signed inputs whose bit is drawn as one by the lanes from `at` on."""
-    total = np.int16(0)
-    for a in range(signed.shape[0]):
+    total, at = np.int16(0), uint64(at)  # unsigned: no index counts from the end
+    for a in range(uint64(signed.shape[0])):
         total = np.int16(total + (signed[a] if lanes[at + a] < below[a] else np.int16(0)))
     return np.int32(total)
 
@@ -50,8 +49,8 @@ def _sum(lanes, at, below, signed):
 @njit(inline="always")
 def _count(lanes, at, below, always, signed, margin, step, one, zero):
     """Add to one and zero whether the label is met with each weight set."""
-    margin = np.int16(margin)
-    for a in range(one.shape[0]):
+    margin, at = np.int16(margin), uint64(at)
+    for a in range(uint64(one.shape[0])):
         bit = (lanes[at + a] < below[a]) | (always[a] != 0)
         move = np.int16(step * signed[a])
         with_zero = np.int16(margin - (move if bit else np.int16(0)))
@@ -87,77 +86,3 @@ def flips(threshold, row, constant, step, samples, first, tile, address):
                 sensitive = True
                 _count(lanes, at, below, always, signed, margin, step, one, zero)
     return shared, met, sensitive
-
-
-@njit(inline="always")
-def buffers(arity, calls):
-    """A row's below, always, signed, one and zero, and words with room for a padded read."""
-    room = padded(arity)
-    return (
-        np.zeros(room, np.uint16),
-        np.zeros(room, np.uint16),
-        np.zeros(room, np.int16),
-        np.zeros(room, np.int16),
-        np.zeros(room, np.int16),
-        np.zeros(4 * calls + PAD // 2, np.uint32),
-    )
-
-
-@compiled(
-    "void(int64, int64, int32[:, :, ::1], int8[:, ::1], int64[::1], int64[::1], int64, int64,"
-    " int64, uint32[::1], uint32[::1], uint32, uint32, uint32, int32[:, :, ::1], int32[:, :, ::1],"
-    " int32[:, ::1])"
-)
-def hits(
-    begin, end, threshold, inputs, labels, ids, low, samples,
-    together, blocks, numbers, number, k0, k1, one, zero, drawn,
-):  # fmt: skip
-    """one and zero (F, R, A), drawn (F, R): of `samples` draws per track, those that meet the label
-    with the weight set to one, to zero, as drawn. threshold (F, R, A), inputs (F, A), ids (F,)."""
-    tracks, arity = threshold.shape[1], threshold.shape[2]
-    row = buffers(arity, blocks.shape[0])
-    signed, one_more, zero_more = row[2:5]
-    step = np.int32(1 - low)
-    for f in range(begin, end):
-        constant = signed_inputs(inputs[f], labels[f], low, signed)
-        address = uint32(ids[f]), number, k0, k1
-        for r in range(tracks):
-            shared, drawn[f, r], _ = flips(
-                threshold[f, r], row, constant, step, samples, r * samples,
-                (together, blocks, numbers), address,
-            )  # fmt: skip
-            for a in range(arity):
-                one[f, r, a] = shared + one_more[a]
-                zero[f, r, a] = shared + zero_more[a]
-
-
-@compiled(
-    "void(int64, int64, int64[::1], float64[::1], int64[::1], float32[:, ::1], float64[::1],"
-    " float64,"
-    " int8[:, ::1], int64[::1], int64[::1], int64, int64, float64[:, ::1],"
-    " int64, uint32[::1], uint32[::1], uint32, uint32, uint32, float64[:, ::1], boolean[:, ::1])"
-)
-def messages(
-    begin, end, rows, belief, start, message, edges, limit, inputs, labels, ids, low, samples, logs,
-    together, blocks, numbers, number, k0, k1, log_odds, starved,
-):  # fmt: skip
-    """log_odds and starved (f, A) of the factors at rows (f,): cavities, thresholds, draws, logs.
-
-    Factor f sees belief[start[f]:start[f] + A]; logs (F or 1, S+1) of the mean for each hit count.
-    """
-    arity = message.shape[1]
-    row = buffers(arity, blocks.shape[0])
-    signed, one_more, zero_more = row[2:5]
-    cavity, threshold = np.empty(arity, np.float64), np.empty(arity, np.int32)
-    step = np.int32(1 - low)
-    for i in range(begin, end):
-        f = rows[i]
-        cavities(belief[start[f] : start[f] + arity], message[f], limit, cavity)
-        find_thresholds(cavity, edges, threshold)
-        constant = signed_inputs(inputs[f], labels[f], low, signed)
-        shared, _, sensitive = flips(
-            threshold, row, constant, step, samples, 0,
-            (together, blocks, numbers), (uint32(ids[f]), number, k0, k1),
-        )  # fmt: skip
-        table = logs[f if logs.shape[0] > 1 else 0]
-        write(table, shared, one_more, zero_more, sensitive, limit, log_odds[i], starved[i])

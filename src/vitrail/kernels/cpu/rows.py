@@ -22,6 +22,28 @@ def padded(length):
 
 
 @njit(inline="always")
+def buffers(arity, num_inputs, num_hidden, calls):
+    """What flips of a row work in: bounds, masks of certain bits, inputs, what single weights add
+    at one and at zero, words of draws, and four numbers per hidden unit.
+
+    There is room for reads of padded inputs at every unit's weights.
+    """
+    room = padded(arity) if num_hidden == 0 else arity + PAD
+    return (
+        np.zeros(room, np.uint16),
+        np.zeros(room, np.uint16),
+        np.zeros(padded(num_inputs), np.int16),
+        np.zeros(room, np.int16),
+        np.zeros(room, np.int16),
+        np.zeros(4 * calls + PAD // 2, np.uint32),
+        np.zeros(num_hidden, np.int64),
+        np.zeros(num_hidden, np.int64),
+        np.zeros(num_hidden, np.int64),
+        np.zeros(num_hidden, np.int64),
+    )
+
+
+@njit(inline="always")
 def cavities(belief, message, limit, cavity):
     """cavity (A,) = belief − own message, clipped."""
     for a in range(cavity.shape[0]):

@@ -18,9 +18,9 @@ from torch import Tensor
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.flip import classifiers, perceptron_low
-from vitrail.kernels.cpu.perceptron import buffers, flips, signed_inputs
+from vitrail.kernels.cpu.perceptron import flips, signed_inputs
 from vitrail.kernels.cpu.philox import draw_address, fill, tile
-from vitrail.kernels.cpu.rows import find_thresholds
+from vitrail.kernels.cpu.rows import buffers, find_thresholds
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
@@ -129,7 +129,7 @@ def _update(
     wide_blocks, wide_numbers, wide_keys, sums, change, starved,
 ):  # fmt: skip
     arity, bins = survey.shape[1], survey.shape[2]
-    row = buffers(arity, blocks.shape[0])
+    row = buffers(arity, arity, 0, blocks.shape[0])[:6]
     signed, one_more, zero_more = row[2:5]
     cavity, threshold = np.empty(arity, np.float64), np.empty(arity, np.int32)
     branch = np.empty(4 * wide_blocks.shape[0], np.uint32)
