@@ -147,7 +147,7 @@ def test_pooled_agrees_with_the_definition(case):
     message = (message * (1 + torch.arange(factors.num_factors)[:, None] / 5)).float()
     belief = random_cavity(9, 1, factors.arity)[0, 0]
     update = pooled(60_000, smoothing=0.0)
-    result = update.estimate(Key(5), factors, belief, message)
+    result = update.from_beliefs(Key(5), factors, belief, message)
     cavity = (belief - message).clamp(-update.limit, update.limit)
     probability, drawn_from = quantised(cavity), quantised(belief)
     one, zero = messages_by_definition(factors, probability)

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitrail.factors import Classifiers, Factors, Network
+from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
@@ -72,7 +72,7 @@ class GradientSolver(Solver[StateT]):
 
     def init(self, key: Key, graph: FactorGraph) -> StateT:
         for block in graph.blocks:
-            if not isinstance(block, Classifiers):
+            if not isinstance(block, Network):
                 raise TypeError(
                     f"gradient baselines need factors that classify (perceptron or network), got "
                     f"{type(block).__name__}; use belief propagation or annealing for these"
@@ -116,7 +116,7 @@ def batch_loss(
     evaluations = 0
     weights, losses = [], []
     for block, index in zip(graph.blocks, selected, strict=True):
-        assert isinstance(block, Classifiers)
+        assert isinstance(block, Network)
         factors = block if index is None else block.select(index)
         states = factors.scope.gather(rows).transpose(0, 1)
         margins = factors.outputs(states) / math.sqrt(_fan_in(factors))

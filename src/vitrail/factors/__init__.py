@@ -1,6 +1,6 @@
 """Kinds of factors: tables, perceptrons, networks and any function."""
 
-from vitrail.factors.base import HARD, Classifiers, Factors
+from vitrail.factors.base import HARD, Factors
 from vitrail.factors.discrete import DiscreteModel, LogTable
 from vitrail.factors.model_files import read_model, result_text
 from vitrail.factors.network import BlackBox, Network, blackbox, network, perceptron
@@ -9,7 +9,6 @@ from vitrail.factors.table import Table, table
 __all__ = [
     "HARD",
     "BlackBox",
-    "Classifiers",
     "DiscreteModel",
     "Factors",
     "LogTable",

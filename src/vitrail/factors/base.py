@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self, TypedDict, TypeVar
@@ -97,6 +97,15 @@ class Factors(ABC):
         """The same, without a memory of the others: what is prepared for them is theirs alone."""
         parts = {name: part[index] for name, part in self._tensors().items()}
         return replace(self, scope=self.scope.select(index), **parts)
+
+    def parts(self, bytes_per_factor: int, memory: int) -> Iterator[tuple[slice, Self]]:
+        """The factors piece by piece, with their places; scratch stays within `memory` bytes."""
+        for part in chunks(self.num_factors, bytes_per_factor, memory):
+            if part == slice(0, self.num_factors):
+                yield part, self
+            else:
+                index = torch.arange(part.start, part.stop, device=self.ids.device)
+                yield part, self.select(index)
 
     def _tensors(self) -> dict[str, Tensor]:
         """The fields that have a row for each factor."""
@@ -207,39 +216,10 @@ class Factors(ABC):
         """A value of each factor at configurations (C, V) bool: (C, F) float64."""
         num_states = states.shape[0]
         out = torch.empty(num_states, self.num_factors, dtype=torch.float64, device=states.device)
-        for part in chunks(self.num_factors, num_states * self.row_bytes, memory):
-            block = (
-                self if part == slice(0, self.num_factors) else self.select(_range(part, self.ids))
-            )
+        for part, block in self.parts(num_states * self.row_bytes, memory):
             local = block.scope.gather(states).transpose(0, 1)
             out[:, part] = value(block, local).T.to(torch.float64)
         return out
-
-
-@dataclass(frozen=True, kw_only=True)
-class Classifiers(Factors):
-    """Factors that ask a network for a label: score 1 where it gives the right one.
-
-    Strictly positive is label 1; of C outputs the largest wins, the lowest index on a tie.
-    """
-
-    inputs: Tensor  # (F, …) int8, the examples
-    labels: Tensor  # (F,) int64, their classes
-
-    @property
-    def rows(self) -> Tensor:
-        """Inputs as a matrix (F, I) int8 without gaps, as kernels want them."""
-        return self.once(_rows)
-
-    @abstractmethod
-    def outputs(self, states: Tensor) -> Tensor:
-        """Margins of configurations (F or 1, S, A): (F, S, C) float32.
-
-        states are bool, or float32 in {0, 1} carrying a gradient.
-        """
-
-    def score(self, states: Tensor) -> Tensor:
-        return meets(self.outputs(states), self.labels[:, None])
 
 
 def meets(outputs: Tensor, labels: Tensor) -> Tensor:
@@ -335,14 +315,6 @@ def _log_means(factors: Factors, count: int) -> Tensor:
     floor = factors.floor[:1, None] if same else factors.floor[:, None]
     share = torch.arange(count + 1, device=floor.device).double() / count
     return torch.log(floor + (1 - floor) * share)
-
-
-def _rows(factors: Classifiers) -> Tensor:
-    return factors.inputs.flatten(1).contiguous()
-
-
-def _range(part: slice, like: Tensor) -> Tensor:
-    return torch.arange(part.start, part.stop, device=like.device)
 
 
 HARD = math.inf  # the beta of a factor that must be satisfied

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from vitrail.factors.base import (
     HARD,
-    Classifiers,
     Factors,
     checked_labels,
     common_parts,
+    meets,
 )
 from vitrail.factors.flips import shallow_flips
 from vitrail.nn import Coding, Program, program_of
@@ -26,13 +26,31 @@ MAX_KEPT = 2**24  # inputs whose float32 form is kept: 64 MiB
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network(Classifiers):
-    """g_w(x_I) = y_I for a net g: one output is a binary label, C outputs are classes."""
+class Network(Factors):
+    """g_w(x_I) = y_I for a net g: score 1 where it gives the right label.
 
+    One output is a binary label, 1 where it is above 0; of C outputs the largest wins, the lowest
+    index on a tie.
+    """
+
+    inputs: Tensor  # (F, …) int8, the examples
+    labels: Tensor  # (F,) int64, their classes
     program: Program  # the net
 
+    @property
+    def rows(self) -> Tensor:
+        """Inputs as a matrix (F, I) int8 without gaps, as kernels want them."""
+        return self.once(_rows)
+
     def outputs(self, states: Tensor) -> Tensor:
+        """Margins of configurations (F or 1, S, A): (F, S, C) float32.
+
+        states are bool, or float32 in {0, 1} carrying a gradient.
+        """
         return self.program.evaluate(states, self._floats).flatten(2)
+
+    def score(self, states: Tensor) -> Tensor:
+        return meets(self.outputs(states), self.labels[:, None])
 
     def flips(self, states: Tensor) -> tuple[Tensor, Tensor]:
         net = self.program.shallow
@@ -56,6 +74,10 @@ class Network(Classifiers):
 
     def merge_key(self) -> Hashable:
         return Network, self.program
+
+
+def _rows(factors: Network) -> Tensor:
+    return factors.inputs.flatten(1).contiguous()
 
 
 def _as_floats(factors: Network) -> Tensor:

@@ -91,9 +91,7 @@ def _settled(graph: FactorGraph, messages: list[Tensor]) -> tuple[list[Tensor], 
     for _ in range(MAX_SWEEPS):
         belief = graph.log_prior + graph.total(messages)
         swept = [
-            update._as_messages(
-                update.estimate(key, block, update.cavity(block, belief, message))
-            ).log_odds
+            update.messages(key, block, belief, message).log_odds
             for block, message in zip(graph.blocks, messages, strict=True)
         ]
         pairs = zip(swept, messages, strict=True)

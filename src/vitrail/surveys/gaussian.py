@@ -47,9 +47,7 @@ class Gaussian(VariableUpdate):
     """
 
     sums_only: ClassVar[bool] = True
-
-    def channels(self, grid: Grid) -> int:
-        return 8 if grid.hard_ends else 4
+    numbers: ClassVar[int] = 2
 
     def contribution(
         self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int

@@ -146,16 +146,22 @@ def relative_masses(log_mass: Tensor) -> Tensor:
 
 def histogram(grid: Grid, log_odds: Tensor, mass: Tensor) -> Tensor:
     """Put masses (R, …) int64 in the bins of log-odds (R, …): (…, B) int64, exact in any order."""
-    position = positions(grid, log_odds)
-    flat = torch.zeros((*mass.shape[1:], grid.bins), dtype=torch.int64, device=mass.device)
+    return _binned(grid, positions(grid, log_odds).movedim(0, -1), mass.movedim(0, -1))
+
+
+def _binned(grid: Grid, position: Tensor, mass: Tensor) -> Tensor:
+    """Put masses (…, R), int64 or float64, where their positions (…, R) say: (…, B)."""
+    out = mass.new_zeros((*mass.shape[:-1], grid.bins))
     if grid.split == "round":
-        bins = torch.round(position).to(torch.int64)
-        return flat.scatter_add_(-1, bins.movedim(0, -1), mass.movedim(0, -1))
+        return out.scatter_add_(-1, torch.round(position).to(torch.int64), mass)
     lower = torch.floor(position).clamp(max=grid.bins - 2)
-    above = torch.round(mass * (position - lower)).to(torch.int64)
-    bins = lower.to(torch.int64).movedim(0, -1)
-    flat.scatter_add_(-1, bins, (mass - above).movedim(0, -1))
-    return flat.scatter_add_(-1, bins + 1, above.movedim(0, -1))
+    bins, share = lower.to(torch.int64), position - lower
+    if mass.is_floating_point():
+        above, below = mass * share, mass * (1 - share)
+    else:
+        above = torch.round(mass * share).to(torch.int64)
+        below = mass - above
+    return out.scatter_add_(-1, bins, below).scatter_add_(-1, bins + 1, above)
 
 
 def normalised(counts: Tensor) -> Tensor:
@@ -239,15 +245,7 @@ def to_log_odds(grid: Grid, survey: Tensor, wide: LogOddsGrid) -> Tensor:
 def to_probability(grid: Grid, mass: Tensor, log_odds: Tensor) -> Tensor:
     """Mass (…, L + 2) at p = 0, at log-odds (…, L), at p = 1: on the grid, (…, B) float64."""
     finite = mass[..., 1:-1]
-    position = positions(grid, log_odds).expand_as(finite)
-    out = mass.new_zeros((*mass.shape[:-1], grid.bins))
-    if grid.split == "round":
-        out.scatter_add_(-1, torch.round(position).to(torch.int64), finite)
-    else:
-        lower = torch.floor(position).clamp(max=grid.bins - 2)
-        bins, share = lower.to(torch.int64), position - lower
-        out.scatter_add_(-1, bins, finite * (1 - share))
-        out.scatter_add_(-1, bins + 1, finite * share)
+    out = _binned(grid, positions(grid, log_odds).expand_as(finite), finite)
     out[..., 0] += mass[..., 0]
     out[..., -1] += mass[..., -1]
     return out

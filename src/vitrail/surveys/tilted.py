@@ -21,9 +21,6 @@ class Tilted(VariableUpdate):
     variable, the own one taken out; the product is chosen anew for each factor.
     """
 
-    def channels(self, grid: Grid) -> int:
-        return 4 if grid.hard_ends else 2
-
     def contribution(
         self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int
     ) -> Tensor:

@@ -78,9 +78,11 @@ class VariableUpdate(ABC):
 
     sums_only: ClassVar[bool] = False  # contributions do not depend on draws, R is 1
 
-    @abstractmethod
+    numbers: ClassVar[int] = 1  # that an edge puts into the totals of each of the two products
+
     def channels(self, grid: Grid) -> int:
-        """C, how many numbers an edge puts into the totals."""
+        """C, how many numbers an edge puts into the totals; where ends are hard, as many more."""
+        return self.numbers * (4 if grid.hard_ends else 2)
 
     @abstractmethod
     def contribution(

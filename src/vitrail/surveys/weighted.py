@@ -22,9 +22,6 @@ class Weighted(VariableUpdate):
 
     y: float
 
-    def channels(self, grid: Grid) -> int:
-        return 4 if grid.hard_ends else 2
-
     def contribution(
         self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int
     ) -> Tensor:

@@ -20,7 +20,7 @@ from torch import Tensor
 from vitrail.checks import checked_count
 from vitrail.factors import Factors
 from vitrail.kernels.dispatch import find
-from vitrail.numerics import DEFAULT_MEMORY, EXACT_LIMIT, SAMPLED_LIMIT, chunks, on_lattice
+from vitrail.numerics import DEFAULT_MEMORY, EXACT_LIMIT, SAMPLED_LIMIT, on_lattice
 from vitrail.random import Key, bernoulli
 
 Backend = Literal["auto", "torch", "numba", "triton"]
@@ -79,7 +79,6 @@ class Update(ABC):
         """Messages and cavities are clipped to ±limit, log-odds."""
         return EXACT_LIMIT if self.exact else SAMPLED_LIMIT
 
-    @abstractmethod
     def messages(
         self,
         key: Key,
@@ -92,6 +91,30 @@ class Update(ABC):
 
         rows (f,) int64: the factors whose messages are made; None is all of them.
         """
+        if rows is not None:
+            factors, message = factors.select(rows), message[rows]
+        estimate = self.from_beliefs(key, factors, belief, message)
+        one, zero = estimate.log_one[:, 0], estimate.log_zero[:, 0]
+        forbids = torch.isneginf(torch.stack([zero, one]))
+        starved = forbids.all(0)
+        log_odds = torch.where(starved, 0.0, one - zero).clamp(-self.limit, self.limit)
+        return Messages(
+            log_odds,
+            starved,
+            estimate.evaluations,
+            estimate.min_hits,
+            estimate.effective_samples,
+            forbids if self.exact else None,
+        )
+
+    @abstractmethod
+    def from_beliefs(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
+        """log p̃ (F, 1, A) from the belief (V,) and the factors' last messages (F, A)."""
+
+    def cavity(self, factors: Factors, belief: Tensor, message: Tensor) -> Tensor:
+        """Belief without the factor's own message, clipped: (F, 1, A) float64, log-odds."""
+        cavity = factors.scope.gather(belief) - message.to(torch.float64)
+        return cavity.clamp(-self.limit, self.limit)[:, None]
 
     def sweep(
         self,
@@ -167,20 +190,6 @@ class Update(ABC):
             moved = moved + more
         return new, moved, change
 
-    def _as_messages(self, estimate: Estimate) -> Messages:
-        one, zero = estimate.log_one[:, 0], estimate.log_zero[:, 0]
-        forbids = torch.isneginf(torch.stack([zero, one]))
-        starved = forbids.all(0)
-        log_odds = torch.where(starved, 0.0, one - zero).clamp(-self.limit, self.limit)
-        return Messages(
-            log_odds,
-            starved,
-            estimate.evaluations,
-            estimate.min_hits,
-            estimate.effective_samples,
-            forbids if self.exact else None,
-        )
-
 
 def _true_in_rows(values: Tensor) -> Tensor:
     """How many are true in each row: (F, A) bool → (F,) int64.
@@ -198,35 +207,15 @@ def _true_in_rows(values: Tensor) -> Tensor:
 class CavityUpdate(Update):
     """An update that needs only the cavities, so that surveys can be built on it too."""
 
-    def messages(
-        self,
-        key: Key,
-        factors: Factors,
-        belief: Tensor,
-        message: Tensor,
-        rows: Tensor | None = None,
-    ) -> Messages:
-        if rows is not None:
-            factors, message = factors.select(rows), message[rows]
-        return self._as_messages(self.estimate(key, factors, self.cavity(factors, belief, message)))
-
-    def cavity(self, factors: Factors, belief: Tensor, message: Tensor) -> Tensor:
-        """Belief without the factor's own message, clipped: (F, 1, A) float64, log-odds."""
-        cavity = factors.scope.gather(belief) - message.to(torch.float64)
-        return cavity.clamp(-self.limit, self.limit)[:, None]
+    def from_beliefs(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
+        return self.estimate(key, factors, self.cavity(factors, belief, message))
 
     def estimate(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
         """From cavities (F, R, A), log-odds; the work is cut into chunks of factors."""
         self.check(factors)
-        parts = []
-        for rows in chunks(
-            factors.num_factors, self.bytes_per_factor(factors, cavity), self.memory
-        ):
-            whole = rows == slice(0, factors.num_factors)
-            index = torch.arange(rows.start, rows.stop, device=cavity.device)
-            part = factors if whole else factors.select(index)
-            parts.append(self.estimate_chunk(key, part, cavity[rows]))
-        return _joined(parts, cavity)
+        pieces = factors.parts(self.bytes_per_factor(factors, cavity), self.memory)
+        parts = [self.estimate_chunk(key, part, cavity[rows]) for rows, part in pieces]
+        return joined(parts, cavity)
 
     def check(self, factors: Factors) -> None:
         """Raise where the update cannot serve these factors."""
@@ -240,7 +229,8 @@ class CavityUpdate(Update):
         """The estimate for a chunk of factors; must not depend on how they were chunked."""
 
 
-def _joined(parts: list[Estimate], cavity: Tensor) -> Estimate:
+def joined(parts: list[Estimate], cavity: Tensor) -> Estimate:
+    """The estimates of pieces of factors as one, cavity (F, R, A)."""
     if not parts:
         empty = torch.empty(cavity.shape, dtype=torch.float64, device=cavity.device)
         return Estimate(empty, empty, 0)

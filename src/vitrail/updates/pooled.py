@@ -10,16 +10,15 @@ from torch import Tensor
 
 from vitrail.factors import Factors
 from vitrail.kernels.dispatch import find
-from vitrail.numerics import DEFAULT_MEMORY, chunks
+from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import THRESHOLD_ONE, Key, Stream, bernoulli, thresholds
 from vitrail.updates.base import (
     Backend,
     Estimate,
-    Messages,
     Update,
-    _joined,
     checked_backend,
     checked_draws,
+    joined,
 )
 
 
@@ -37,27 +36,14 @@ class Pooled(Update):
     smoothing: float = 1.0
     backend: Backend = "auto"
 
-    def messages(
-        self,
-        key: Key,
-        factors: Factors,
-        belief: Tensor,
-        message: Tensor,
-        rows: Tensor | None = None,
-    ) -> Messages:
-        if rows is not None:
-            factors, message = factors.select(rows), message[rows]
-        return self._as_messages(self.estimate(key, factors, belief, message))
-
-    def estimate(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
-        """log p̃ of the factors, (F, 1, A), from the belief (V,) and their last messages (F, A)."""
+    def from_beliefs(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
         key = key.of(Stream.CONFIGURATION)
         zero = torch.zeros((), dtype=torch.int64, device=belief.device)
         numbers = torch.arange(self.samples, device=belief.device)
         pool = bernoulli(key, zero, numbers, _open(thresholds(belief)))  # (S, V)
-        cavity = factors.scope.gather(belief) - message.to(torch.float64)
-        cavity = cavity.clamp(-self.limit, self.limit)
-        shift = _log_odds(thresholds(cavity)) - factors.scope.gather(_log_odds(thresholds(belief)))
+        cavity = self.cavity(factors, belief, message)
+        of_beliefs = factors.scope.gather(_log_odds(thresholds(belief)))
+        shift = _log_odds(thresholds(cavity[:, 0])) - of_beliefs
         rows_in_pool = 1 if factors.scope.shared else factors.num_factors
         kernel = self._kernel(factors)
         scratch = self.samples * factors.row_bytes
@@ -65,11 +51,9 @@ class Pooled(Update):
             scratch = kernel.scratch_bytes(factors, self.samples)
         per_factor = 40 * self.samples + scratch
         per_factor += 9 * self.samples * factors.arity * rows_in_pool // max(1, factors.num_factors)
-        parts = []
-        for rows in chunks(factors.num_factors, per_factor, self.memory):
-            index = torch.arange(rows.start, rows.stop, device=belief.device)
-            parts.append(self._estimate(kernel, factors.select(index), pool, shift[rows]))
-        return _joined(parts, cavity[:, None])
+        pieces = factors.parts(per_factor, self.memory)
+        parts = [self._estimate(kernel, part, pool, shift[rows]) for rows, part in pieces]
+        return joined(parts, cavity)
 
     def _kernel(self, factors: Factors) -> Any:
         """The compiled module that scores a shared pool, if any."""

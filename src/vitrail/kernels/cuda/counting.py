@@ -10,11 +10,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from vitrail.factors import Classifiers, Factors
+from vitrail.factors import Factors, Network
 from vitrail.kernels.cuda import network
 from vitrail.kernels.cuda.draws import MAX_ARITY
 from vitrail.kernels.cuda.philox import pieces
-from vitrail.numerics import chunks
 from vitrail.random import Key
 
 MEMORY = 2**30  # bytes of states and of the net's scratch at a time
@@ -65,7 +64,7 @@ def serves(factors: Factors, samples: int) -> bool:
 
 
 def counts(
-    key: Key, factors: Classifiers, threshold: Tensor, samples: int
+    key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of S draws per track: those with each weight at one, those of them that are hits, all hits.
 
@@ -76,10 +75,7 @@ def counts(
     count_one, hits_one = torch.empty_like(threshold), torch.empty_like(threshold)
     hits_all = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
     of_track = network.scratch_bytes(factors, samples)
-    for rows in chunks(num_factors, tracks * of_track, MEMORY):
-        whole = rows == slice(0, num_factors)
-        index = torch.arange(rows.start, rows.stop, device=threshold.device)
-        part = factors if whole else factors.select(index)
+    for rows, part in factors.parts(tracks * of_track, MEMORY):
         words = network.packed(key, part, threshold[rows], samples)
         met = network.met(part, words, tracks, samples)
         num_rows = words.shape[1]

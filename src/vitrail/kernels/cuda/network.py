@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from vitrail.factors import Classifiers, Factors, Network
+from vitrail.factors import Factors, Network
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes16, pieces, warps_of
 from vitrail.random import Key
 
@@ -252,7 +252,7 @@ def packed(key: Key, factors: Factors, threshold: Tensor, samples: int) -> Tenso
     return words
 
 
-def met(factors: Classifiers, words: Tensor, tracks: int, samples: int) -> Tensor:
+def met(factors: Network, words: Tensor, tracks: int, samples: int) -> Tensor:
     """Which draws meet the label: words (F·R, W) int32 from words (A, F·R, W), or (A, 1, W)."""
     layers = layers_of(factors)
     assert layers is not None  # `serves` was asked
@@ -284,7 +284,7 @@ def met(factors: Classifiers, words: Tensor, tracks: int, samples: int) -> Tenso
     return found
 
 
-def scratch_bytes(factors: Classifiers, samples: int) -> int:
+def scratch_bytes(factors: Network, samples: int) -> int:
     """What `packed` and `met` hold for one track."""
     layers = layers_of(factors) or ()
     units = sum(len(layer.value) for layer in layers[:-1])
@@ -296,7 +296,7 @@ def serves(factors: Factors, samples: int) -> bool:
     return factors.scope.shared and layers_of(factors) is not None
 
 
-def pool_scores(factors: Classifiers, states: Tensor) -> Tensor:
+def pool_scores(factors: Network, states: Tensor) -> Tensor:
     """Which configurations of a pool (S, A) bool meet each factor's label: (F, S) bool."""
     samples, arity = states.shape
     places = torch.arange(WORD, device=states.device)
