@@ -42,7 +42,7 @@ class Damping:
     """The same damping at every step or one by step; γ = 1 − damping weighs the new message."""
 
     on: str  # what is mixed, "probability" as in the paper or "log_odds"
-    value: float | Schedule
+    value: float | Schedule  # share of the old message that is kept, or that share by step
 
     def __post_init__(self) -> None:
         if self.on not in ("probability", "log_odds"):
