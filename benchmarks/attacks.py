@@ -2,7 +2,7 @@
 models with hostile names and cells, whose exports must answer as Python does.
 
     python benchmarks/attacks.py                            all of it, two hours on one core
-    python benchmarks/attacks.py stops reruns --jobs 16     some of it, in so many processes
+    python benchmarks/attacks.py stops reruns --jobs 16     some of it, in 16 processes
     python benchmarks/attacks.py stops --first 41 --count 1 one attack again
 
 Attacks are those of the tests, and more of them. A failure is printed with its number and the run

@@ -58,7 +58,7 @@ def job(folder: Path, victim: int, at: int) -> str:
 def started(
     folder: Path, ranks: int, victim: int, at: int, restarts: int
 ) -> subprocess.CompletedProcess[str]:
-    """A job of so many ranks, to its end."""
+    """A job of `ranks` ranks, to its end."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     how = [f"--max-restarts={restarts}", f"--nproc-per-node={ranks}"]
     command = [*launch, *how, __file__, "--job", str(folder), str(victim), str(at)]

@@ -108,7 +108,7 @@ def measured(model: Model, images: np.ndarray, labels: np.ndarray) -> dict[str, 
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Print, and write, a line a model."""
+    """Print, and write, a line per model."""
     images, labels = mnist_files(args.folder, "t10k")
     rows = []
     for path in args.models:

@@ -76,7 +76,7 @@ def glass(args: argparse.Namespace) -> None:
 
 
 def rival(name: str, graph: FactorGraph, seconds: float, seed: int, workers: int) -> Any:
-    """One of the baselines within so many seconds; annealing starts anew until they are over."""
+    """One of the baselines within `seconds` seconds; annealing restarts until they are over."""
     if name == "cpsat":
         from vitrail.baselines.cpsat import cpsat
 

@@ -70,7 +70,7 @@ def problems(instances: int, first_seed: int) -> tuple[FactorGraph, Tensor]:
 
 
 def random_configurations(graph: FactorGraph, count: int, seed: int) -> Tensor:
-    """The best of so many random configurations, (P,)."""
+    """The best of `count` random configurations, (P,)."""
     zero = torch.zeros((), dtype=torch.int64)
     lanes = lanes32(Key(seed).of(Stream.SEARCH), zero, torch.arange(count), graph.num_variables)
     return graph.accuracy(lanes >= 2**31).amax(0)

@@ -180,7 +180,7 @@ class Models(list[Model]):
 
 
 def many_models(count: int) -> st.SearchStrategy[Models]:
-    """So many models at once, since a compiler is slow to start."""
+    """`count` models at once, since a compiler is slow to start."""
     return st.lists(models(), min_size=count, max_size=count).map(Models)
 
 
@@ -203,7 +203,7 @@ def plain(module: nn.Module, shape: tuple[int, ...], networks: int = 1) -> Model
 
 
 def against_the_rest(model: Model, classes: int) -> Model:
-    """Such networks for each of so many classes."""
+    """Such networks for each of `classes` classes."""
     networks = len(model.networks)
     return replace(
         model,
@@ -268,7 +268,7 @@ def linear_model(
     bias: int = 1,
     rng: np.random.Generator | None = None,
 ) -> Model:
-    """A net of one layer with random weights of so many digits, and one curve that rises."""
+    """A net of one layer with random weights of `digits` digits, and one curve that rises."""
     inputs, rng = len(encoder.bit_names) + bias, rng or np.random.default_rng(0)
     model = plain(mlp(inputs, ()), (inputs,), digits)
     model = replace(model, encoder=encoder, bias=bias, votes=2 ** torch.arange(digits)[:, None])

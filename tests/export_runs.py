@@ -74,7 +74,7 @@ GARBAGE = """\
 
 
 def run_all(models, folder, compiler, *options, word_bits=None):
-    """Compile headers into one program and answer each one's rows: a list of lines a model.
+    """Compile headers into one program and answer each one's rows: a list of lines per model.
 
     word_bits: of the words that bits are packed into, where not as the header says
     """

@@ -215,6 +215,6 @@ def rivals(seen: Rows, held: Rows, best: list[str], split: int) -> Iterator[Trai
 
 
 def boosting(stages: int, leaves: int) -> GradientBoostingClassifier:
-    """So many stages of trees with so many leaves, of any depth."""
+    """`stages` stages of trees with at most `leaves` leaves, of any depth."""
     settings: dict[str, Any] = {"max_leaf_nodes": leaves, "max_depth": None, "learning_rate": RATE}
     return GradientBoostingClassifier(n_estimators=stages, **settings)

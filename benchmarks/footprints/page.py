@@ -99,7 +99,7 @@ def _medians(tables: dict[str, Any], answers: dict[str, int]) -> list[str]:
 
 def _work(tables: dict[str, Any], answers: dict[str, int]) -> list[str]:
     """Where instructions are fewer than those of many trees."""
-    said = []
+    parts = []
     for near in (False, True):
         pairs = {
             name: compared(points, answers=answers[name] if near else None)
@@ -111,10 +111,10 @@ def _work(tables: dict[str, Any], answers: dict[str, int]) -> list[str]:
             for name, one in pairs.items()
             if one["quick"].instructions < one["many"].instructions
         ]
-        said.append(f"{len(fewer)} of {len(pairs)} tables{f' ({_listed(fewer)})' * bool(fewer)}")
+        parts.append(f"{len(fewer)} of {len(pairs)} tables{f' ({_listed(fewer)})' * bool(fewer)}")
     return [
         "A prediction of our quickest takes fewer instructions than that of the quickest forest or "
-        f"boosting, where one is as accurate, on {said[0]}; within a standard error on {said[1]}."
+        f"boosting, where one is as accurate, on {parts[0]}; within a standard error on {parts[1]}."
     ]
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong with people's data, said in one sentence with the remedy."""
+"""Errors about data: one sentence that says what is wrong and what to do."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def byte_count(text: str) -> int:
 
 
 def target_column(table: Any, target: str | None) -> str:
-    """The column of labels: the one asked for, or the one the file names."""
+    """The column of labels: `target`, or the one that the file names."""
     chosen = target if target is not None else table.label
     names = ", ".join(table.columns[:20])
     if chosen is None:

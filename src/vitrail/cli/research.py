@@ -56,7 +56,7 @@ def bench(
 
 @app.command(rich_help_panel=RESEARCH)
 def capacity(
-    n: Annotated[int, typer.Option("--n", help="Weights; odd.", min=1, max=MOST_WEIGHTS)] = 1001,
+    n: Annotated[int, typer.Option("--n", help="Weights; odd.", min=1)] = 1001,
     alpha: Annotated[str, typer.Option(help="low:high:step, or values with commas.")] = (
         "0.5:0.8:0.02"
     ),
@@ -88,6 +88,8 @@ def capacity(
     from vitrail.lab.experiments.units import compute
     from vitrail.lab.plots import capacity_figure, save
 
+    if n > MOST_WEIGHTS:
+        raise ValueError(f"expected at most {MOST_WEIGHTS:,} weights, got --n {n:,}")
     names = [name.strip() for name in solvers.split(",")]
     work = sweep.units(n, sweep.alpha_range(alpha), names, count, seconds, device, seed)
     workers = checked_backend(backend)

@@ -101,7 +101,7 @@ class _Graph:
         self._constants.append(self._tensor(np.asarray(value, kind), name))
         return name
 
-    def whole(self, value: Any) -> str:
+    def int64(self, value: Any) -> str:
         return self.constant(value, np.int64)
 
     def input(self, name: str, kind: int, columns: int) -> str:
@@ -118,7 +118,7 @@ class _Graph:
         return self("Cast", value, to=self._make.np_dtype_to_tensor_dtype(np.dtype(kind)))
 
     def reshaped(self, value: str, *shape: int) -> str:
-        return self("Reshape", value, self.whole(shape))
+        return self("Reshape", value, self.int64(shape))
 
     def proto(self) -> Any:
         parts = self._inputs, self._outputs, self._constants
@@ -132,7 +132,7 @@ def _encoder(g: _Graph, model: Model) -> str:
     encoder = model.encoder
     if isinstance(encoder, BitColumns):
         x = g.input("x", TensorProto.FLOAT, len(encoder.names))
-        x = g("Unsqueeze", x, g.whole([1]))
+        x = g("Unsqueeze", x, g.int64([1]))
         cuts = g.constant(_up_to(encoder.levels)[:, None])
         above = g("Greater", x, cuts)  # (rows, cuts, columns)
         return g.reshaped(above, 0, len(encoder.bit_names))
@@ -233,19 +233,19 @@ def _outputs(g: _Graph, model: Model, plan: ExportPlan, bits: str) -> str:
     one, less = g.constant(1, np.float32), g.constant(low, np.float32)
     x = g("Where", bits, one, less)
     if model.bias:
-        pads = g.whole([0, 0, 0, model.bias])
+        pads = g.int64([0, 0, 0, model.bias])
         x = g("Pad", x, pads, one)
-    x = g("Unsqueeze", x, g.whole([0]))
+    x = g("Unsqueeze", x, g.int64([0]))
     for stage, after in zip(plan.stages, plan.lows, strict=True):
         index = places(stage)
         if stage.windows is not None:
-            pads = g.whole([0, 0, 0, 0, 0, 1])
+            pads = g.int64([0, 0, 0, 0, 0, 1])
             x = g("Pad", x, pads, g.constant(0, np.float32))
             size = stage.windows.channels * stage.windows.size[0] * stage.windows.size[1]
             index = np.where(index < 0, size, index)
             x = g("Gather", x, g.constant(index), axis=2)  # (networks, rows, windows, values)
         if not isinstance(stage, Layer):
-            axes = g.whole([3])
+            axes = g.int64([3])
             x = g("ReduceMax", x, axes, keepdims=0)
             continue
         weights = layer_weights(model, stage).astype(np.float32)
@@ -271,34 +271,34 @@ def _answer(g: _Graph, model: Model, plan: ExportPlan, h: str) -> tuple[str, str
     if outputs > 1:  # how far each class is ahead of its strongest rival
         c = np.arange(outputs)
         own = (c[:, None] < c) + np.where(c[:, None] == c, FAR, 0)
-        mine, other = g("Unsqueeze", h, g.whole([3])), g("Unsqueeze", h, g.whole([2]))
-        ahead = g("Add", g("Sub", mine, other), g.whole(own))
-        h = g("ReduceMin", ahead, g.whole([3]), keepdims=0)
-    margin = g("Sub", g("Mul", h, g.whole(2)), g.whole(1))
-    margin = g("Min", g("Max", margin, g.whole(-model.clip)), g.whole(model.clip))
-    counted = g("Mul", margin, g.whole(rule.votes.reshape(-1, 1, 1)))
+        mine, other = g("Unsqueeze", h, g.int64([3])), g("Unsqueeze", h, g.int64([2]))
+        ahead = g("Add", g("Sub", mine, other), g.int64(own))
+        h = g("ReduceMin", ahead, g.int64([3]), keepdims=0)
+    margin = g("Sub", g("Mul", h, g.int64(2)), g.int64(1))
+    margin = g("Min", g("Max", margin, g.int64(-model.clip)), g.int64(model.clip))
+    counted = g("Mul", margin, g.int64(rule.votes.reshape(-1, 1, 1)))
     counted = g.reshaped(counted, nets, networks, -1, outputs)
-    score = g("ReduceSum", counted, g.whole([1]), keepdims=0)  # (nets, rows, outputs)
+    score = g("ReduceSum", counted, g.int64([1]), keepdims=0)  # (nets, rows, outputs)
     most = np.array(rule.most, np.int64).reshape(-1, 1, 1)
-    level = g("Mul", g("Add", score, g.whole(most)), g.whole(LEVELS))
-    level = g("Div", level, g.whole(2 * most))
+    level = g("Mul", g("Add", score, g.int64(most)), g.int64(LEVELS))
+    level = g("Div", level, g.int64(2 * most))
     starts = np.arange(nets).reshape(-1, 1, 1) * (LEVELS + 1)
-    q = g("Gather", g.whole(rule.tables.ravel()), g("Add", level, g.whole(starts)))
+    q = g("Gather", g.int64(rule.tables.ravel()), g("Add", level, g.int64(starts)))
     if outputs > 1:
         rank = g.reshaped(q, -1, outputs)
     else:
         q = g("Transpose", g.reshaped(q, nets, -1), perm=[1, 0])  # (rows, nets)
-        both = g("Concat", g("Sub", g.whole(ONE), q), q, axis=1)
+        both = g("Concat", g("Sub", g.int64(ONE), q), q, axis=1)
         adds = np.zeros((2 * nets, classes), np.int64)
         for net, (low, high) in enumerate(sides(model)):
             adds[nets + net, high] = 1
             if low is not None:
                 adds[net, low] = 1
-        rank = g("MatMul", both, g.whole(adds))
+        rank = g("MatMul", both, g.int64(adds))
     number = g("ArgMax", rank, axis=1, keepdims=0)
-    total = g("Max", g("ReduceSum", rank, g.whole([1])), g.whole(1))
-    parts = g("Div", g("Mul", rank, g.whole(ONE)), total)
-    left = g("Sub", g.whole(ONE), g("ReduceSum", parts, g.whole([1])))
-    mine = g("Equal", g("Unsqueeze", number, g.whole([1])), g.whole([list(range(classes))]))
+    total = g("Max", g("ReduceSum", rank, g.int64([1])), g.int64(1))
+    parts = g("Div", g("Mul", rank, g.int64(ONE)), total)
+    left = g("Sub", g.int64(ONE), g("ReduceSum", parts, g.int64([1])))
+    mine = g("Equal", g("Unsqueeze", number, g.int64([1])), g.int64([list(range(classes))]))
     parts = g("Add", parts, g("Mul", g.cast(mine, np.int64), left))
     return number, parts

@@ -216,7 +216,7 @@ def layer_bits(model: Model, layer: Layer) -> np.ndarray:
 
 
 def packed(rows: np.ndarray, word: int = 32) -> np.ndarray:
-    """Rows of bits (…, n) packed into words of so many bits, the first lowest: (rows, words)."""
+    """Rows of bits (…, n) packed into words of `word` bits, the first lowest: (rows, words)."""
     rows = rows.reshape(-1, rows.shape[-1])
     padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % word)))
     return np.packbits(padded, axis=1, bitorder="little").view(f"<u{word // 8}")

@@ -135,8 +135,8 @@ def class_order(tables: list[list[int]], classes: int) -> list[int]:
 
 
 def sides(model: Model) -> list[tuple[int | None, int]]:
-    """The two classes that each net of one output tells apart: what it says if its output is not
-    positive (none: any of the others), and what it says otherwise."""
+    """The two classes that each net of one output distinguishes: its answer where its output is not
+    positive (none: any of the others), and its answer otherwise."""
     if model.scheme == "pairs":
         return list(combinations(range(model.num_classes), 2))
     if model.scheme == "one-vs-rest":
@@ -147,7 +147,7 @@ def sides(model: Model) -> list[tuple[int | None, int]]:
 def fold_sign(model: Model, plan: ExportPlan, rule: Rule) -> tuple[ExportPlan, Rule]:
     """A last weight of one hidden unit, +1 or −1, as the sign of its network's vote.
 
-    It says what the unit says or the opposite; where votes have no size, so do their signs.
+    The network answers as the unit does, or the opposite. Only where all margins have size 1.
     """
     before, last = plan.stages[:-1], plan.last
     alone = last.outputs == 1 and last.fan_in == 1 and not last.windows
@@ -164,14 +164,14 @@ def fold_sign(model: Model, plan: ExportPlan, rule: Rule) -> tuple[ExportPlan, R
 
 def rule_of(model: Model, plan: ExportPlan) -> Rule:
     """The rule of a model whose net runs as planned."""
-    size, apart = plan.last.lattice
-    outputs = np.arange(-size, size + 1, apart)
+    size, distance = plan.last.lattice
+    outputs = np.arange(-size, size + 1, distance)
     if plan.last_low is not None:
         outputs = np.array([plan.last_low, 1])
     if plan.num_outputs > 1:
         outputs = np.arange(-2 * size, 2 * size + 2)  # the lead over the strongest rival
     votes = model.votes.numpy().T.astype(np.int64)
     votes = votes // np.gcd.reduce(votes, axis=None)
-    if len(set(votes.sum(1).tolist())) > 1:  # else all nets have the same scores as it is
+    if len(set(votes.sum(1).tolist())) > 1:  # else all nets have the same scores already
         votes = votes // np.gcd.reduce(votes, axis=1, keepdims=True)
     return Rule(votes, model.clip, model.calibration.numpy(), 2 * outputs - 1)

@@ -14,7 +14,7 @@ from vitrail.export.c.encoder import (
     constants,
     literal,
 )
-from vitrail.export.c.text import render, unsigned, whole
+from vitrail.export.c.text import int32_literal, render, unsigned
 from vitrail.export.golden import Rows
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
@@ -70,7 +70,7 @@ def _cell(names: dict[tuple[str, str], str], column: Column, value: Any) -> str:
     if np.isnan(number):
         text = "TINY_NO_NUMBER" if column.kind == "whole" else "NAN"
     elif column.kind == "whole":
-        text = whole(number)
+        text = int32_literal(number)
     else:
         text = literal(float(rounded(number, "float32")))
     no_word = is_missing(value) or not np.isnan(number)

@@ -5,7 +5,7 @@ typedef struct {
 
 //: if cuts|length > 1
 /* Where columns are cut. */
-@table(type, "tiny_cuts", cuts|map("whole"))@
+@table(type, "tiny_cuts", cuts|map("int32_literal"))@
 
 /* The bits of a row, 1 above a cut, all of the first cut before those of the next; 0, or a
    negative code. */

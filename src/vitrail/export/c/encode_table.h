@@ -56,7 +56,7 @@ typedef struct {
 static const @cut@ tiny_cuts[] TINY_FLASH = {
 //: for column in columns if column.kind != "word"
     /* @column.about|comment@ */
-    @column.cuts|map("whole")|join(", ")@@"" if loop.last else ","@
+    @column.cuts|map("int32_literal")|join(", ")@@"" if loop.last else ","@
 //: endfor
 };
 #define TINY_CUT(i) ((int32_t)@read(cut, "tiny_cuts + (i)")@)

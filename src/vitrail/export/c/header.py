@@ -115,7 +115,7 @@ def row_bits(model: Model, plan: ExportPlan) -> int:
 
 
 def _words(model: Model, plan: ExportPlan, bits: int = 32) -> list[int]:
-    """Words of so many bits of each layer in all networks."""
+    """Words of `bits` bits of each layer in all networks."""
     count = model.networks.shape[:2].numel()
     return [count * layer.units * -(-layer.fan_in // bits) for layer in plan.layers]
 

@@ -9,11 +9,11 @@ static const struct {
     @jump_type@ jump[@count@];
 } @name@_steps[] TINY_FLASH = {
 //: for test in sums.tests
-    {@cuts[loop.index0]|whole ~ ", " if cuts_in_steps else ""@@places[loop.index0]@, {@test.jump|join(", ")@}}@"" if loop.last else ","@
+    {@cuts[loop.index0]|int32_literal ~ ", " if cuts_in_steps else ""@@places[loop.index0]@, {@test.jump|join(", ")@}}@"" if loop.last else ","@
 //: endfor
 };
 //: if apart
-@table(cut_type, name ~ "_cuts", cuts|map("whole"))@
+@table(cut_type, name ~ "_cuts", cuts|map("int32_literal"))@
 //: endif
 //: if net_loop
 @table(start_type, name ~ "_starts", sums.start)@
@@ -84,7 +84,7 @@ static inline int @name@(const tiny_row *row, tiny_score *score)
 //: elif apart
         if (v > @read(cut_type, name ~ "_cuts + i")@) {
 //: else
-        if (v > @cuts[0]|whole@) {
+        if (v > @cuts[0]|int32_literal@) {
 //: endif
 //: if net_loop
             s += @read(jump_type, "%s.jump + net" % step)@;

@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from vitrail.export.c.encoder import bit_columns, code_type, columns_of
-from vitrail.export.c.text import byte_or, joined, limits, render, signed, size_of, unsigned, whole
+from vitrail.export.c.text import (
+    byte_or,
+    int32_literal,
+    joined,
+    limits,
+    render,
+    signed,
+    size_of,
+    unsigned,
+)
 from vitrail.export.linear import Jump, LinearForm
 from vitrail.export.rule import Rule
 from vitrail.model import Model
@@ -89,10 +98,10 @@ class Test:
     def condition(self, value: str) -> str:
         """Whether a value passes."""
         if self.equal:
-            return f"{value} == {whole(self.cut)}"
+            return f"{value} == {int32_literal(self.cut)}"
         if self.missing:  # the smallest number minus one is the largest
-            return f"(int32_t)((uint32_t){value} - 1u) > {whole(self.cut - 1)}"
-        return f"{value} > {whole(self.cut)}"
+            return f"(int32_t)((uint32_t){value} - 1u) > {int32_literal(self.cut - 1)}"
+        return f"{value} > {int32_literal(self.cut)}"
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def read(kind: str, place: str) -> str:
     return f"({kind})TINY_LOAD{size_of(kind)}({place})"
 
 
-def whole(number: float) -> str:
+def int32_literal(number: float) -> str:
     """An int32_t; the smallest has no literal of its own."""
     return "(-2147483647 - 1)" if number == -(2**31) else str(int(number))
 
@@ -157,5 +157,5 @@ def joined(*blocks: str) -> str:
     return "\n\n".join(block.strip("\n") for block in blocks if block.strip())
 
 
-ENGINE.filters.update(comment=comment, string=string, whole=whole)
+ENGINE.filters.update(comment=comment, string=string, int32_literal=int32_literal)
 ENGINE.globals.update(read=read, limits=limits, table=table)

@@ -57,7 +57,7 @@ class BenchRow:
 
 @dataclass(frozen=True)
 class Net:
-    """A net on the 0/1 pair of MNIST with beliefs and last messages as in the midst of a run."""
+    """A net on the 0/1 pair of MNIST with beliefs and last messages as in the middle of a run."""
 
     name: str
     factors: Network

@@ -30,7 +30,7 @@ class Growth:
 
 # most factors; rows of growing arity; rows of growing samples; draws; surveys and most tracks;
 # surveys of growing bins. A GPU gets more of everything, so that its work shows above what it takes
-# to launch it; on a CPU rows of growing arity are so many that none of the larger half fit caches.
+# to launch it; on a CPU no row of the larger half of growing arity fits into caches.
 SIZES = {
     "cpu": (10_000, 3000, 500, SAMPLES, 256, 4000, 256),
     "cuda": (160_000, 8000, 32_000, 64, 16_384, 8000, 4096),

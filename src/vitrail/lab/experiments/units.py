@@ -93,7 +93,7 @@ def compute(
     unit that fails is tried once more; where it fails again the others go on, and an error at the
     end reports it.
     """
-    cache = cache.resolve()  # workers may stand in another folder
+    cache = cache.resolve()  # workers may run in another folder
     cache.mkdir(parents=True, exist_ok=True)
     finished: dict[str, Done] = {}
     missing: dict[str, Unit] = {}
@@ -137,7 +137,7 @@ def _spread(
                 yield done
     except BrokenProcessPool as error:
         raise ChildProcessError(
-            "a working process was ended from outside, perhaps for want of memory; give the same "
+            "a worker process was ended from outside, perhaps for lack of memory; give the same "
             "command again, with fewer --jobs if that was it: what is finished is kept"
         ) from error
 
