@@ -30,9 +30,8 @@ from vitrail.estimator.checks import (
     checked_weights,
     lists_refused,
 )
-from vitrail.learning.learn import FitResult, learn
+from vitrail.learning.learn import FitResult, learn, prepare
 from vitrail.learning.posterior import FitOptions, Predictor
-from vitrail.learning.resolve import prepare
 from vitrail.learning.table import AUTO, OPTIONS, PARAMETERS
 from vitrail.model import Explanation, Model, explain
 from vitrail.solvers import Solver, Stage, Status

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitrail.learning.teacher import Student, Teacher
+from vitrail.learning.teacher import Compressor, Student, Teacher
 
 POOL = 1024  # candidates per net, at most
 VOTES = 4  # per member, on average
@@ -22,7 +22,7 @@ SIZES = (2, 4, 8, 16)  # members per net that are tried
 SAFE = 1e-9  # avoids division by 0
 
 
-class CommitteeCompressor:
+class CommitteeCompressor(Compressor):
     """Committees of members selected from the teacher's networks."""
 
     name: ClassVar[str] = "networks"
@@ -42,10 +42,6 @@ class CommitteeCompressor:
         """Numbers of members per net."""
         largest = min(most // self.cost(1), len(self.candidates))
         return [*(size for size in SIZES if size < largest), largest] if largest else []
-
-    def largest(self, most: int) -> list[int]:
-        """The largest committee."""
-        return self.sizes(most)[-1:]
 
     def cost(self, size: int) -> int:
         """Bits of all members."""

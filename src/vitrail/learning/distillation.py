@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from vitrail.learning.sampling import SWAPS, neighbours
-from vitrail.learning.teacher import Student, Teacher
+from vitrail.learning.teacher import Compressor, Student, Teacher
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
 from vitrail.solvers.chains import Chains, Sample, random_starts, warming
@@ -26,7 +26,7 @@ WORK = 150_000_000  # words of 64 rows that chains process
 BETA = 3.0  # for a row of mean weight that the teacher is certain of
 
 
-class Distillation:
+class Distillation(Compressor):
     """One net per student, of growing width."""
 
     name: ClassVar[str] = "one net"
@@ -53,10 +53,6 @@ class Distillation:
     def cost(self, size: int) -> int:
         """Bits of all nets."""
         return size * (self.num_inputs + 1) * self.nets
-
-    def largest(self, most: int) -> list[int]:
-        """The largest width."""
-        return self.sizes(most)[-1:]
 
     def build(self, size: int) -> Student:
         """The best of several nets of `size` hidden units."""

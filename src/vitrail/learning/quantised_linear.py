@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from vitrail.learning.input_selection import Fit, TeacherOutputs, elimination_order
-from vitrail.learning.teacher import Inputs, Student, Teacher
+from vitrail.learning.teacher import Compressor, Inputs, Student, Teacher
 from vitrail.model.explanation import max_margin
 from vitrail.model.voting import LEVELS
 from vitrail.nn import mlp, program_of
@@ -39,7 +39,7 @@ class LinearSize:
     digits: int
 
 
-class QuantisedLinear:
+class QuantisedLinear(Compressor):
     """Linear models of growing precision and number of inputs."""
 
     name: ClassVar[str] = "linear model"

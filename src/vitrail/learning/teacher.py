@@ -43,7 +43,7 @@ class Compressor(Protocol):
 
     def largest(self, most: int) -> list[Any]:
         """The sizes worth trying where `most` bits may be used."""
-        ...
+        return self.sizes(most)[-1:]
 
     def cost(self, size: Any) -> int:
         """Bits of all networks of a student."""

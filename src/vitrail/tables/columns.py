@@ -8,7 +8,7 @@ threshold separates is a column held as float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, get_args
@@ -18,7 +18,7 @@ import numpy as np
 from vitrail.errors import counted
 from vitrail.state import StateReader
 from vitrail.tables.cells import Cells, as_category
-from vitrail.tables.spelling import PLAIN, Numeral, Spelling, numeral
+from vitrail.tables.spelling import PLAIN, Spelling, numeral
 
 NumberType = Literal["int32", "float32", "float64"]
 MOST_WHOLE = 2**31 - 1  # the smallest int32 stands for no number in exported code
@@ -200,23 +200,16 @@ class ColumnCode:
         words = np.flatnonzero(cells.is_word)
         return [int(level) for level in words if as_category(cells.levels[level]) not in known]
 
-    def contradiction(self, cells: Cells) -> int | None:
-        """A level of numbers with decimals behind the mark that training's had not, or None."""
-        plain = self.spelling.decimal == "."
-        levels = np.isnan(cells.numbers) if plain else ~cells.missing
-        return self._find(cells, levels, self.spelling.contradicts)
+    def first_level(self, cells: Cells, *, ambiguous: bool) -> int | None:
+        """The first level of numbers that contradicts the spelling, or is ambiguous; or None.
 
-    def doubtful(self, cells: Cells) -> int | None:
-        """A level of numbers that has two readings, or None."""
-        return self._find(cells, ~cells.missing, self.spelling.is_ambiguous)
-
-    def _find(
-        self, cells: Cells, levels: np.ndarray, holds: Callable[[Numeral], bool]
-    ) -> int | None:
-        """The first of the levels (L,) bool that holds, as they came; None for none."""
+        A contradiction is a number with decimals behind the mark that training's had not.
+        """
         if not self.numeric or cells.levels.dtype.kind not in "OU":
             return None
-        for level in np.flatnonzero(levels).tolist():
+        plain = self.spelling.decimal == "." and not ambiguous
+        holds = self.spelling.is_ambiguous if ambiguous else self.spelling.contradicts
+        for level in np.flatnonzero(np.isnan(cells.numbers) if plain else ~cells.missing).tolist():
             text = cells.levels[level]
             if isinstance(text, str) and holds(numeral(text)):
                 return level

@@ -60,9 +60,6 @@ class DelimitedFile(Source):
         self._rows_ahead: Iterator[_FileRow] = iter(())
         self._next_row = 0  # that `_rows_ahead` gives
 
-    def close(self) -> None:
-        self._stream.close()
-
     def expected_blocks(self) -> float:
         total = self._bytes.total()
         return 1.0 if total is None else total / BLOCK_BYTES

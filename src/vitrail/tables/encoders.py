@@ -170,7 +170,7 @@ class TableEncoder:
             cells = frame.cells(where[code.name])
             spelled = cells.spelled(code.spelling) if code.numeric else cells
             bits[:, span] = code.bits(spelled)
-            level = code.contradiction(cells)
+            level = code.first_level(cells, ambiguous=False)
             if level is not None and not contradiction:
                 contradiction = f"{str(cells.levels[level])!r} in column {code.name!r}"
             for level in code.unknown_words(spelled):
@@ -181,7 +181,7 @@ class TableEncoder:
         # Beside a number of another spelling, one with two readings may mean either.
         for code in self.columns if contradiction else ():
             cells = frame.cells(where[code.name])
-            level = code.doubtful(cells)
+            level = code.first_level(cells, ambiguous=True)
             if level is not None:
                 raise _two_readings(frame, code, cells, level, f"no number such as {contradiction}")
         if unknown:

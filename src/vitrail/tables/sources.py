@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +63,7 @@ class Source:
     file_bytes: int | None = None
     num_rows: int | None = None
     untyped = False
+    _stream: Any = None
 
     def blocks(self, select: RowSelector = all_rows) -> Iterator[Block]:
         """Blocks in order; can be read once. Those without a selected row may be left out."""
@@ -77,6 +79,8 @@ class Source:
 
     def close(self) -> None:
         """Close the file."""
+        if self._stream is not None:
+            self._stream.close()
 
 
 class ParquetSource(Source):
@@ -123,9 +127,6 @@ class ParquetSource(Source):
 
     def expected_blocks(self) -> float:
         return self.num_rows / BLOCK_ROWS
-
-    def close(self) -> None:
-        self._stream.close()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -251,9 +252,6 @@ class NpzSource(Source):
 
     def expected_blocks(self) -> float:
         return self.num_rows / self._block_rows
-
-    def close(self) -> None:
-        self._stream.close()
 
     def _find_arrays(self) -> list[_StoredArray]:
         """The array of inputs, then that of labels."""
