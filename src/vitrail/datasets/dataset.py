@@ -70,6 +70,29 @@ class Dataset:
         return replace(self, inputs=self.inputs[chosen], labels=self.labels[chosen])
 
 
+Part = tuple[np.ndarray, np.ndarray]  # bits (F, …) of 0/1 and raw labels (F,)
+
+
+def dataset_of(
+    name: str,
+    train: Part,
+    test: Part,
+    coding: Coding,
+    classes: Sequence[int] = (0, 1),
+    shape: tuple[int, ...] | None = None,
+) -> Dataset:
+    """Bits and labels as a data set; `shape` is that of an example, None for the shape of bits."""
+    return Dataset(
+        inputs=encode(train[0], coding),
+        labels=class_indices(train[1], classes),
+        test_inputs=encode(test[0], coding),
+        test_labels=class_indices(test[1], classes),
+        name=name,
+        classes=tuple(classes),
+        shape=shape or train[0].shape[1:],
+    )
+
+
 def encode(bits: np.ndarray, coding: Coding) -> Tensor:
     """Bits (F, ...) of 0/1 or bool as int8 inputs (F, D) in the coding asked for."""
     if coding not in get_args(Coding):

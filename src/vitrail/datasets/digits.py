@@ -9,8 +9,7 @@ from vitrail.datasets.dataset import (
     Coding,
     Dataset,
     binarise,
-    class_indices,
-    encode,
+    dataset_of,
     indices_of_pair,
 )
 from vitrail.draws import random_order
@@ -58,12 +57,6 @@ def digits(
     order = chosen[random_order(seed, len(chosen))][:num_images]
     train, test = order[:num_examples], order[num_examples:]
     bits = binarise(pixels, FULL_INTENSITY, threshold)
-    return Dataset(
-        inputs=encode(bits[train], coding),
-        labels=class_indices(classes[train], pair),
-        test_inputs=encode(bits[test], coding),
-        test_labels=class_indices(classes[test], pair),
-        name=f"digits {pair[0]}-vs-{pair[1]}",
-        classes=tuple(pair),
-        shape=(1, SIDE, SIDE),
-    )
+    name = f"digits {pair[0]}-vs-{pair[1]}"
+    parts = ((bits[rows], classes[rows]) for rows in (train, test))
+    return dataset_of(name, *parts, coding, pair, (1, SIDE, SIDE))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import torch
 
 from vitrail.checks import checked_count
-from vitrail.datasets.dataset import Coding, Dataset, encode
+from vitrail.datasets.dataset import Coding, Dataset, dataset_of
 from vitrail.draws import Purpose, random_bits
 from vitrail.memory import check_size
 
@@ -43,14 +42,9 @@ def glass(
         torch.Size([20, 10])
     """
     inputs, test_inputs = _fair_inputs(num_examples, num_inputs, seed, num_test)
-    return _random_dataset(
-        "glass",
-        inputs,
-        random_bits(seed, Purpose.LABELS, num_examples),
-        test_inputs,
-        random_bits(seed, Purpose.TEST_LABELS, num_test),
-        coding,
-    )
+    train = inputs, random_bits(seed, Purpose.LABELS, num_examples)
+    test = test_inputs, random_bits(seed, Purpose.TEST_LABELS, num_test)
+    return dataset_of("glass", train, test, coding)
 
 
 def stained_glass(
@@ -94,15 +88,9 @@ def stained_glass(
     checked_count("num_inputs", num_inputs, 1)
     width = num_inputs if width is None else checked_count("width", width, 1)
     teacher = _teacher(seed, [num_inputs, *[width] * hidden_layers, 1])
-    inputs, test_inputs = _fair_inputs(num_examples, num_inputs, seed, num_test)
-    return _random_dataset(
-        f"stained glass, {hidden_layers} hidden",
-        inputs,
-        _answers(teacher, inputs),
-        test_inputs,
-        _answers(teacher, test_inputs),
-        coding,
-    )
+    parts = _fair_inputs(num_examples, num_inputs, seed, num_test)
+    train, test = ((inputs, _labels(teacher, inputs)) for inputs in parts)
+    return dataset_of(f"stained glass, {hidden_layers} hidden", train, test, coding)
 
 
 def _fair_inputs(
@@ -131,28 +119,9 @@ def _teacher(seed: int, widths: list[int]) -> list[np.ndarray]:
     return [layer.reshape(below, -1) for layer, below in zip(flat, widths[:-1], strict=True)]
 
 
-def _answers(teacher: list[np.ndarray], bits: np.ndarray) -> np.ndarray:
+def _labels(teacher: list[np.ndarray], bits: np.ndarray) -> np.ndarray:
     """The teacher's label of each row, (F,) bool."""
     signs = 2 * bits.astype(np.int64) - 1
     for layer in teacher:
         signs = np.where(signs @ layer > 0, 1, -1)
     return signs[:, 0] > 0
-
-
-def _random_dataset(
-    name: str,
-    inputs: np.ndarray,
-    labels: np.ndarray,
-    test_inputs: np.ndarray,
-    test_labels: np.ndarray,
-    coding: Coding,
-) -> Dataset:
-    return Dataset(
-        inputs=encode(inputs, coding),
-        labels=torch.from_numpy(labels.astype(np.int64)),
-        test_inputs=encode(test_inputs, coding),
-        test_labels=torch.from_numpy(test_labels.astype(np.int64)),
-        name=name,
-        classes=(0, 1),
-        shape=inputs.shape[1:],
-    )

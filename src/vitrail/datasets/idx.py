@@ -17,9 +17,9 @@ import numpy as np
 from vitrail.datasets.dataset import (
     Coding,
     Dataset,
+    Part,
     binarise,
-    class_indices,
-    encode,
+    dataset_of,
     indices_of_pair,
 )
 from vitrail.errors import DataError
@@ -67,54 +67,37 @@ def load_idx(
         raise DataError(
             "test_images and test_labels belong together, got only one of them; give both or none"
         )
-    train_bits, train_labels = _read_bits(images, labels, pool, threshold)
-    if test_images is None or test_labels is None:
-        test_bits, held_out = train_bits[:0], train_labels[:0]
-    else:
-        test_bits, held_out = _read_bits(test_images, test_labels, pool, threshold)
-        if test_bits.shape[1:] != train_bits.shape[1:]:
+    train = _read_bits(images, labels, pool, threshold)
+    test = train[0][:0], train[1][:0]
+    if test_images is not None and test_labels is not None:
+        test = _read_bits(test_images, test_labels, pool, threshold)
+        if test[0].shape[1:] != train[0].shape[1:]:
             raise DataError(
-                f"{test_images} holds images of {test_bits.shape[1:]} after pooling, {images} of "
-                f"{train_bits.shape[1:]}; give test images of the size of the training images"
+                f"{test_images} holds images of {test[0].shape[1:]} after pooling, {images} of "
+                f"{train[0].shape[1:]}; give test images of the size of the training images"
             )
-    unknown = np.setdiff1d(held_out, train_labels)
+    unknown = np.setdiff1d(test[1], train[1])
     if unknown.size and pair is None:
         raise DataError(
             f"{test_labels} has the label {unknown[0]}, which {labels} has not; "
             "give test labels of the training classes"
         )
     name = Path(images).name.split(".")[0]
-    return labelled_images(name, train_bits, train_labels, test_bits, held_out, pair, coding)
+    return labelled_images(name, train, test, pair, coding)
 
 
 def labelled_images(
-    name: str,
-    images: np.ndarray,
-    labels: np.ndarray,
-    test_images: np.ndarray,
-    test_labels: np.ndarray,
-    pair: tuple[int, int] | None,
-    coding: Coding,
+    name: str, train: Part, test: Part, pair: tuple[int, int] | None, coding: Coding
 ) -> Dataset:
-    """A Dataset of bit images (F, H, W) and their raw labels (F,), all classes or a pair."""
+    """Bit images (F, H, W) and their raw labels (F,) as a data set, of all classes or a pair."""
     if pair is None:
-        classes = tuple(int(label) for label in np.unique(labels))
+        classes = tuple(int(label) for label in np.unique(train[1]))
     else:
-        keep = indices_of_pair(labels, pair)
-        keep_test = np.flatnonzero(np.isin(test_labels, pair))
-        images, labels = images[keep], labels[keep]
-        test_images, test_labels = test_images[keep_test], test_labels[keep_test]
-        classes = tuple(pair)
-        name = f"{name} {pair[0]}-vs-{pair[1]}"
-    return Dataset(
-        inputs=encode(images, coding),
-        labels=class_indices(labels, classes),
-        test_inputs=encode(test_images, coding),
-        test_labels=class_indices(test_labels, classes),
-        name=name,
-        classes=classes,
-        shape=(1, *images.shape[1:]),
-    )
+        keep, keep_test = indices_of_pair(train[1], pair), np.isin(test[1], pair)
+        train = train[0][keep], train[1][keep]
+        test = test[0][keep_test], test[1][keep_test]
+        classes, name = pair, f"{name} {pair[0]}-vs-{pair[1]}"
+    return dataset_of(name, train, test, coding, classes, (1, *train[0].shape[1:]))
 
 
 def read_idx(path: FilePath, axes: int) -> np.ndarray:
@@ -175,9 +158,7 @@ def max_pool(images: np.ndarray, size: int) -> np.ndarray:
     return images.reshape(count, height // size, size, width // size, size).max(axis=(2, 4))
 
 
-def _read_bits(
-    images: FilePath, labels: FilePath, pool: int, threshold: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _read_bits(images: FilePath, labels: FilePath, pool: int, threshold: float) -> Part:
     pixels, classes = read_idx(images, axes=3), read_idx(labels, axes=1)
     if len(pixels) != len(classes) or not len(pixels):
         raise DataError(

@@ -38,15 +38,10 @@ def mnist(pair: tuple[int, int] | None = None, *, coding: Coding = "bipolar") ->
     """
     with np.load(EMBEDDED, allow_pickle=False) as stored:
         images, labels = unpack(stored["images"]), stored["labels"]
-    return labelled_images(
-        "mnist",
-        images[:NUM_TRAIN],
-        labels[:NUM_TRAIN],
-        images[NUM_TRAIN:],
-        labels[NUM_TRAIN:],
-        pair,
-        coding,
+    train, test = (
+        (images[part], labels[part]) for part in (slice(NUM_TRAIN), slice(NUM_TRAIN, None))
     )
+    return labelled_images("mnist", train, test, pair, coding)
 
 
 def pack(images: np.ndarray) -> np.ndarray:
