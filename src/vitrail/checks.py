@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -37,4 +38,19 @@ def checked_number(name: str, value: float, least: float = 0.0) -> float:
     """`value` if it is a number of at least `least`, else an error that names the argument."""
     if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= least:
         raise ValueError(f"{name} must be a number of at least {least:g}, got {value!r}")
+    return float(value)
+
+
+def checked_choice(name: str, value: str, choices: Iterable[str]) -> str:
+    """`value` if it is one of the choices, else an error that lists them."""
+    choices = tuple(choices)
+    if value not in choices:
+        raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(choices)}")
+    return value
+
+
+def checked_positive(name: str, value: float) -> float:
+    """`value` if it is a finite number above 0, else an error that names the argument."""
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be a positive number, got {value}")
     return float(value)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeVar, get_args
 
+from vitrail.checks import checked_choice
 from vitrail.extras import needs
 
 T = TypeVar("T")
@@ -28,8 +29,7 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 def checked_backend(name: str) -> Backend:
     """`name`, or an error where there is no backend of that name or it is not installed."""
-    if name not in get_args(Backend):
-        raise ValueError(f"unknown backend {name!r}; choose one of: {', '.join(get_args(Backend))}")
+    checked_choice("backend", name, get_args(Backend))
     if name != "processes":
         _package("distributed" if name == "dask" else name, name)
     return name  # pyright: ignore[reportReturnType] (it is one of them)

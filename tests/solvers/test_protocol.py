@@ -244,13 +244,6 @@ def test_held_damping_is_what_it_was_set_to(core, order):
         assert torch.equal(solver.gamma(state), weight)
 
 
-@every_case
-def test_a_state_is_wrapped_as_one_made_inside(core, order):
-    solver, graph = build(core, order), problems(core)
-    inner = build(core).with_held_damping() if "steady" in order else build(core)
-    assert equal(solver.around(graph, inner.init(Key(4), graph)), solver.init(Key(4), graph))
-
-
 EXACT = [order for core, order in CASES if core == "bp"]
 
 

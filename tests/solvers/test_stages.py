@@ -6,8 +6,7 @@ import torch
 from vitrail.datasets import glass
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph, join
-from vitrail.random import Key
-from vitrail.solvers import Status, belief_propagation, decimated, reinforced, run, steady
+from vitrail.solvers import Status, belief_propagation, run
 from vitrail.solvers.s4p import s4p
 from vitrail.solvers.snmp import from_messages, snmp
 from vitrail.solvers.stages import Stage, run_stages
@@ -109,15 +108,3 @@ def test_names_are_needed_and_differ(graph, names):
     stages = [Stage(name, belief_propagation(flip(5)), 1) for name in names]
     with pytest.raises(ValueError, match="names of their own"):
         run_stages(stages, graph)
-
-
-def test_wrapped_surveys_begin_at_the_messages_inside_a_wrapped_stage(graph):
-    surveys = decimated(steady(s4p(flip(5), survey_samples=5, bins=21)))
-    first = reinforced(belief_propagation(flip(5)))
-    stages = [Stage("bp", first, 3), Stage("s4p", surveys, 2, start=from_messages(surveys))]
-    states = []
-    run_stages(stages, graph, seed=3, on_stage=lambda stage, found: states.append(found.state))
-    begun = from_messages(surveys)(Key(0), graph, run(first, graph, max_steps=3))
-    assert begun.inner.inner.surveys[0].shape == states[1].inner.inner.surveys[0].shape
-    with pytest.raises(TypeError, match="for surveys"):
-        from_messages(first)

@@ -16,10 +16,9 @@ from vitrail.baselines.gradient import (
     GradientSolver,
     Loss,
     at,
-    checked_positive,
     checked_rate,
 )
-from vitrail.checks import checked_count
+from vitrail.checks import checked_count, checked_positive
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, lanes32
 from vitrail.solvers.damping import Schedule

@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vitrail.checks import checked_choice, checked_positive
 from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, normal
@@ -52,7 +53,7 @@ class GradientSolver(Solver[StateT]):
     loss: Loss
 
     def __post_init__(self) -> None:
-        checked_choice("loss", self.loss, Loss)
+        checked_choice("loss", self.loss, get_args(Loss))
 
     @abstractmethod
     def first(self, noise: Tensor, order: Order) -> StateT:
@@ -151,20 +152,6 @@ def _fan_in(factors: Factors) -> int:
 def at(rate: float | Schedule, step: int) -> float:
     """The value at a step of what may be a number or a schedule."""
     return rate(step) if callable(rate) else rate
-
-
-def checked_choice(name: str, value: str, kind: object) -> None:
-    """Raise where a value is none of a literal type's."""
-    known = get_args(kind)
-    if value not in known:
-        raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(known)}")
-
-
-def checked_positive(name: str, value: float) -> float:
-    """`value`, or an error when it is not a positive number."""
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{name} must be a positive number, got {value}")
-    return float(value)
 
 
 def checked_rate(name: str, rate: float | Schedule) -> float | Schedule:

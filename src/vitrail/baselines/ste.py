@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -14,9 +14,9 @@ from vitrail.baselines.gradient import (
     GradientSolver,
     Loss,
     at,
-    checked_choice,
     checked_rate,
 )
+from vitrail.checks import checked_choice
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.damping import Schedule
@@ -115,7 +115,7 @@ def straight_through(
         >>> straight_through("sgd", lr=0.1).optimiser
         'sgd'
     """
-    checked_choice("optimiser", optimiser, Optimiser)
+    checked_choice("optimiser", optimiser, get_args(Optimiser))
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
     return StraightThrough(Batches(batch), loss, optimiser, checked_rate("lr", lr), momentum)

@@ -58,5 +58,5 @@ def digits(
     train, test = order[:num_examples], order[num_examples:]
     bits = binarise(pixels, FULL_INTENSITY, threshold)
     name = f"digits {pair[0]}-vs-{pair[1]}"
-    parts = ((bits[rows], classes[rows]) for rows in (train, test))
+    parts = (bits[train], classes[train]), (bits[test], classes[test])
     return dataset_of(name, *parts, coding, pair, (1, SIDE, SIDE))

@@ -140,10 +140,6 @@ class MessagePassing(Solver[StateT]):
     def with_held_damping(self) -> MessagePassing[StateT]:
         """The solver with its constant damping kept in the state, to be moved by `with_gamma`."""
 
-    def around(self, graph: FactorGraph, innermost: Any) -> StateT:
-        """The first state around one of the innermost solver, which may be this one."""
-        return innermost
-
 
 def _rows(chosen: Tensor, new: Tensor, old: Tensor) -> Tensor:
     """Rows of `new` where chosen (F,), of `old` elsewhere, (F, …) each."""

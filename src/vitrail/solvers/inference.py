@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from vitrail.checks import checked_choice
 from vitrail.factors import DiscreteModel
 from vitrail.solvers.bethe import bethe
 from vitrail.solvers.bp import belief_propagation
@@ -54,10 +55,8 @@ def infer(
         >>> [round(p, 6) for p in infer(model, "mar").answer[0]]
         [0.25, 0.75]
     """
-    for name, value, known in (("task", task, Task), ("method", method, Method)):
-        if value not in get_args(known):
-            names = ", ".join(map(repr, get_args(known)))
-            raise ValueError(f"unknown {name} {value!r}; choose one of {names}")
+    checked_choice("task", task, get_args(Task))
+    checked_choice("method", method, get_args(Method))
     if method != "messages":
         try:
             return Inference(_exactly(model, task), "elimination")

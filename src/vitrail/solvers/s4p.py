@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
-from vitrail.checks import checked_count, checked_number
+from vitrail.checks import checked_choice, checked_count, checked_number
 from vitrail.decode import threshold
 from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
@@ -233,10 +233,8 @@ def s4p(
         >>> s4p(flip(5), survey_samples=50).settings.survey_samples
         50
     """
-    if feed not in ("draws", "histogram"):
-        raise ValueError(f"unknown feed {feed!r}; choose 'draws' or 'histogram'")
-    if store not in ("float32", "fixed16"):
-        raise ValueError(f"unknown store {store!r}; choose 'float32' or 'fixed16'")
+    checked_choice("feed", feed, get_args(Feed))
+    checked_choice("store", store, get_args(Store))
     inner = checked_inner(update)
     settings = Settings(
         inner,

@@ -6,31 +6,25 @@ from typing import Any
 
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
-from vitrail.solvers.base import MessagePassing
 from vitrail.solvers.bp import BPState, belief_propagation
 from vitrail.solvers.run import Solution
 from vitrail.solvers.s4p import s4p
-from vitrail.solvers.sp import SurveyPropagation
+from vitrail.solvers.sp import SPState, SurveyPropagation
 from vitrail.solvers.stages import Stage, Start
-from vitrail.solvers.wrapping import innermost_state, solvers_inside
 from vitrail.updates import Update
 
 
-def from_messages(solver: MessagePassing[Any]) -> Start:
+def from_messages(surveys: SurveyPropagation) -> Start:
     """Begin surveys as point masses at the messages that belief propagation ended with."""
-    *_, surveys = solvers_inside(solver)
-    if not isinstance(surveys, SurveyPropagation):
-        raise TypeError(f"a warm start is for surveys (s3p, s4p), got {type(surveys).__name__}")
 
-    def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> Any:
-        state = innermost_state(solution.state)
+    def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> SPState:
+        state = solution.state
         if not isinstance(state, BPState):
             raise TypeError(
                 f"a warm start needs the messages of belief propagation, the stage before ended "
                 f"with {type(state).__name__}; put belief propagation before it"
             )
-        first = surveys.warm_start(key, graph, state.messages, state.prior)
-        return solver.around(graph, first)
+        return surveys.warm_start(key, graph, state.messages, state.prior)
 
     return start
 

@@ -56,9 +56,6 @@ class Wrapper(MessagePassing[StateT]):
     def init(self, key: Key, graph: FactorGraph) -> StateT:
         return self.wrapped(graph, self.solver.init(key, graph))
 
-    def around(self, graph: FactorGraph, innermost: Any) -> StateT:
-        return self.wrapped(graph, self.solver.around(graph, innermost))
-
     def log_odds(self, graph: FactorGraph, state: StateT) -> Tensor:
         return self.solver.log_odds(graph, state.inner)
 
@@ -90,10 +87,3 @@ def solvers_inside(solver: MessagePassing[Any]) -> Iterator[MessagePassing[Any]]
     yield solver
     if isinstance(solver, Wrapper):
         yield from solvers_inside(solver.solver)
-
-
-def innermost_state(state: Any) -> Any:
-    """The messages' own state inside all wrappers."""
-    while isinstance(state, WrapperState):
-        state = state.inner
-    return state
