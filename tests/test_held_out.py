@@ -176,18 +176,21 @@ def test_curves_for_more_networks_keep_the_mean_probability(slope):
     assert abs(float(probability.mean() - labels.double().mean())) < 0.02
 
 
-def of_inputs(inputs: torch.Tensor, columns: list[int]) -> Examples:
+def of_inputs(inputs: torch.Tensor, *widths: int) -> Examples:
+    """Examples of columns that have so many bits."""
+    ends = np.cumsum(widths).tolist()
+    spans = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
     labels = inputs[:, 0].long()
     ones = torch.ones(len(labels), dtype=torch.float64)
-    return Examples.distinct(inputs, labels, ones).with_columns(torch.tensor(columns))
+    return Examples.distinct(inputs, labels, ones).with_columns(spans)
 
 
 def test_no_row_of_a_complete_table_is_held_out_whole():
     cells = torch.cartesian_prod(*[torch.tensor([0, 1])] * 3).to(torch.int8)
-    complete = of_inputs(cells, [0, 1, 2])
+    complete = of_inputs(cells, 1, 1, 1)
     assert complete.complete
     assert torch.equal(stratified_folds(complete, 4, 0), torch.full((4, 8), 0.25).double())
-    part = of_inputs(cells[1:], [0, 1, 2])
+    part = of_inputs(cells[1:], 1, 1, 1)
     assert not part.complete
     share = stratified_folds(part, 4, 0)
     assert bool((share * (1 - share) == 0).all())
@@ -195,8 +198,8 @@ def test_no_row_of_a_complete_table_is_held_out_whole():
 
 def test_one_column_of_names_is_no_complete_table():
     names = torch.eye(6, dtype=torch.int8)
-    assert not of_inputs(names, [0] * 6).complete
-    assert of_inputs(torch.tensor([[0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1]]), [0, 0, 1]).complete
+    assert not of_inputs(names, 6).complete
+    assert of_inputs(torch.tensor([[0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1]]), 2, 1).complete
 
 
 @given(st.integers(1, 30), st.integers(0, 5))

@@ -91,21 +91,21 @@ class Examples:
         """The examples with weights rows × class_weight (C,)."""
         return replace(self, weight=self.rows * class_weight[self.labels])
 
-    def with_columns(self, column: Tensor) -> Examples:
-        """The examples, knowing whether they are complete; column (I,): of each input, −1 for none.
+    def with_columns(self, spans: Sequence[slice]) -> Examples:
+        """The examples, knowing whether they are complete; spans: the inputs of each column.
 
         One column alone is no proof: numbers of rows (1, 2, 3, …) are complete too.
         """
         bits = (self.inputs > 0).numpy()
-        combinations_, varying = 1, 0
-        for number in range(int(column.max()) + 1):
-            states = len(np.unique(_keys(np.packbits(bits[:, column == number], axis=1))))
-            combinations_ *= states
+        product, varying = 1, 0
+        for span in spans:
+            states = len(np.unique(_keys(np.packbits(bits[:, span], axis=1))))
+            product *= states
             varying += states > 1
-            if combinations_ > len(self):
+            if product > len(self):
                 break
         distinct = len(np.unique(_keys(np.packbits(bits, axis=1))))
-        return replace(self, complete=varying > 1 and combinations_ == distinct)
+        return replace(self, complete=varying > 1 and product == distinct)
 
     def subsampled(self, most: int, seed: int) -> Examples:
         """At most about `most` examples at random, which stand for the rows of all, class by class.

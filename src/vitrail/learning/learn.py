@@ -34,7 +34,6 @@ from vitrail.learning.preprocessing import (
     Preprocessing,
     default_coding,
     image_inputs,
-    input_columns,
 )
 from vitrail.learning.select import needs_select, select
 from vitrail.learning.table import AUTO, SOLVERS, parameter_of
@@ -139,7 +138,7 @@ def learn(
     if options.class_weight is not None:
         of_class = preprocessing.class_weights(examples, options.class_weight)
         examples, batch = examples.weighted(of_class), batch.weighted(of_class)
-    examples = examples.with_columns(input_columns(preprocessing.encoder, preprocessing.bias))
+    examples = examples.with_columns(preprocessing.encoder.spans)
     nets = nets_of(examples, preprocessing.num_classes, preprocessing.scheme)
     data = TrainingData(preprocessing, examples, nets, batch if added else None)
     earlier = None if previous is None else previous.posterior

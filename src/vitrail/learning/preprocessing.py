@@ -83,14 +83,6 @@ class Preprocessing:
         return torch.where(present, balanced, 1.0)
 
 
-def input_columns(encoder: TableEncoder | BitColumns, bias: int) -> Tensor:
-    """The column of each input of a net, (I,) int64; −1 for constant inputs."""
-    columns = torch.full((len(encoder.bit_names) + bias,), -1)
-    for number, span in enumerate(encoder.spans):
-        columns[span] = number
-    return columns
-
-
 def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:
     if isinstance(class_weight, str) and class_weight == "balanced":
         return

@@ -12,7 +12,7 @@ from torch import Tensor
 from vitrail import ranks
 from vitrail.learning.examples import Examples
 from vitrail.learning.posterior import raw_margins_of
-from vitrail.learning.preprocessing import Preprocessing, input_columns
+from vitrail.learning.preprocessing import Preprocessing
 from vitrail.model.voting import clipped_margins
 from vitrail.nn import Program
 from vitrail.random import Key
@@ -33,10 +33,11 @@ MAX_R_HAT = 99.0  # where chains stand still
 
 def neighbours(encoder: TableEncoder | BitColumns, bias: int) -> Tensor:
     """The next input of the same column, (I,) int64; −1 where there is none."""
-    columns = input_columns(encoder, bias)
-    following = torch.cat([columns[1:], columns.new_full((1,), -1)])
-    place = torch.arange(1, len(columns) + 1)
-    return torch.where((columns == following) & (columns >= 0), place, -1)
+    places = torch.arange(len(encoder.bit_names))
+    following = torch.full((len(places) + bias,), -1)
+    for span in encoder.spans:
+        following[places[span][:-1]] = places[span][1:]
+    return following
 
 
 class ChainRun:

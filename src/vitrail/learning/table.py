@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitrail.baselines import BASELINES
@@ -65,7 +65,10 @@ SETTLED = ("update", "samples", "damping", "batch")  # by a solver object itself
 BY_STAGES = ("beta", "epochs", "restarts", "polish")  # what can be set beside a solver object
 IN_FIGURES = {"sbp": "SBP", "ste": "GD", "s3p": "S3P", "s4p": "S4P", "snmp": "SNMP"}  # the paper's
 
+HARD, MANY_EPOCHS = {"beta": math.inf}, {"epochs": GRADIENT_EPOCHS}
+
 Stages = Sequence[Stage]
+Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -170,12 +173,12 @@ class Plan:
 class Entry:
     """What a solver's name stands for.
 
-    settings, stages: of learners that run stages; None of those that do not.
+    settings: other than those of `default_plan`. stages: None of learners that do not run any.
     """
 
     summary: str
     options: tuple[str, ...]  # those of OPTIONS that it takes
-    settings: Callable[[Problem], Mapping[str, Any]] | None = None  # other than `default_plan`
+    settings: Settings | Callable[[Problem], Settings] = field(default_factory=dict)
     stages: Callable[[Plan], Stages] | None = None
 
 
@@ -221,9 +224,9 @@ def make_plan(problem: Problem, given: Mapping[str, Any]) -> Plan:
     solver = given.pop("solver", "messages")
     if isinstance(solver, str):
         entry = SOLVERS[solver]
-        assert entry.settings is not None
         assert entry.stages is not None
-        plan = replace(default_plan(problem, solver), **{**entry.settings(problem), **given})
+        settings = entry.settings(problem) if callable(entry.settings) else entry.settings
+        plan = replace(default_plan(problem, solver), **{**settings, **given})
         stages = entry.stages(plan)
         if solver == "messages":
             return replace(plan, stages=tuple(stages))
@@ -357,24 +360,12 @@ def _sampled(plan: Plan) -> Stages:
     return (replace(reinforced_stage(shape, update), name="sampled"),)
 
 
-def _usual(problem: Problem) -> dict[str, Any]:
-    return {}
-
-
 def _messages_settings(problem: Problem) -> dict[str, Any]:
     return {"polish": POLISH_ROUNDS if problem.cheap_flips else 0}
 
 
 def _bp_settings(problem: Problem) -> dict[str, Any]:
     return {"update": "closed_form" if problem.linear else "exact"}
-
-
-def _hard(problem: Problem) -> dict[str, Any]:
-    return {"beta": math.inf}
-
-
-def _many_epochs(problem: Problem) -> dict[str, Any]:
-    return {"epochs": GRADIENT_EPOCHS}
 
 
 SOLVERS: dict[str, Entry] = {
@@ -389,22 +380,22 @@ SOLVERS: dict[str, Entry] = {
     ),
     "select": Entry("streaming or ste, by accuracy on held-out rows", ("batch", "epochs")),
     "bp": Entry("belief propagation with exact messages", PASSING, _bp_settings, _bp),
-    "sbp": Entry("stochastic belief propagation: sampled messages", PASSING, _usual, _sbp),
+    "sbp": Entry("stochastic belief propagation: sampled messages", PASSING, {}, _sbp),
     "s3p": Entry(
         "surveys, exact on the side of variables", PASSING, _survey_settings, _surveys(s3p)
     ),
     "s4p": Entry("surveys, sampled on both sides", PASSING, _survey_settings, _surveys(s4p)),
     "snmp": Entry("sbp, then s4p on what is left", PASSING, _survey_settings, _snmp),
-    "reinforced": Entry("belief propagation that commits", SEARCHING, _hard, _reinforced),
-    "sampled": Entry("the same by sampled flips", SEARCHING, _hard, _sampled),
+    "reinforced": Entry("belief propagation that commits", SEARCHING, HARD, _reinforced),
+    "sampled": Entry("the same by sampled flips", SEARCHING, HARD, _sampled),
     "streaming": Entry(
         "messages that no batch outlives; any depth", STEPS, _streaming_settings, _streaming
     ),
-    "ste": Entry("straight-through gradients", STEPS, _many_epochs, _gradient),
-    "bop": Entry("binary optimiser", STEPS, _many_epochs, _gradient),
-    "bayesbinn": Entry("Bayesian rule", STEPS, _many_epochs, _gradient),
-    "annealing": Entry("simulated annealing", SEARCHING, _usual, _search),
-    "exhaustive": Entry("every configuration", PROVING, _usual, _search),
-    "cpsat": Entry("constraint solver with proofs", PROVING, _usual, _search),
+    "ste": Entry("straight-through gradients", STEPS, MANY_EPOCHS, _gradient),
+    "bop": Entry("binary optimiser", STEPS, MANY_EPOCHS, _gradient),
+    "bayesbinn": Entry("Bayesian rule", STEPS, MANY_EPOCHS, _gradient),
+    "annealing": Entry("simulated annealing", SEARCHING, {}, _search),
+    "exhaustive": Entry("every configuration", PROVING, {}, _search),
+    "cpsat": Entry("constraint solver with proofs", PROVING, {}, _search),
 }
 """Each solver by name, with the options it takes: names of the classifier and the command line."""
