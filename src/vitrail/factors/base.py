@@ -82,6 +82,11 @@ class Factors(ABC):
         return False
 
     @property
+    def perceptron_low(self) -> int | None:
+        """What a zero bit stands for, where the factors are linear threshold units."""
+        return None
+
+    @property
     def row_bytes(self) -> int:
         """Scratch that scoring one configuration of one factor takes, for chunking."""
         return 16 * self.arity

@@ -70,7 +70,7 @@ def linear_problem(graph: FactorGraph, variables: Tensor) -> LinearProblem | Non
 
 def _table(block: Factors, num_variables: int) -> tuple[Tensor, Tensor, int] | None:
     """Inputs (F, N) int8 and labels (F,) bool of linear threshold units, and their low value."""
-    low = block.program.perceptron_low if isinstance(block, Network) else None
+    low = block.perceptron_low
     if low is None or not isinstance(block, Network):
         return None
     inputs, labels = block.inputs.flatten(1).cpu(), block.labels.cpu() == 1

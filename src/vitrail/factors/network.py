@@ -63,6 +63,10 @@ class Network(Factors):
         return self.program.shallow is not None
 
     @property
+    def perceptron_low(self) -> int | None:
+        return self.program.perceptron_low
+
+    @property
     def row_bytes(self) -> int:
         return 4 * self.program.scratch_floats
 

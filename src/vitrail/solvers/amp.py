@@ -180,7 +180,7 @@ def _pass(sums: _Sums, floor: Tensor, log_odds: Tensor, response: Tensor) -> tup
 def _matrices(graph: FactorGraph) -> tuple[_Sums, ...]:
     """The factors of each problem, once per graph."""
     for block in graph.blocks:
-        if not isinstance(block, Network) or block.program.perceptron_low is None:
+        if not isinstance(block, Network) or block.perceptron_low is None:
             raise TypeError(
                 "approximate message passing knows linear threshold units only, got "
                 f"{type(block).__name__} factors of another kind; use belief_propagation"

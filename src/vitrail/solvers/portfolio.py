@@ -22,7 +22,6 @@ from typing import Any
 import torch
 
 from vitrail.decode import best_of, decoded
-from vitrail.factors import Network
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.amp import MOST_SHARE, approximate_message_passing
@@ -173,10 +172,7 @@ class Shape:
             edges=sum(block.num_factors * block.arity for block in graph.blocks),
             arity=max(block.arity for block in graph.blocks),
             weight=float(graph.everything.weight_per_problem.max()),
-            linear=all(
-                isinstance(block, Network) and block.program.perceptron_low is not None
-                for block in graph.blocks
-            ),
+            linear=all(block.perceptron_low is not None for block in graph.blocks),
             cheap_flips=all(block.cheap_flips for block in graph.blocks),
             hard=all(bool(torch.isinf(block.beta).all()) for block in graph.blocks),
         )

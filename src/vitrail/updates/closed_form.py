@@ -37,7 +37,7 @@ class ClosedForm(CavityUpdate):
         return True
 
     def check(self, factors: Factors) -> None:
-        if not isinstance(factors, Network) or factors.program.perceptron_low is None:
+        if factors.perceptron_low is None:
             raise TypeError(
                 f"closed_form knows linear threshold units only, got {type(factors).__name__} "
                 "factors of another kind; use flip, counting or pooled"
@@ -107,9 +107,7 @@ def agreement(factors: Network) -> tuple[Tensor, Tensor]:
     """
     inputs = factors.rows.to(torch.int64)
     nonzero = (inputs != 0).sum(1)
-    positive = (
-        nonzero // 2 + 1 if factors.program.perceptron_low == -1 else (inputs == -1).sum(1) + 1
-    )
+    positive = nonzero // 2 + 1 if factors.perceptron_low == -1 else (inputs == -1).sum(1) + 1
     wanted = factors.labels == 1
     threshold = torch.where(wanted, positive, nonzero - positive + 1)
     return (inputs > 0) == wanted[:, None], threshold
@@ -165,9 +163,6 @@ def closed_form(method: Method = "convolution", *, memory: int = DEFAULT_MEMORY)
     Args:
         method: "convolution" is exact, "gaussian" an approximation for large arity.
         memory: Bytes of scratch held at a time.
-
-    Returns:
-        The update, to give to a solver.
 
     Examples:
         >>> closed_form("gaussian").method

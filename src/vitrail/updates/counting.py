@@ -126,9 +126,6 @@ def counting(
         memory: Bytes of scratch held at a time.
         backend: "auto" takes the fastest there is; all give the same messages.
 
-    Returns:
-        The update, to give to a solver.
-
     Examples:
         >>> counting(samples=128, least_hits=2).least_hits
         2

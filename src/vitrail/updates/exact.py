@@ -61,9 +61,6 @@ def exact(*, memory: int = DEFAULT_MEMORY) -> Exact:
     Args:
         memory: Bytes of scratch held at a time.
 
-    Returns:
-        The update, to give to a solver.
-
     Examples:
         >>> exact().exact
         True

@@ -118,9 +118,6 @@ def flip(
         memory: Bytes of scratch held at a time.
         backend: "auto" takes the fastest there is; all give the same messages.
 
-    Returns:
-        The update, to give to a solver.
-
     Examples:
         >>> flip(samples=64).samples
         64

@@ -60,9 +60,6 @@ def pinned(samples: int = 5, *, memory: int = DEFAULT_MEMORY) -> Pinned:
         samples: Draws for each variable and value.
         memory: Bytes of scratch held at a time.
 
-    Returns:
-        The update, to give to a solver.
-
     Examples:
         >>> pinned().samples
         5

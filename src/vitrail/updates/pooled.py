@@ -121,9 +121,6 @@ def pooled(
         backend: "auto" scores the pool by compiled kernels on a GPU, for one problem of this
             package's layers; "triton" asks for them, "torch" does without.
 
-    Returns:
-        The update, to give to a solver.
-
     Examples:
         >>> pooled(samples=1024).samples
         1024

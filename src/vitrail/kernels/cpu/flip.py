@@ -122,12 +122,6 @@ def serves(factors: Factors, samples: int) -> bool:
     return samples <= MAX_SAMPLES and _shape(factors) is not None
 
 
-def perceptron_low(factors: Factors) -> int | None:
-    """What a zero bit stands for, where the factors are perceptrons."""
-    shape = _shape(factors)
-    return shape[0] if shape is not None and shape[1] is None else None
-
-
 def _shape(factors: Factors) -> tuple[int, tuple[int, ...] | None] | None:
     """What a zero bit of the last layer stands for, and what kernels take for a hidden one."""
     net = factors.program.shallow if isinstance(factors, Network) else None

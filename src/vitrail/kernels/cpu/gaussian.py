@@ -228,8 +228,7 @@ def _rows(
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons that see runs of variables."""
-    known = isinstance(factors, Network) and factors.program.perceptron_low is not None
-    return known and isinstance(factors.scope, Dense)
+    return factors.perceptron_low is not None and isinstance(factors.scope, Dense)
 
 
 def hard_rows(factors: Factors) -> np.ndarray:
@@ -294,7 +293,7 @@ def _sweep_rows(
     given = (
         factors.rows.numpy(),
         factors.labels.numpy(),
-        factors.program.perceptron_low,
+        factors.perceptron_low,
         factors.beta.numpy(),
         factors.once_at_beta(hard_rows),
         belief.numpy(),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.compiled import compiled
-from vitrail.kernels.cpu.flip import classifiers, perceptron_low
+from vitrail.kernels.cpu.flip import MAX_FAN_IN, classifiers
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.scopes import Dense
 
@@ -40,7 +40,8 @@ def _score(begin, end, inputs, labels, start, low, masks, out):
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons that see runs of variables."""
-    return isinstance(factors.scope, Dense) and perceptron_low(factors) is not None
+    known = factors.perceptron_low is not None and factors.arity <= MAX_FAN_IN
+    return known and isinstance(factors.scope, Dense)
 
 
 def satisfied(factors: Network, states: Tensor) -> Tensor:
@@ -53,7 +54,7 @@ def satisfied(factors: Network, states: Tensor) -> Tensor:
     masks = seen.to(torch.int16).neg().contiguous()
     inputs, labels, _ = classifiers(factors)
     out = torch.empty(factors.num_factors, len(states), dtype=torch.bool)
-    start, low = (factors.scope.start - first).numpy(), perceptron_low(factors)
+    start, low = (factors.scope.start - first).numpy(), factors.perceptron_low
     arguments = inputs, labels, start, low, masks.numpy(), out.numpy()
     work = factors.arity * len(states) // 4
     over_rows(lambda begin, end: _score(begin, end, *arguments), factors.num_factors, work)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.compiled import compiled
-from vitrail.kernels.cpu.flip import classifiers, perceptron_low
+from vitrail.kernels.cpu.flip import MAX_FAN_IN, classifiers
 from vitrail.kernels.cpu.perceptron import flips, signed_inputs
 from vitrail.kernels.cpu.philox import draw_address, fill, tile
 from vitrail.kernels.cpu.rows import buffers, find_thresholds
@@ -181,8 +181,8 @@ def _update(
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons that share one beta."""
-    few = samples <= MAX_SAMPLES and perceptron_low(factors) is not None
-    return few and factors.log_means(samples).shape[0] == 1
+    few = samples <= MAX_SAMPLES and factors.arity <= MAX_FAN_IN
+    return few and factors.perceptron_low is not None and factors.log_means(samples).shape[0] == 1
 
 
 class Tables:
@@ -237,7 +237,7 @@ def update(
         *tables.pairs,
         *tables.units,
         *classifiers(factors),
-        perceptron_low(factors),
+        factors.perceptron_low,
         draws.samples,
         draws.survey_samples,
         *draw_address(key.of(draws.stream), arity, draws.samples),

@@ -185,12 +185,6 @@ def serves(factors: Factors, samples: int) -> bool:
     return shape is not None and (shape[1] > 0 or samples <= MAX_SAMPLES)
 
 
-def perceptron_low(factors: Factors) -> int | None:
-    """What a zero bit stands for, where the factors are perceptrons."""
-    shape = _shape(factors)
-    return shape[3] if shape is not None and shape[1] == 0 else None
-
-
 def _shape(factors: Factors) -> tuple[int, int, int, int, int] | None:
     """The shape of a net: inputs and hidden units (0, 0 for perceptrons), and lows."""
     net = factors.program.shallow if isinstance(factors, Network) else None

@@ -147,8 +147,7 @@ def _sweep(
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons that see runs of variables."""
-    known = isinstance(factors, Network) and factors.program.perceptron_low is not None
-    return known and isinstance(factors.scope, Dense)
+    return factors.perceptron_low is not None and isinstance(factors.scope, Dense)
 
 
 def gaussian_sweep(
@@ -171,7 +170,7 @@ def gaussian_sweep(
         _sweep[(factors.num_factors,)](
             belief, factors.scope.start, message.contiguous(), factors.rows, factors.labels,
             factors.beta, gamma.to(torch.float32), double(limit, message.device), out, moved,
-            change, factors.arity, factors.program.perceptron_low, on_probability, block,
+            change, factors.arity, factors.perceptron_low, on_probability, block,
             pieces(factors.arity, block),
             num_warps=max(1, min(8, block // 128)),
         )  # fmt: skip

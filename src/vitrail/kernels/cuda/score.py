@@ -8,7 +8,6 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.kernels.cuda.flip import perceptron_low
 from vitrail.kernels.cuda.philox import pieces, power_of_two, warps_of
 from vitrail.scopes import Dense
 
@@ -35,7 +34,7 @@ def _score(
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons that see runs of variables."""
-    return isinstance(factors.scope, Dense) and perceptron_low(factors) is not None
+    return factors.perceptron_low is not None and isinstance(factors.scope, Dense)
 
 
 def satisfied(factors: Network, states: Tensor) -> Tensor:
@@ -49,7 +48,7 @@ def satisfied(factors: Network, states: Tensor) -> Tensor:
         some = states[first : first + MAX_CANDIDATES]
         _score[(num_factors, len(some))](
             some, factors.scope.start, factors.rows, factors.labels, out[first:], arity,
-            states.shape[1], num_factors, perceptron_low(factors), slots, pieces(arity, slots),
+            states.shape[1], num_factors, factors.perceptron_low, slots, pieces(arity, slots),
             num_warps=warps_of(slots),
         )  # fmt: skip
     return out

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.kernels.cuda.flip import double, find_thresholds, perceptron_low
+from vitrail.kernels.cuda.flip import double, find_thresholds
 from vitrail.kernels.cuda.perceptron import flips
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
 from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
@@ -186,7 +186,7 @@ def _mix(
 
 def serves(factors: Factors, samples: int) -> bool:
     """Perceptrons that share one beta."""
-    few = samples <= MAX_SAMPLES and perceptron_low(factors) is not None
+    few = samples <= MAX_SAMPLES and factors.perceptron_low is not None
     return few and factors.log_means(samples).shape[0] == 1
 
 
@@ -247,7 +247,7 @@ def update(
             pairs.view(torch.int32),
             double(draws.limit, device), arity, key.step, *key.of(draws.stream).words(),
             *key.of(Stream.BRANCH).words(), *key.of(Stream.CAVITY).words(), draws.survey_samples,
-            draws.samples, perceptron_low(factors), blocks_of(arity),
+            draws.samples, factors.perceptron_low, blocks_of(arity),
             num_warps=min(16, 2 * warps_of(arity)), enable_fp_fusion=False,
         )  # fmt: skip
         num_kinds = len(tables.rank)
