@@ -28,7 +28,7 @@ def test_states_may_lie_in_memory_any_way():
 
 
 def test_the_loop_counts_the_same_with_and_without_kernels(monkeypatch):
-    monkeypatch.setattr(dispatch, "PATIENCE", 0)
+    monkeypatch.setattr(dispatch, "LANES_BEFORE_LOADING", 0)
     graph = join([factor_graph(perceptrons(50, 9)), factor_graph(perceptrons(7, 9, seed=3))])
     states = torch.rand(3, 18, generator=generator(2)) < 0.5
     assert torch.equal(satisfied(graph, states), graph.satisfied(states))

@@ -48,7 +48,7 @@ def test_an_unknown_backend_is_refused_with_the_list():
 
 def test_a_missing_package_stops_only_the_named_backend(monkeypatch):
     monkeypatch.setitem(dispatch.KERNELS, "flip", {"numba": "vitrail.kernels.no_such_kernel"})
-    monkeypatch.setattr(dispatch, "PATIENCE", 0)
+    monkeypatch.setattr(dispatch, "LANES_BEFORE_LOADING", 0)
     assert dispatch.find("flip", "auto", perceptrons(2, 3), 10, 5) is None
     with pytest.raises(dispatch.BackendError, match=r"not here .*install numba"):
         dispatch.find("flip", "numba", perceptrons(2, 3), 10, 5)

@@ -103,7 +103,7 @@ class Factors(ABC):
         parts = {name: part[index] for name, part in self._tensors().items()}
         return replace(self, scope=self.scope.select(index), **parts)
 
-    def parts(self, bytes_per_factor: int, memory: int) -> Iterator[tuple[slice, Self]]:
+    def chunks(self, bytes_per_factor: int, memory: int) -> Iterator[tuple[slice, Self]]:
         """The factors piece by piece, with their places; scratch stays within `memory` bytes."""
         for part in chunks(self.num_factors, bytes_per_factor, memory):
             if part == slice(0, self.num_factors):
@@ -221,7 +221,7 @@ class Factors(ABC):
         """A value of each factor at configurations (C, V) bool: (C, F) float64."""
         num_states = states.shape[0]
         out = torch.empty(num_states, self.num_factors, dtype=torch.float64, device=states.device)
-        for part, block in self.parts(num_states * self.row_bytes, memory):
+        for part, block in self.chunks(num_states * self.row_bytes, memory):
             local = block.scope.gather(states).transpose(0, 1)
             out[:, part] = value(block, local).T.to(torch.float64)
         return out

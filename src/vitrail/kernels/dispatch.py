@@ -44,7 +44,7 @@ REMEDY = {
     "numba": "install numba (pip install numba) or choose backend='auto' or 'torch'",
     "triton": "install torch with CUDA, which brings Triton, or choose backend='auto' or 'torch'",
 }
-PATIENCE = 5_000_000  # lanes drawn by torch in about the time it takes to load kernels
+LANES_BEFORE_LOADING = 5_000_000  # lanes drawn by torch in about the time it takes to load kernels
 
 
 class BackendError(RuntimeError):
@@ -65,7 +65,7 @@ class SurveyDraws:
 class GaussianCavities:
     """Cavities of the factors at some rows: a Gaussian of log-odds in each of two products."""
 
-    chances: Tensor  # (f, A) int64: a 32-bit lane below takes the product over p
+    branch_threshold: Tensor  # (f, A) int64: a 32-bit lane below takes the product over p
     centre: Tensor  # (f, 2, A) float64
     spread: Tensor  # (f, 2, A) float64
 
@@ -85,7 +85,7 @@ class Store:
         if name in sys.modules:
             return True
         self._drawn += lanes
-        return self._drawn > PATIENCE
+        return self._drawn > LANES_BEFORE_LOADING
 
 
 STORE = Store()

@@ -213,7 +213,7 @@ class CavityUpdate(Update):
     def estimate(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
         """From cavities (F, R, A), log-odds; the work is cut into chunks of factors."""
         self.check(factors)
-        pieces = factors.parts(self.bytes_per_factor(factors, cavity), self.memory)
+        pieces = factors.chunks(self.bytes_per_factor(factors, cavity), self.memory)
         parts = [self.estimate_chunk(key, part, cavity[rows]) for rows, part in pieces]
         return joined(parts, cavity)
 

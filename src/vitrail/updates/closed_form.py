@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from vitrail.factors import Factors, Network
-from vitrail.kernels.dispatch import PATIENCE, find
+from vitrail.kernels.dispatch import LANES_BEFORE_LOADING, find
 from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key
 from vitrail.updates.base import CavityUpdate, Estimate, Sweep
@@ -82,7 +82,7 @@ class ClosedForm(CavityUpdate):
         """The compiled module for gaussian messages, if any; it is taken whatever the work."""
         if self.method != "gaussian":
             return None
-        return find("gaussian", "auto", factors, PATIENCE + 1, 0)
+        return find("gaussian", "auto", factors, LANES_BEFORE_LOADING + 1, 0)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
         assert isinstance(factors, Network)

@@ -62,7 +62,7 @@ class Counting(CavityUpdate):
             int(fewest.min()),
         )
         if self.least_hits and bool((fewest < self.least_hits).any()):
-            return self._mended(key, factors, cavity, estimate, fewest < self.least_hits)
+            return self._with_fallback(key, factors, cavity, estimate, fewest < self.least_hits)
         return estimate
 
     def _counts(
@@ -91,7 +91,7 @@ class Counting(CavityUpdate):
             torch.where(count > 0, hits, mean), torch.where(count > 0, count, 1.0)
         )
 
-    def _mended(
+    def _with_fallback(
         self, key: Key, factors: Factors, cavity: Tensor, estimate: Estimate, poor: Tensor
     ) -> Estimate:
         rows = poor.flatten(1).any(1).nonzero()[:, 0]

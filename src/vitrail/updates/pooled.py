@@ -40,7 +40,7 @@ class Pooled(Update):
         key = key.of(Stream.CONFIGURATION)
         zero = torch.zeros((), dtype=torch.int64, device=belief.device)
         numbers = torch.arange(self.samples, device=belief.device)
-        pool = bernoulli(key, zero, numbers, _open(thresholds(belief)))  # (S, V)
+        pool = bernoulli(key, zero, numbers, _away_from_ends(thresholds(belief)))  # (S, V)
         cavity = self.cavity(factors, belief, message)
         of_beliefs = factors.scope.gather(_log_odds(thresholds(belief)))
         shift = _log_odds(thresholds(cavity[:, 0])) - of_beliefs
@@ -51,7 +51,7 @@ class Pooled(Update):
             scratch = kernel.scratch_bytes(factors, self.samples)
         per_factor = 40 * self.samples + scratch
         per_factor += 9 * self.samples * factors.arity * rows_in_pool // max(1, factors.num_factors)
-        pieces = factors.parts(per_factor, self.memory)
+        pieces = factors.chunks(per_factor, self.memory)
         parts = [self._estimate(kernel, part, pool, shift[rows]) for rows, part in pieces]
         return joined(parts, cavity)
 
@@ -95,14 +95,14 @@ def _by_row(rows: Tensor, matrices: Tensor) -> Tensor:
     return torch.bmm(rows[:, None], matrices)[:, 0]
 
 
-def _open(threshold: Tensor) -> Tensor:
+def _away_from_ends(threshold: Tensor) -> Tensor:
     """Thresholds kept off 0 and 1: a pool must be able to show both values of a variable."""
     return threshold.clamp(1, THRESHOLD_ONE - 1)
 
 
 def _log_odds(threshold: Tensor) -> Tensor:
     """Log-odds of the probability that a threshold really draws, float64."""
-    return torch.logit(_open(threshold).to(torch.float64) / THRESHOLD_ONE)
+    return torch.logit(_away_from_ends(threshold).to(torch.float64) / THRESHOLD_ONE)
 
 
 def pooled(

@@ -119,7 +119,7 @@ class Chain:
         edge = np.stack([packed(count == 0), packed(count == -1)])
         edges = np.repeat(edge[:, None], num_hidden, 1)
         sides = np.stack([packed(votes == 0), packed(votes == -1)])
-        _begin(rows.columns, self.bits, hidden, edges, output, sides)
+        _switch_on(rows.columns, self.bits, hidden, edges, output, sides)
         negative = output[0, :, -1].reshape(-1)
         lost = np.stack([~negative, negative])[:, None] & rows.right
         digits = np.unpackbits(lost.view(np.uint8), axis=-1).sum((0, 2), dtype=np.int64)
@@ -220,7 +220,7 @@ def _change_counts(columns, i, but, up, rises, hidden, edges, unit, output, side
 
 
 @njit(forceinline=True)
-def _falling(rows, right, at):
+def _fall_delta(rows, right, at):
     """What the energy gains when the output falls in these rows, by words.
 
     right (2, B, W): of rows with label 0 and 1, the binary digits of their weights.
@@ -240,7 +240,7 @@ def _energy_delta(columns, i, but, edges, edge, unit, sides, side, right):
     for at in range(0, columns.shape[1], LANES):
         moved = load(columns, (i, at)) & ~load(columns, (but, at))
         moved = moved & load(edges, (edge, unit, at)) & load(sides, (side, at))
-        delta = delta + _falling(moved, right, at)
+        delta = delta + _fall_delta(moved, right, at)
     return total(delta)
 
 
@@ -255,19 +255,19 @@ def _agreeing(hidden, unit, block, positive):
 
 
 @njit(error_model="numpy")
-def _turning(hidden, unit, positive, sides, right):
+def _output_weight_delta(hidden, unit, positive, sides, right):
     """The change in energy when an output weight is turned."""
     delta = filled(uint64(0))
     for block in range(hidden.shape[1]):
         at = block * LANES
         agree = _agreeing(hidden, unit, block, positive)
-        delta = delta + _falling(agree & load(sides, (0, at)), right, at)
-        delta = delta - _falling(~agree & load(sides, (1, at)), right, at)
+        delta = delta + _fall_delta(agree & load(sides, (0, at)), right, at)
+        delta = delta - _fall_delta(~agree & load(sides, (1, at)), right, at)
     return total(delta)
 
 
 @njit(error_model="numpy")
-def _turn(hidden, unit, positive, output, sides):
+def _flip_output_weight(hidden, unit, positive, output, sides):
     """Turn an output weight: the rows in which its unit agreed lose a vote, the others gain one."""
     for block in range(hidden.shape[1]):
         agree = _agreeing(hidden, unit, block, positive)
@@ -279,7 +279,7 @@ def _turn(hidden, unit, positive, output, sides):
 
 @compiled("void(uint64[:, ::1], boolean[::1], uint64[:, :, :, ::1], uint64[:, :, ::1],"
           " uint64[:, :, :, ::1], uint64[:, ::1])")  # fmt: skip
-def _begin(columns, bits, hidden, edges, output, sides):
+def _switch_on(columns, bits, hidden, edges, output, sides):
     """Switch on the weights that are set, from counts of none."""
     num_inputs = columns.shape[0] - 1
     votes = hidden.shape[0] * num_inputs
@@ -319,11 +319,11 @@ def _advance(
         if q >= votes:
             unit = q - votes
             positive = bits[q]
-            delta = _turning(hidden, unit, positive, sides, right)
+            delta = _output_weight_delta(hidden, unit, positive, sides, right)
             if prior.shape[0] > 0:
                 gain = -prior[q] if positive else prior[q]
             if _accepted(beta * delta - gain, rough[s], coin[s]):
-                _turn(hidden, unit, positive, output, sides)
+                _flip_output_weight(hidden, unit, positive, output, sides)
                 bits[q] = not positive
                 energy[0] += delta
                 taken += 1

@@ -99,9 +99,9 @@ def _log_ratio(a, b):
     tails = float32(-0.5) * (a - b) * (a + b)
     one_tail = half_b if b < 0 else float32(0.0)
     power = tails if a < 0 else one_tail
-    chance_a = mills_a if a < 0 else inner_a
-    chance_b = mills_b if b < 0 else inner_b
-    return power + _log(chance_a / chance_b)
+    probability_a = mills_a if a < 0 else inner_a
+    probability_b = mills_b if b < 0 else inner_b
+    return power + _log(probability_a / probability_b)
 
 
 @njit(inline="always", fastmath=_FINITE, error_model="numpy")
@@ -110,8 +110,8 @@ def _lifted(x, lift, beta):
     mills, half = _mills(abs(x)), float32(0.5) * x * x
     inner = float32(1.0) - _exp(-half) * mills
     outer = _log(mills) - half
-    log_chance = lift + (outer if x < 0 else _log(inner))
-    high, low = max(log_chance, -beta), min(log_chance, -beta)
+    log_probability = lift + (outer if x < 0 else _log(inner))
+    high, low = max(log_probability, -beta), min(log_probability, -beta)
     return high + _log(float32(1.0) + _exp(low - high))
 
 
@@ -161,17 +161,17 @@ def _rows(
         old = message[factor if message.shape[0] > 1 else 0]
         new = out[place if out.shape[0] > 1 else 0]
         mine = belief[start[factor] : start[factor] + arity]
-        wanted = float32(1.0) if labels[factor] == 1 else float32(-1.0)
+        sign = float32(1.0) if labels[factor] == 1 else float32(-1.0)
         mean, spread, nonzero, minus = 0.0, 0.0, 0, 0
         for i in range(arity):
             cavity = float32(min(limit, max(-limit, mine[i] - old[i])))
-            signed = cavity * float32(x[i]) * wanted
-            there = float32(abs(x[i]))
+            signed = cavity * float32(x[i]) * sign
+            nonzero_input = float32(abs(x[i]))
             small = _exp(-abs(signed))
             large = float32(1.0) / (float32(1.0) + small)
             small = small * large
-            agrees[i] = (large if signed >= 0 else small) * there
-            variance[i] = large * small * there
+            agrees[i] = (large if signed >= 0 else small) * nonzero_input
+            variance[i] = large * small * nonzero_input
             nonzero += abs(x[i])
             minus += x[i] < 0
         for i in range(arity):
@@ -188,7 +188,7 @@ def _rows(
                 b = float32(above - agrees[i]) * scale
                 b = min(LARGEST, max(-LARGEST, b))
                 odds = min(limit, max(float32(0.0), _log_ratio(b + scale, b)))
-                new[i] = odds * float32(x[i]) * wanted
+                new[i] = odds * float32(x[i]) * sign
         else:
             cold = float32(beta[factor])
             lift = float32(np.log1p(-np.exp(-beta[factor])))
@@ -198,7 +198,7 @@ def _rows(
                 b = min(LARGEST, max(-LARGEST, b))
                 odds = _lifted(b + scale, lift, cold) - _lifted(b, lift, cold)
                 odds = min(limit, max(float32(0.0), odds))
-                new[i] = odds * float32(x[i]) * wanted
+                new[i] = odds * float32(x[i]) * sign
         gamma = gammas[place]
         keep = float32(1.0) - gamma
         if gamma < 1 and on_probability:

@@ -41,10 +41,10 @@ class Rows:
         blocks, digits = -(-number // BLOCK), max(LOWER + 1, num_inputs.bit_length())
         columns = np.zeros((blocks, num_inputs + 1, LANES), np.uint64)
         half = np.zeros((blocks, digits, LANES), np.uint64)
-        laid, planes = columns.view(np.uint8), half.view(np.uint8)
+        packed_columns, planes = columns.view(np.uint8), half.view(np.uint8)
         given = np.ascontiguousarray(inputs)
         over_rows(
-            lambda begin, end: _lay(given, laid, planes, begin, end),
+            lambda begin, end: _pack_rows(given, packed_columns, planes, begin, end),
             blocks,
             BLOCK * num_inputs // 8,
         )
@@ -66,14 +66,15 @@ class Nets:
         num_inputs = networks.shape[1] // num_hidden - 1
         given = np.ascontiguousarray(networks)
         first = np.empty(num * num_hidden + 1, np.int64)
-        _room_for(given, num_inputs, first)
-        index = np.empty(first[-1] + 1, np.int32)  # one entry more: `_list` writes before it knows
-        _list(given, num_inputs, first, index)
+        _count_entries(given, num_inputs, first)
+        # one entry more: `_fill_entries` writes before it knows
+        index = np.empty(first[-1] + 1, np.int32)
+        _fill_entries(given, num_inputs, first, index)
         return Nets(index, first, given[:, num_hidden * num_inputs :].copy())
 
 
 @compiled("void(int8[:, ::1], uint8[:, :, ::1], uint8[:, :, ::1], int64, int64)")
-def _lay(inputs, columns, half, begin, end):
+def _pack_rows(inputs, columns, half, begin, end):
     """Bits of eight rows are a byte of each column."""
     num_rows, num_inputs = inputs.shape
     byte = np.empty(num_inputs, np.uint8)
@@ -95,7 +96,7 @@ def _lay(inputs, columns, half, begin, end):
 
 
 @compiled("void(boolean[:, ::1], int64, int64[::1])")
-def _room_for(networks, num_inputs, first):
+def _count_entries(networks, num_inputs, first):
     num_hidden = (first.shape[0] - 1) // networks.shape[0]
     first[0] = 0
     for unit in range(first.shape[0] - 1):
@@ -107,7 +108,7 @@ def _room_for(networks, num_inputs, first):
 
 
 @compiled("void(boolean[:, ::1], int64, int64[::1], int32[::1])")
-def _list(networks, num_inputs, first, index):
+def _fill_entries(networks, num_inputs, first, index):
     num_hidden = (first.shape[0] - 1) // networks.shape[0]
     for unit in range(first.shape[0] - 1):
         bits = networks[unit // num_hidden]
@@ -198,7 +199,7 @@ def _agreeing(columns, half, index, first, votes, network, planes, agree, value)
 
 
 @njit(forceinline=True)
-def _room(digits, num_hidden):
+def _scratch(digits, num_hidden):
     """Planes of inputs and of units, and values."""
     high = 1
     while (num_hidden >> high) != 0:
@@ -213,7 +214,7 @@ def _room(digits, num_hidden):
 )
 def _outputs(columns, half, index, first, votes, out, begin, end):
     num_hidden = votes.shape[1]
-    planes, agree, value = _room(half.shape[1], num_hidden)
+    planes, agree, value = _scratch(half.shape[1], num_hidden)
     for block in range(begin, end):
         start = block * BLOCK
         for network in range(votes.shape[0]):
@@ -230,7 +231,7 @@ def _outputs(columns, half, index, first, votes, out, begin, end):
 )
 def _tally(columns, half, index, first, votes, counts, clip, score, high, begin, end):
     num_hidden, (networks, nets) = int32(votes.shape[1]), counts.shape
-    planes, agree, value = _room(half.shape[1], num_hidden)
+    planes, agree, value = _scratch(half.shape[1], num_hidden)
     total, over = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for block in range(begin, end):
         start = block * BLOCK

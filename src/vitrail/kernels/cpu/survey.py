@@ -102,13 +102,13 @@ def _mixed(survey, old, tally, common, bin_of, rank, mass_of, keep, gamma, fresh
 
 
 @njit(inline="always")
-def _cavities(branch, noise, chances, centre, spread, quantiles, limit, cavity):
+def _cavities(branch, noise, branch_threshold, centre, spread, quantiles, limit, cavity):
     """A track of cavities: the product by one lane, the normal draw by another."""
     for a in range(cavity.shape[0]):
         z = quantiles[noise[a] >> uint32(16)]
         one = centre[0, a] + z * spread[0, a]
         zero = centre[1, a] + z * spread[1, a]
-        x = one if np.int64(branch[a]) < chances[a] else zero
+        x = one if np.int64(branch[a]) < branch_threshold[a] else zero
         x = x if x > -limit else -limit
         cavity[a] = x if x < limit else limit
 
@@ -122,7 +122,7 @@ def _cavities(branch, noise, chances, centre, spread, quantiles, limit, cavity):
     " uint32[::1], uint32[::1], uint32[:, ::1], int64[:, :, ::1], float32[::1], int64[::1])"
 )
 def _update(
-    begin, end, survey, rows, chances, centre, spread, gammas, limit, edges, quantiles,
+    begin, end, survey, rows, branch_threshold, centre, spread, gammas, limit, edges, quantiles,
     bin_of, rank, mass_of, tilt, odds, shift,
     inputs, labels, ids, low, samples, tracks,
     together, blocks, numbers, number, k0, k1,
@@ -153,7 +153,9 @@ def _update(
                 noise, wide_blocks, wide_numbers, r, factor, number,
                 wide_keys[1, 0], wide_keys[1, 1],
             )  # fmt: skip
-            _cavities(branch, noise, chances[i], centre[i], spread[i], quantiles, limit, cavity)
+            _cavities(
+                branch, noise, branch_threshold[i], centre[i], spread[i], quantiles, limit, cavity
+            )
             find_thresholds(cavity, edges, threshold)
             shared, _, sensitive = flips(
                 threshold, row, constant, step, samples, r * samples,
@@ -220,14 +222,14 @@ def update(
     Returns the integer sums (11, f, A) of the new surveys, the largest change of a bin (f,), and
     edges without mass (f,).
     """
-    num, arity = cavities.chances.shape
+    num, arity = cavities.branch_threshold.shape
     out = torch.empty(num, arity, NUM_SUMS, dtype=torch.int64)
     change, starved = torch.empty(num), torch.empty(num, dtype=torch.int64)
     keys = [key.of(Stream.BRANCH).words(), key.of(Stream.CAVITY).words()]
     arguments: tuple[Any, ...] = (
         survey.numpy(),
         rows.numpy(),
-        cavities.chances.contiguous().numpy(),
+        cavities.branch_threshold.contiguous().numpy(),
         cavities.centre.contiguous().numpy(),
         cavities.spread.contiguous().numpy(),
         gamma.to(torch.float32).numpy(),

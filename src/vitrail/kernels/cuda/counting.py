@@ -75,7 +75,7 @@ def counts(
     count_one, hits_one = torch.empty_like(threshold), torch.empty_like(threshold)
     hits_all = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
     of_track = network.scratch_bytes(factors, samples)
-    for rows, part in factors.parts(tracks * of_track, MEMORY):
+    for rows, part in factors.chunks(tracks * of_track, MEMORY):
         words = network.packed(key, part, threshold[rows], samples)
         met = network.met(part, words, tracks, samples)
         num_rows = words.shape[1]

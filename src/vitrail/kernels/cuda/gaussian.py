@@ -59,8 +59,8 @@ def _lifted(x, lift, beta):
     """log(exp(−beta) + exp(lift)·Φ(x)), lift = log(1 − exp(−beta))."""
     mills, half = _mills(tl.abs(x)), 0.5 * x * x
     inner = 1.0 - tl.exp(-half) * mills
-    log_chance = lift + tl.where(x < 0, tl.log(mills) - half, tl.log(inner))
-    high, low = tl.maximum(log_chance, -beta), tl.minimum(log_chance, -beta)
+    log_probability = lift + tl.where(x < 0, tl.log(mills) - half, tl.log(inner))
+    high, low = tl.maximum(log_probability, -beta), tl.minimum(log_probability, -beta)
     return high + tl.log(1.0 + tl.exp(low - high))
 
 

@@ -70,7 +70,7 @@ def _old_sums(
 
 @triton.jit(do_not_specialize=(*ADDRESS, "b0", "b1", "c0", "c1"))
 def _pairs(
-    chances, centre, spread, quantiles, edges, inputs, labels, ids, pairs, limit, arity,
+    branch_threshold, centre, spread, quantiles, edges, inputs, labels, ids, pairs, limit, arity,
     step_number, k0, k1, b0, b1, c0, c1,
     TRACKS: tl.constexpr, SAMPLES: tl.constexpr, LOW: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
@@ -79,7 +79,7 @@ def _pairs(
     slots = tl.arange(0, 8 * BLOCKS)
     used = slots < arity
     limit = tl.load(limit)
-    chance = tl.load(chances + row * arity + slots, mask=used, other=0)
+    threshold = tl.load(branch_threshold + row * arity + slots, mask=used, other=0)
     centre, spread = centre + row * 2 * arity, spread + row * 2 * arity
     x = tl.load(inputs + row * arity + slots, mask=used, other=0).to(tl.int32)
     label, factor = tl.load(labels + row), tl.load(ids + row).to(tl.uint32)
@@ -95,7 +95,7 @@ def _pairs(
             noise = lanes32(factor, track, number, c0.to(tl.uint32), c1.to(tl.uint32), 2 * BLOCKS)
             z = tl.load(quantiles + (noise >> 16).to(tl.int32))
             # read again for each track: kept in registers both branches would crowd out programs
-            at = slots + tl.where(branch < chance, 0, arity)
+            at = slots + tl.where(branch < threshold, 0, arity)
             mean = tl.load(centre + at, mask=used, other=0.0)
             cavity = mean + z * tl.load(spread + at, mask=used, other=0.0)
             cavity = tl.minimum(tl.maximum(cavity, -limit), limit)
@@ -230,7 +230,7 @@ def update(
     tables: Tables,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """New surveys of the factors at rows (f,), in place; see `kernels.cpu.survey`."""
-    num, arity = cavities.chances.shape
+    num, arity = cavities.branch_threshold.shape
     device, tiles = survey.device, pieces(arity, EDGES)
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=device)
     change = torch.zeros(num, tiles, dtype=torch.float32, device=device)
@@ -240,7 +240,7 @@ def update(
         part = factors.select(rows)
         pairs = torch.empty(num, arity, 4 * groups, dtype=torch.uint8, device=device)
         _pairs[(num,)](
-            cavities.chances.contiguous(), cavities.centre.contiguous(),
+            cavities.branch_threshold.contiguous(), cavities.centre.contiguous(),
             cavities.spread.contiguous(),
             normal_quantiles(device), threshold_edges(device),
             part.rows, part.labels, part.ids,
