@@ -1,9 +1,9 @@
-"""Who does tasks that need no sums: processes of this machine, a Dask cluster, or Ray.
+"""Where independent tasks run: processes of this machine, a Dask cluster, or Ray.
 
     with workers("dask", 4):
         for found in each(trained, [(plan,) for plan in plans]): ...
 
-All three stand behind joblib, and `each` goes by joblib's own `parallel_config`, too. Dask and Ray
+All three are joblib backends, and `each` follows joblib's own `parallel_config` too. Dask and Ray
 start a cluster on this machine, or join the one that their own variables name:
 DASK_SCHEDULER_ADDRESS, RAY_ADDRESS.
 """
@@ -37,7 +37,7 @@ def checked_backend(name: str) -> Backend:
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that failed twice, and what it said."""
+    """A task that failed twice, and its last error."""
 
     reason: str
 
@@ -81,8 +81,8 @@ def engine(backend: Backend, jobs: int) -> Iterator[Any]:
 
     with workers(backend, jobs):
         # Ray's backend has no generators: its results arrive when all are there
-        way = "list" if backend == "ray" else "generator_unordered"
-        yield Parallel(return_as=way, pre_dispatch="n_jobs")
+        return_as = "list" if backend == "ray" else "generator_unordered"
+        yield Parallel(return_as=return_as, pre_dispatch="n_jobs")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ class Annealing(Polish):
     """The independent half of `polish` alone, hot, from random starts; converged once cold."""
 
     def init(self, key: Key, graph: FactorGraph) -> PolishState:
-        bits = self.drawn(key.of(Stream.PRIOR), graph)
+        bits = self.random_starts(key.of(Stream.PRIOR), graph)
         score = graph.objective(bits)
         return PolishState(bits, score, bits, score)
 

@@ -15,8 +15,8 @@ from vitrail.baselines.gradient import (
     Gradient,
     GradientSolver,
     Loss,
-    at,
     checked_rate,
+    value_at,
 )
 from vitrail.checks import checked_count, checked_positive
 from vitrail.graph import FactorGraph
@@ -51,19 +51,19 @@ class BayesBiNN(GradientSolver[BayesState]):
     samples: int
     evidence: float
 
-    def first(self, noise: Tensor, order: Order) -> BayesState:
+    def first_state(self, noise: Tensor, order: Order) -> BayesState:
         return BayesState((START_SCALE * noise).to(torch.float32), order)
 
     def signs(self, key: Key, graph: FactorGraph, state: BayesState) -> Tensor:
         return torch.tanh((state.natural + self._noise(key, graph)) / self.temperature)
 
-    def moved(self, state: BayesState, taken: Gradient) -> BayesState:
+    def updated(self, state: BayesState, taken: Gradient) -> BayesState:
         graph, signs = taken.graph, taken.signs
         slope = (1 - signs * signs) * taken.value / self.temperature
         variance = (1 - torch.tanh(state.natural) ** 2).clamp(min=LEAST_VARIANCE)
         weight = (self.evidence * graph.weight_per_problem)[graph.problem].float()
         pull = weight * slope.sum(0) / variance - graph.log_prior.float() / 2
-        rate = at(self.lr, taken.key.step)
+        rate = value_at(self.lr, taken.key.step)
         moved = (1 - rate) * state.natural - rate * pull
         return BayesState(torch.where(taken.active, moved, state.natural), taken.order)
 

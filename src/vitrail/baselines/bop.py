@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vitrail.baselines.gradient import Gradient, GradientSolver, Loss, at, checked_rate
+from vitrail.baselines.gradient import Gradient, GradientSolver, Loss, checked_rate, value_at
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.damping import Schedule
@@ -35,19 +35,19 @@ class Bop(GradientSolver[BopState]):
     adaptivity: float | Schedule
     threshold: float
 
-    def first(self, noise: Tensor, order: Order) -> BopState:
+    def first_state(self, noise: Tensor, order: Order) -> BopState:
         return BopState(noise > 0, torch.zeros_like(noise, dtype=torch.float32), order)
 
     def signs(self, key: Key, graph: FactorGraph, state: BopState) -> Tensor:
         return 2.0 * state.weights - 1.0
 
-    def moved(self, state: BopState, taken: Gradient) -> BopState:
-        mean = torch.lerp(state.gradient, taken.value, at(self.adaptivity, taken.key.step))
+    def updated(self, state: BopState, taken: Gradient) -> BopState:
+        mean = torch.lerp(state.gradient, taken.value, value_at(self.adaptivity, taken.key.step))
         mean = torch.where(taken.active, mean, state.gradient)
         flips = (mean.abs() > self.threshold) & ((mean > 0) == state.weights) & taken.active
         return BopState(state.weights ^ flips, mean, taken.order)
 
-    def watched(self, graph: FactorGraph, state: BopState) -> Tensor:
+    def convergence_log_odds(self, graph: FactorGraph, state: BopState) -> Tensor:
         """The running mean: a configuration that stands still may flip later."""
         return state.gradient / self.threshold
 

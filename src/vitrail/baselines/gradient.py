@@ -56,7 +56,7 @@ class GradientSolver(Solver[StateT]):
         checked_choice("loss", self.loss, get_args(Loss))
 
     @abstractmethod
-    def first(self, noise: Tensor, order: Order) -> StateT:
+    def first_state(self, noise: Tensor, order: Order) -> StateT:
         """The first state, from Gaussian noise (V,)."""
 
     @abstractmethod
@@ -64,10 +64,10 @@ class GradientSolver(Solver[StateT]):
         """The weights of the forward pass, (V,) or (S, V) float32 from −1 to 1."""
 
     @abstractmethod
-    def moved(self, state: StateT, taken: Gradient) -> StateT:
+    def updated(self, state: StateT, taken: Gradient) -> StateT:
         """The state after a gradient."""
 
-    def watched(self, graph: FactorGraph, state: StateT) -> Tensor:
+    def convergence_log_odds(self, graph: FactorGraph, state: StateT) -> Tensor:
         """Log-odds (V,) whose change as probabilities says whether the run has converged."""
         return self.log_odds(graph, state)
 
@@ -79,7 +79,7 @@ class GradientSolver(Solver[StateT]):
                     f"{type(block).__name__}; use belief propagation or annealing for these"
                 )
         noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
-        return self.first(noise, self.batches.start(graph))
+        return self.first_state(noise, self.batches.start(graph))
 
     def step(
         self, key: Key, graph: FactorGraph, state: StateT, feedback: Feedback
@@ -91,8 +91,11 @@ class GradientSolver(Solver[StateT]):
             (gradient,) = torch.autograd.grad(loss, signs)
         active = feedback.active[graph.problem]
         taken = Gradient(key, graph, signs.detach(), gradient, active, order)
-        after = self.moved(state, taken)
-        before, now = self.watched(graph, state), self.watched(graph, after)
+        after = self.updated(state, taken)
+        before, now = (
+            self.convergence_log_odds(graph, state),
+            self.convergence_log_odds(graph, after),
+        )
         change = (torch.sigmoid(now.double()) - torch.sigmoid(before.double())).abs()
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         residual.scatter_reduce_(0, graph.problem, change, "amax")
@@ -149,7 +152,7 @@ def _fan_in(factors: Factors) -> int:
     return factors.program.fan_in if isinstance(factors, Network) else factors.arity
 
 
-def at(rate: float | Schedule, step: int) -> float:
+def value_at(rate: float | Schedule, step: int) -> float:
     """The value at a step of what may be a number or a schedule."""
     return rate(step) if callable(rate) else rate
 

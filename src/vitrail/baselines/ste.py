@@ -13,8 +13,8 @@ from vitrail.baselines.gradient import (
     Gradient,
     GradientSolver,
     Loss,
-    at,
     checked_rate,
+    value_at,
 )
 from vitrail.checks import checked_choice
 from vitrail.graph import FactorGraph
@@ -60,7 +60,7 @@ class StraightThrough(GradientSolver[STEState]):
     lr: float | Schedule
     momentum: float
 
-    def first(self, noise: Tensor, order: Order) -> STEState:
+    def first_state(self, noise: Tensor, order: Order) -> STEState:
         latent = (START_SCALE * noise).clamp(-1, 1).to(torch.float32)
         zero = torch.zeros_like(latent)
         return STEState(latent, Moments(zero, zero, torch.zeros((), dtype=torch.int64)), order)
@@ -68,13 +68,13 @@ class StraightThrough(GradientSolver[STEState]):
     def signs(self, key: Key, graph: FactorGraph, state: STEState) -> Tensor:
         return 2.0 * (state.latent > 0) - 1.0
 
-    def moved(self, state: STEState, taken: Gradient) -> STEState:
+    def updated(self, state: STEState, taken: Gradient) -> STEState:
         if self.optimiser == "adam":
             direction, moments = _adam(state.moments, taken.value)
         else:
             direction = self.momentum * state.moments.first + taken.value
             moments = Moments(direction, state.moments.second, state.moments.count + 1)
-        moved = (state.latent - at(self.lr, taken.key.step) * direction).clamp(-1, 1)
+        moved = (state.latent - value_at(self.lr, taken.key.step) * direction).clamp(-1, 1)
         return STEState(torch.where(taken.active, moved, state.latent), moments, taken.order)
 
     def log_odds(self, graph: FactorGraph, state: STEState) -> Tensor:

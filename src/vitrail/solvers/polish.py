@@ -51,9 +51,9 @@ class Polish(Solver[PolishState]):
 
     def init(self, key: Key, graph: FactorGraph) -> PolishState:
         """Chains drawn from the graph's prior, which may hold marginals found earlier."""
-        return self.start(key, graph, self.drawn(key.of(Stream.SEARCH), graph))
+        return self.start(key, graph, self.random_starts(key.of(Stream.SEARCH), graph))
 
-    def drawn(self, key: Key, graph: FactorGraph) -> Tensor:
+    def random_starts(self, key: Key, graph: FactorGraph) -> Tensor:
         """Configurations (R, V) bool drawn from the graph's prior."""
         zero = torch.zeros(1, dtype=torch.int64, device=graph.device)
         rows = torch.arange(self.chains, device=graph.device)
