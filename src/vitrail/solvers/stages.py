@@ -6,7 +6,7 @@ solution = run_stages([Stage("sbp", …, 20), Stage("s4p", …, 20, start=…)],
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,20 +99,21 @@ def run_stages(
     names = [stage.name for stage in stages]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"stages need names of their own, at least one, got {names}")
-    so_far = _StagesSoFar(graph)
+    solutions: list[Solution[Any]] = []  # of states only the last is kept
+    evaluations, seconds = 0, 0.0
     for number, stage in enumerate(stages):
         stage_seed = (seed + number * STAGE_SEED_STEP) % MAX_SEED
-        state, earlier = None, so_far.solution
+        state, earlier = None, solutions[-1] if solutions else None
         if stage.start is not None and earlier is not None:
             state = stage.start(Key(stage_seed), graph, earlier)
-        budgets = (_left(max_evaluations, so_far.evaluations), stage.max_evaluations)
+        budgets = (_left(max_evaluations, evaluations), stage.max_evaluations)
         found = run(
             stage.solver,
             graph,
             seed=stage_seed,
             max_steps=stage.max_steps,
             max_evaluations=min((b for b in budgets if b is not None), default=None),
-            max_seconds=_left(max_seconds, so_far.seconds),
+            max_seconds=_left(max_seconds, seconds),
             tolerance=tolerance,
             score_every=stage.score_every,
             state=state,
@@ -121,17 +122,24 @@ def run_stages(
             checkpoint_every=checkpoint_every,
             progress=progress,
         )
-        so_far.add(found)
+        evaluations, seconds = evaluations + found.evaluations, seconds + found.seconds
+        if earlier is not None:
+            # problems that were solved before keep the marginals they were solved with
+            settled = earlier.solved.to(graph.device)[graph.problem]
+            kept = torch.where(settled, earlier.marginals, found.marginals)
+            found = replace(found, marginals=kept)
+            solutions[-1] = replace(earlier, state=None)
+        solutions.append(found)
         if on_stage is not None:
             on_stage(stage, found)
         if (
             bool(found.solved.all())
             or Status.INTERRUPTED in found.status
-            or _left(max_evaluations, so_far.evaluations) == 0
-            or _left(max_seconds, so_far.seconds) == 0
+            or _left(max_evaluations, evaluations) == 0
+            or _left(max_seconds, seconds) == 0
         ):
             break
-    return so_far.finished(names)
+    return _joined(names[: len(solutions)], solutions)
 
 
 def remove_checkpoints(checkpoint: str | Path, stages: Sequence[Stage]) -> None:
@@ -144,56 +152,27 @@ def _stage_path(checkpoint: str | Path, stage: Stage) -> Path:
     return Path(f"{checkpoint}.{stage.name}")
 
 
-@dataclass
-class _StagesSoFar:
-    """What the stages have found and spent; of states only the last is kept."""
-
-    graph: FactorGraph
-    solution: Solution[Any] | None = None
-    best_stage: Tensor = field(init=False)  # (P,) int64
-    histories: list[History] = field(default_factory=list)
-    best_stages: list[Tensor] = field(default_factory=list)  # (P,) int64 per step
-    steps: int = 0
-    evaluations: int = 0
-    seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        problems, device = self.graph.num_problems, self.graph.device
-        self.best_stage = torch.full((problems,), -1, dtype=torch.int64, device=device)
-
-    def add(self, found: Solution[Any]) -> None:
-        """Take in what a stage found."""
-        number, before = len(self.histories), torch.full_like(found.best_accuracy, -torch.inf)
-        if self.solution is not None:
-            before = _merit(self.solution)
-            # problems that were solved before keep the marginals they were solved with
-            settled = self.solution.solved.to(self.graph.device)[self.graph.problem]
-            kept = torch.where(settled, self.solution.marginals, found.marginals)
-            found = replace(found, marginals=kept)
-        rows = found.history.columns.get("best", [])
-        if found.energy is not None:
-            rows = [-energy for energy in found.history.columns.get("best_energy", [])]
-        for row in rows:
-            better = row.to(before.device) > before  # rows of a resumed run are on the CPU
-            self.best_stages.append(torch.where(better, number, self.best_stage))
-        self.best_stage = torch.where(_merit(found) > before, number, self.best_stage)
-        self.histories.append(found.history)
-        self.steps += found.steps
-        self.evaluations += found.evaluations
-        self.seconds += found.seconds
-        self.solution = found
-
-    def finished(self, names: Sequence[str]) -> StagedSolution:
-        """One solution of all that ran."""
-        assert self.solution is not None
-        history = _joined(self.histories)
-        if self.best_stages:
-            history.columns["best_stage"] = self.best_stages
-        parts = {part.name: getattr(self.solution, part.name) for part in fields(Solution)}
-        totals = {"steps": self.steps, "evaluations": self.evaluations, "seconds": self.seconds}
-        ran = tuple(names[: len(self.histories)])
-        parts |= {**totals, "history": history, "stages": ran, "best_stage": self.best_stage}
-        return StagedSolution(**parts)
+def _joined(names: Sequence[str], solutions: Sequence[Solution[Any]]) -> StagedSolution:
+    """One solution of all stages that ran."""
+    last = solutions[-1]
+    history = _joined_histories([found.history for found in solutions])
+    best_stage = torch.full_like(_merit(last), -1, dtype=torch.int64)
+    before, rows = torch.full_like(_merit(last), -torch.inf), []
+    for number, found in enumerate(solutions):
+        sign, column = (1, "best") if found.energy is None else (-1, "best_energy")
+        for row in found.history.columns.get(column, []):
+            better = sign * row.to(before.device) > before  # rows of a resumed run are on the CPU
+            rows.append(torch.where(better, number, best_stage))
+        best_stage = torch.where(_merit(found) > before, number, best_stage)
+        before = _merit(found)
+    if rows:
+        history.columns["best_stage"] = rows
+    parts = {part.name: getattr(last, part.name) for part in fields(Solution)}
+    for name in ("steps", "evaluations", "seconds"):
+        parts[name] = sum(getattr(found, name) for found in solutions)
+    return StagedSolution(
+        **{**parts, "history": history}, stages=tuple(names), best_stage=best_stage
+    )
 
 
 def _merit(solution: Solution[Any]) -> Tensor:
@@ -205,7 +184,7 @@ def _left(limit: Any, spent: Any) -> Any:
     return None if limit is None else max(limit - spent, 0)
 
 
-def _joined(parts: Sequence[History]) -> History:
+def _joined_histories(parts: Sequence[History]) -> History:
     """Histories one after another; what a part lacks is NaN; evaluations go on counting."""
     shapes = {name: rows[0] for part in parts for name, rows in part.columns.items() if rows}
     joined, evaluations = History(), 0.0
