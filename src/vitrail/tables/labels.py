@@ -180,7 +180,12 @@ def require_labels(
     for kind in set(map(type, values)):
         if not issubclass(kind, Label) and kind.__name__ not in MISSING_TYPES:
             raise _not_a_label(kind.__name__)
-    missing = [_is_missing_label(x, untyped) for x in values]
+    missing = []
+    for value in values:
+        # text may say anything, as `NA` is a country; in a text file it is no value
+        text = stripped(value) if isinstance(value, str) else ""
+        is_name = bool(text) and (not untyped or text in NAMES_OF_NOTHING)
+        missing.append(not is_name and is_missing(value))
     if any(missing):
         raise DataError(
             f"the label is missing in {sum(missing)} of {len(missing)} rows, first in "
@@ -189,13 +194,6 @@ def require_labels(
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
         return values, LARGE_NUMBERS
     return values, LABEL_KINDS[array.dtype.kind]
-
-
-def _is_missing_label(value: Any, untyped: bool) -> bool:
-    """Text may say anything, as `NA` is a country, and a name; in a text file it is no value."""
-    if not isinstance(value, str) or not stripped(value):
-        return is_missing(value)
-    return untyped and is_missing(value) and stripped(value) not in NAMES_OF_NOTHING
 
 
 def _not_a_label(kind: str) -> DataError:
