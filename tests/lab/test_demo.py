@@ -59,6 +59,6 @@ def test_the_picture_is_written_and_the_table_fits_a_terminal(shown, tmp_path):
 @pytest.mark.parametrize("seed", range(4))
 def test_what_the_demo_promises(seed):
     found = demo.run_demo(seed)
-    votes, best, gradients, _ = (one.accuracy for one in found.digits)
-    assert votes > max(best, gradients)
-    assert [search.unsatisfied == 0 for search in found.searches] == [True, False, False]
+    votes, *others = (one.accuracy for one in found.digits)
+    assert votes > max(others)
+    assert [search.unsatisfied == 0 for search in found.searches] == [True, False]
