@@ -96,7 +96,7 @@ def test_later_rows_do_not_undo_earlier_ones():
 
 def test_one_network_of_the_chains_is_the_one_that_fits_best():
     table, labels = noisy(60, 0)
-    many = small(solver="chains").fit(table, labels)
+    many = small(solver="chains", networks="auto").fit(table, labels)
     one = small(solver="chains", predictor="best", networks="auto").fit(table, labels)
     assert one.plan_["predictor"] == "best"
     assert torch.equal(one.model_.networks, many.model_.best[None])
@@ -172,11 +172,12 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 
     monkeypatch.setattr(Chains, "advance", advance)
     assert threading.current_thread() is threading.main_thread()
-    before = int(effort.FOLD_BURN_IN * effort.BURN_IN) // ROUND + 1 + held_out.DRAWS - 1
+    draws = held_out.DRAWS // effort.FOLD_CHAINS
+    before = int(effort.FOLD_BURN_IN * effort.BURN_IN) // ROUND + 1 + draws - 1
     whole = effort.BURN_IN // ROUND
-    # in chains on parts of the rows, five betas of four folds; on all rows; between two networks
+    # in chains on folds, four of five betas on four folds; on all rows; between two networks
     for after, kept in (
-        (3, 20),
+        (3, 80),
         (before + 3, 16),
         (before + whole + sampling.SWEEPS_PER_DRAW + 1, 32),
     ):

@@ -26,14 +26,13 @@ from vitrail import ranks
 from vitrail.learning.effort import (
     BURN_IN,
     CHAINS,
-    FOLD_BURN_IN,
     FOLDS,
     USUAL_BETAS,
     ChainPlan,
     plan_chains,
 )
 from vitrail.learning.examples import Examples
-from vitrail.learning.held_out import DRAWS, FoldChains, HeldOut
+from vitrail.learning.held_out import FoldChains, HeldOut
 from vitrail.learning.posterior import (
     FitOptions,
     Posterior,
@@ -249,11 +248,10 @@ class Run:
         if data.examples.num_rows < 2 * FOLDS:
             return self.draw(betas or USUAL_BETAS, starts, step), None
         journal = self._journal("folds", betas)
-        folds = FoldChains(data, plan.program, betas, self.options.seed, journal)
-        sweeps = int(FOLD_BURN_IN * plan.burn_in) + SWEEPS_PER_DRAW * (DRAWS - 1)
+        folds = FoldChains(data, plan, betas, self.options.seed, journal)
         try:
-            with self._progress(sweeps, "chains on held-out folds") as show:
-                found = folds.score(plan.burn_in, show)
+            with self._progress(folds.sweeps, "chains on held-out folds") as show:
+                found = folds.score(show)
         except KeyboardInterrupt:
             if not folds.run.sweeps:
                 raise

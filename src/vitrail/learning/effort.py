@@ -35,6 +35,7 @@ SHORTEST = 20  # sweeps of burn-in, however large the table
 FOLDS = 4  # of which as many are held out as the rows need
 HELD_OUT_ROWS = 2000  # further folds would say little more
 FOLD_BURN_IN = 1 / 2  # of the burn-in of chains on all rows
+FOLD_CHAINS = 4  # per beta and fold, where rows are few: one chain may miss what all others find
 USUAL_BETAS = (2.0, 5.0, 8.0)  # the first is better on noise, the last where labels follow a rule
 BETA_SETS = (USUAL_BETAS, (0.5,), (0.5, 1.0), (1.0,), (1.0, 2.0), (5.0, 8.0))
 CANDIDATE_BETAS = sorted({beta for one in BETA_SETS for beta in one})
@@ -47,6 +48,7 @@ class ChainPlan:
     program: Program
     burn_in: int  # sweeps
     networks: int  # per net
+    fold_chains: int  # per beta and fold
 
 
 def plan_chains(
@@ -83,7 +85,8 @@ def plan_chains(
         draws = min(UNITS // max(units, WIDTHS[-1]) // CHAINS, affordable)
         networks = max(LEAST_NETWORKS, draws * CHAINS)
     program = multilayer((num_inputs,), layers, 1)
-    return ChainPlan(program, min(BURN_IN, max(least, sweeps)), networks)
+    burn_in = min(BURN_IN, max(least, sweeps))
+    return ChainPlan(program, burn_in, networks, FOLD_CHAINS if few else 1)
 
 
 def num_folds(rows: int) -> int:

@@ -1,10 +1,10 @@
 """Chains on folds: scores of held-out rows, which select beta and calibrate probabilities.
 
-Rows are divided into four stratified folds. For each fold, chains run on the other rows, one per
-candidate beta, and score the fold. Of the sets of betas, the one with the lowest log-loss on these
-rows is taken, but only where it is clearly better than the usual one: with noisy labels, a high
-beta fits the noise. The calibration curve is fitted to the same rows. With many rows one fold is
-enough.
+Rows are divided into four stratified folds. For each fold, chains run on the other rows and score
+the fold: one chain per candidate beta, several where rows are few. Of the sets of betas, the one
+with the lowest log-loss on these rows is taken, but only where it is clearly better than the usual
+one: with noisy labels, a high beta fits the noise. The calibration curve is fitted to the same
+rows. With many rows one fold is enough.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from vitrail.learning.effort import (
     CANDIDATE_BETAS,
     FOLD_BURN_IN,
     FOLDS,
+    ChainPlan,
     num_folds,
 )
 from vitrail.learning.examples import nets_of, stratified_folds
 from vitrail.learning.posterior import CALIBRATION_ROWS, TrainingData, clip_of, raw_margins_of
-from vitrail.learning.sampling import ChainRun
+from vitrail.learning.sampling import SWEEPS_PER_DRAW, ChainRun
 from vitrail.model.calibration import Evidence, calibrate
-from vitrail.nn import Program
 from vitrail.random import Key
 from vitrail.solvers.chains import random_starts
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import Progress
 
-DRAWS = 16  # networks of a chain
+DRAWS = 16  # networks per beta and fold, of all its chains
 FOLD_STEP = 2**30  # number of the step: no chain on all rows has these draws
 STANDARD_ERRORS = 0.5  # by which others must be better than the usual
 
@@ -53,16 +53,17 @@ class FoldChains:
     def __init__(
         self,
         data: TrainingData,
-        program: Program,
+        plan: ChainPlan,
         betas: Sequence[float] | None,
         seed: int,
         journal: Journal | None = None,
     ) -> None:
         """betas: of the chains on all rows; None selects them."""
-        self._data = data
+        self._data, self._plan, program = data, plan, plan.program
         self._sets = BETA_SETS if betas is None else (tuple(betas),)
         # the usual ones run even where others are given: what is given by its usual value is equal
-        self.betas = sorted({*CANDIDATE_BETAS, *(beta for one in self._sets for beta in one)})
+        tried = sorted({*CANDIDATE_BETAS, *(beta for one in self._sets for beta in one)})
+        self.betas = tried * plan.fold_chains
         examples, fixed = data.examples, data.preprocessing
         self._folds = stratified_folds(examples, FOLDS, seed)[: num_folds(examples.num_rows)]
         nets = [
@@ -74,12 +75,25 @@ class FoldChains:
         starts = random_starts(key, len(self.betas), len(nets), program.num_bits)
         self.run = ChainRun(key, program, nets, starts, self.betas, fixed, journal)
 
-    def score(self, burn_in: int, show: Progress | None) -> HeldOut:
-        """Run the chains, and score the rows that they have not seen. burn_in: of all rows."""
+    @property
+    def _draws(self) -> int:
+        return DRAWS // self._plan.fold_chains
+
+    @property
+    def _burn_in(self) -> int:
+        return int(FOLD_BURN_IN * self._plan.burn_in)
+
+    @property
+    def sweeps(self) -> int:
+        """How many sweeps `score` takes."""
+        return self._burn_in + SWEEPS_PER_DRAW * (self._draws - 1)
+
+    def score(self, show: Progress | None) -> HeldOut:
+        """Run the chains, and score the rows that they have not seen."""
         data, run = self._data, self.run
         run.show = show
-        run.burn_in(int(FOLD_BURN_IN * burn_in))
-        run.collect(DRAWS)
+        run.burn_in(self._burn_in)
+        run.collect(self._draws)
         networks = torch.stack(run.networks).unflatten(2, (len(self._folds), -1))
         networks = networks.flatten(0, 1).transpose(0, 1)  # (folds, D·betas, N, A)
         held = []
@@ -97,7 +111,7 @@ class FoldChains:
         )
         found = []
         for betas in self._sets:
-            chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(DRAWS)
+            chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(self._draws)
             mine = replace(evidence, raw_margins=evidence.raw_margins[:, chosen])
             found.append(HeldOut(betas, mine, self._losses(mine), networks[:, chosen]))
         best, gained = found[0], 0.0
