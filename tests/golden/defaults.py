@@ -4,8 +4,8 @@ Rows of chains were written anew when their work, thresholds and betas changed: 
 many rows or columns, sweeps by rows and classes, two sweeps between networks, beta 0.5 among the
 candidates. Log-loss over 26 tables was the same in less time.
 
-Rows of few rows were written anew when four chains per beta scored each fold instead of one: a single
-chain may miss a rule that most others find, and its scores then mislead the calibration curve.
+Tables of few rows were recorded anew when four chains per beta scored each fold instead of one: a
+single chain may miss a rule that most find, and its scores then mislead the calibration curve.
 """
 
 from __future__ import annotations
