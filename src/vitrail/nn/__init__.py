@@ -9,6 +9,7 @@ from vitrail.nn.layers import (
     BinaryConv2d,
     BinaryLayer,
     BinaryLinear,
+    Levels,
     Sign,
     Threshold,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "BinaryLinear",
     "Coding",
     "Flatten",
+    "Levels",
     "MaxPool2d",
     "Program",
     "Sequential",

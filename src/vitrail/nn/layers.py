@@ -7,15 +7,32 @@ layer is its `node`.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vitrail.checks import checked_count
 from vitrail.datasets.dataset import Coding
+from vitrail.nn import nodes
 from vitrail.nn.coding import low_value
-from vitrail.nn.nodes import Conv, Linear, Node, Shape, Step, Weighted, step
+from vitrail.nn.nodes import (
+    MAX_DIGITS,
+    MAX_SCALE,
+    MAX_SHIFT,
+    Conv,
+    Linear,
+    Node,
+    Shape,
+    Step,
+    Weighted,
+    step,
+)
+
+LEVELS_MOMENTUM = 0.05  # of running means and variances
+LEAST_VARIANCE = 1e-3  # of sums that are whole numbers
 
 
 class BinaryLayer(nn.Module):
@@ -24,18 +41,32 @@ class BinaryLayer(nn.Module):
     Args:
         shape: Of the weights.
         coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+        digits: Bits per weight; two spell −3, −1, 1 and 3, or 0 to 3 in binary coding.
     """
 
-    def __init__(self, shape: Shape, coding: Coding) -> None:
+    def __init__(self, shape: Shape, coding: Coding, digits: int = 1) -> None:
         super().__init__()
         self.low = low_value(coding)
         self.coding: Coding = coding
+        self.digits = checked_count("digits", digits, 1, MAX_DIGITS)
         self.latent = nn.Parameter(torch.empty(shape).uniform_(-1.0, 1.0))
 
     @property
     def weight(self) -> Tensor:
-        """The weights as they count: ±1, or 0/1 in binary coding."""
-        return step(self.latent, self.low)
+        """The weights as they count: ±1, or 0/1 in binary coding; whole numbers of more digits."""
+        return step(self.latent, self.low, digits=self.digits)
+
+    def bits(self) -> Tensor:
+        """The bits of the weights, (digits, …) bool."""
+        number = step(self.latent.detach(), 0, digits=self.digits).to(torch.int64)
+        return torch.stack([number >> digit & 1 for digit in range(self.digits)]) > 0
+
+    def set_bits(self, bits: Tensor) -> None:
+        """Set the weights that these bits (digits, …) spell."""
+        parts = 2**self.digits
+        number = sum(2**digit * part.to(self.latent.dtype) for digit, part in enumerate(bits))
+        with torch.no_grad():
+            self.latent.copy_((2 * number + 1 - parts) / (parts - 1))
 
     @abstractmethod
     def node(self) -> Weighted:
@@ -49,24 +80,28 @@ class BinaryLinear(BinaryLayer):
         in_features: Inputs of each unit.
         out_features: Units.
         coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+        digits: Bits per weight; two spell −3, −1, 1 and 3, or 0 to 3 in binary coding.
 
     Examples:
         >>> BinaryLinear(3, 2)(torch.ones(4, 3)).shape
         torch.Size([4, 2])
     """
 
-    def __init__(self, in_features: int, out_features: int, coding: Coding = "bipolar") -> None:
-        super().__init__((out_features, in_features), coding)
+    def __init__(
+        self, in_features: int, out_features: int, coding: Coding = "bipolar", *, digits: int = 1
+    ) -> None:
+        super().__init__((out_features, in_features), coding, digits)
         self.in_features, self.out_features = in_features, out_features
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight)
 
     def node(self) -> Linear:
-        return Linear(self.low, self.in_features, self.out_features)
+        return Linear(self.low, self.in_features, self.out_features, digits=self.digits)
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, {self.out_features}, coding={self.coding!r}"
+        digits = f", digits={self.digits}" if self.digits > 1 else ""
+        return f"{self.in_features}, {self.out_features}, coding={self.coding!r}{digits}"
 
 
 class _BinaryConv(BinaryLayer):
@@ -82,9 +117,14 @@ class _BinaryConv(BinaryLayer):
         stride: int | Shape = 1,
         padding: int | Shape = 0,
         coding: Coding = "bipolar",
+        *,
+        groups: int = 1,
+        digits: int = 1,
     ) -> None:
         sizes = [self._sizes(size) for size in (kernel_size, stride, padding)]
-        super().__init__((out_channels, in_channels, *sizes[0]), coding)
+        checked_count("groups", groups, 1, in_channels)
+        super().__init__((out_channels, in_channels // groups, *sizes[0]), coding, digits)
+        self.groups = groups
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size, self.stride, self.padding = sizes
 
@@ -98,16 +138,19 @@ class _BinaryConv(BinaryLayer):
 
     def forward(self, x: Tensor) -> Tensor:
         convolve = F.conv1d if self.rank == 1 else F.conv2d
-        return convolve(x, self.weight, None, self.stride, self.padding)
+        return convolve(x, self.weight, None, self.stride, self.padding, 1, self.groups)
 
     def node(self) -> Conv:
         channels = self.in_channels, self.out_channels
-        return Conv(self.low, *channels, self.kernel_size, self.stride, self.padding)
+        sizes = self.kernel_size, self.stride, self.padding
+        return Conv(self.low, *channels, *sizes, digits=self.digits, groups=self.groups)
 
     def extra_repr(self) -> str:
+        more = {"groups": self.groups, "digits": self.digits}
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
             f"stride={self.stride}, padding={self.padding}, coding={self.coding!r}"
+            + "".join(f", {name}={count}" for name, count in more.items() if count > 1)
         )
 
 
@@ -121,6 +164,9 @@ class BinaryConv1d(_BinaryConv):
         stride: One number, or one for each axis.
         padding: Zeros on each side: one number, or one for each axis.
         coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+        groups: Of channels; those out of a group read those in of the same group. As many as there
+            are channels in is a depthwise convolution.
+        digits: Bits per weight; two spell −3, −1, 1 and 3, or 0 to 3 in binary coding.
 
     Examples:
         >>> BinaryConv1d(1, 4, kernel_size=5, stride=2)(torch.ones(8, 1, 25)).shape
@@ -186,3 +232,67 @@ class Threshold(Activation):
     """
 
     low = 0
+
+
+class Levels(nn.Module):
+    """Sums as whole numbers from 0 to 2^bits − 1: batch norm, then rounding and clipping.
+
+    In training each channel is brought to mean 0 and variance 1 over the batch, then to a scale and
+    an offset that are learned; gradients pass straight through the rounding where nothing is
+    clipped. In eval mode it computes with whole numbers alone, exactly as its node does: scale and
+    offset become one product and one shift.
+
+    Args:
+        channels: Of the sums, or units of a linear layer.
+        bits: Of an activation, from 1 to 8.
+
+    Examples:
+        >>> Levels(2, bits=2)(torch.tensor([[-5.0, 1.0], [5.0, 2.0]])).detach()
+        tensor([[0., 0.],
+                [2., 2.]])
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, channels: int, bits: int = 4) -> None:
+        super().__init__()
+        self.channels, self.bits = channels, checked_count("bits", bits, 1, 8)
+        self.top = 2**bits - 1
+        self.gain = nn.Parameter(torch.full((channels,), self.top / 3))
+        self.start = nn.Parameter(torch.full((channels,), self.top / 4))
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("variance", torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return self.node().evaluate(torch.empty(0), x[None])[0]
+        axes = [0, *range(2, x.ndim)]
+        mean, variance = x.mean(axes), x.var(axes, unbiased=False)
+        with torch.no_grad():
+            self.mean.lerp_(mean, LEVELS_MOMENTUM)
+            self.variance.lerp_(variance, LEVELS_MOMENTUM)
+        gain, start = self._line(mean, variance)
+        each = (-1, *(1,) * (x.ndim - 2))
+        y = (x * gain.view(each) + start.view(each)).clamp(-0.5, self.top + 0.5)
+        return y + (y.round().clamp(0, self.top) - y).detach()
+
+    def _line(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """y = gain·x + start before rounding, (channels,) each."""
+        gain = self.gain.abs() / torch.sqrt(variance + LEAST_VARIANCE)
+        return gain, self.start - gain * mean
+
+    @torch.no_grad()
+    def node(self) -> nodes.Levels:
+        """The levels as a part of a program."""
+        gain, start = (part.double() for part in self._line(self.mean, self.variance))
+        most = float(gain.max().clamp(min=MAX_SCALE * 2.0**-MAX_SHIFT))
+        shift = max(0, math.floor(math.log2((MAX_SCALE + 0.49) / most)))
+        scale = (gain * 2.0**shift).round().clamp(1, MAX_SCALE)
+        fine = nodes.Levels(self.top, shift, (), ()).fine
+        offset = ((start + 0.5) * 2.0 ** (shift - fine)).round().clamp(-128, 127)
+        sizes = (tuple(int(number) for number in part.tolist()) for part in (scale, offset))
+        return nodes.Levels(self.top, shift, *sizes)
+
+    def extra_repr(self) -> str:
+        return f"{self.channels}, bits={self.bits}"

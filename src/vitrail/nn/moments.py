@@ -146,6 +146,10 @@ def propagate(node: Node, probability: Tensor, x: Moments) -> Moments:
 
 @propagate.register
 def _(node: Weighted, probability: Tensor, x: Moments) -> Moments:
+    if node.digits > 1:
+        raise TypeError(
+            "moments are not known of weights of several digits; take digits=1, or solver='ste'"
+        )
     span = 1 - node.low
     weight = (node.low + span * probability).view(node.weight_shape)
     spread = (span**2 * probability * (1 - probability)).view(node.weight_shape)
@@ -218,7 +222,7 @@ def _sums(layer: Weighted, weights: Tensor, values: Tensor) -> Tensor:
         return values @ weights.T
     assert isinstance(layer, Conv)
     convolve = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(layer.kernel)]
-    return convolve(values, weights, None, layer.stride, layer.padding)
+    return convolve(values, weights, None, layer.stride, layer.padding, 1, layer.groups)
 
 
 def _parity(layer: Weighted, x: Moments) -> Tensor | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,8 @@ from vitrail.state import StateReader
 Shape = tuple[int, ...]
 Indices = NDArray[np.int64]
 MAX_SIZE = 2**24  # of anything in a file, so that a damaged one cannot ask for an absurd net
+MAX_DIGITS, MAX_TOP, MAX_SHIFT = 8, 255, 30
+MAX_SCALE, OFFSET_BITS = 255, 6  # offsets count in 2⁻⁶ of the range of levels
 
 
 class Edges(NamedTuple):
@@ -70,18 +72,23 @@ class Node(ABC):
 
 @dataclass(frozen=True)
 class Weighted(Node):
-    """A layer that adds up values times bits; `low` is what a zero bit stands for, −1 or 0."""
+    """A layer that adds up values times weights of one bit, or of several that are its digits.
+
+    `low` is what a zero bit stands for, −1 or 0. Digit d counts 2^d: two digits of ±1 spell −3, −1,
+    1 and 3. All first digits come before all second ones.
+    """
 
     low: int
+    digits: int = field(default=1, kw_only=True)
 
     @property
     @abstractmethod
     def weight_shape(self) -> Shape:
-        """(units or channels out, in, …): the order of its bits."""
+        """(units or channels out, in, …): the order of the bits of a digit."""
 
     @property
     def num_bits(self) -> int:
-        return math.prod(self.weight_shape)
+        return self.digits * math.prod(self.weight_shape)
 
     @property
     def fan_in(self) -> int:
@@ -94,7 +101,9 @@ class Weighted(Node):
 
     def _weights(self, bits: Tensor) -> Tensor:
         """Bits (f, s, n) as numbers (f, s, out, fan-in)."""
-        return values(bits, self.low).unflatten(-1, (self.weight_shape[0], self.fan_in))
+        sizes = (self.digits, self.weight_shape[0], self.fan_in)
+        first, *others = values(bits, self.low).unflatten(-1, sizes).unbind(-3)
+        return sum((2.0**d * digit for d, digit in enumerate(others, 1)), first)
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,8 @@ class Linear(Weighted):
 class Conv(Weighted):
     """Convolution in any number of dimensions, no bias, padded with zeros.
 
-    Bits in the order (out, in, *kernel).
+    Bits in the order (out, in, *kernel). Channels are divided into groups in their order; those out
+    of a group read those in of the same group.
     """
 
     inputs: int  # channels
@@ -137,10 +147,18 @@ class Conv(Weighted):
     kernel: Shape
     stride: Shape
     padding: Shape
+    groups: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.inputs % self.groups or self.outputs % self.groups:
+            raise ValueError(
+                f"{self.inputs} channels in and {self.outputs} out are not divisible into "
+                f"{self.groups} groups; take a divisor of both"
+            )
 
     @property
     def weight_shape(self) -> Shape:
-        return self.outputs, self.inputs, *self.kernel
+        return self.outputs, self.inputs // self.groups, *self.kernel
 
     def output_shape(self, shape: Shape) -> Shape:
         if len(shape) != 1 + len(self.kernel) or shape[0] != self.inputs:
@@ -167,16 +185,18 @@ class Conv(Weighted):
             windows = windows.unfold(3 + axis, size, stride)
         order = [0, 1, 2, *range(3 + rank, 3 + 2 * rank), *range(3, 3 + rank)]
         patches = windows.permute(order).flatten(3 + rank).flatten(2, 2 + rank)
-        out = torch.einsum("fsok,fskl->fsol", self._weights(bits), patches)
-        return out.unflatten(-1, places)
+        weights = self._weights(bits).unflatten(2, (self.groups, -1))
+        out = torch.einsum("fsgok,fsgkl->fsgol", weights, patches.unflatten(2, (self.groups, -1)))
+        return out.flatten(2, 3).unflatten(-1, places)
 
     def scratch(self, shape: Shape) -> int:
-        return math.prod(self._places(shape)) * self.fan_in
+        return math.prod(self._places(shape)) * self.fan_in * self.groups
 
     def edges(self, numbers: Indices) -> Edges:
         places = self._places(numbers.shape)
         units = np.arange(self.outputs * math.prod(places)).reshape(-1, *places)
-        taps = np.arange(self.num_bits).reshape(self.weight_shape)
+        taps = np.arange(math.prod(self.weight_shape)).reshape(self.weight_shape)
+        group = np.arange(self.outputs) // (self.outputs // self.groups)
         around = [(0, 0), *((pad, pad) for pad in self.padding)]
         padded = np.pad(numbers, around, constant_values=-1)
         each_unit = (slice(None), *(None,) * (1 + len(self.kernel)))
@@ -185,7 +205,8 @@ class Conv(Weighted):
             corner = [p * step for p, step in zip(place, self.stride, strict=True)]
             spans = (slice(at, at + size) for at, size in zip(corner, self.kernel, strict=True))
             window, here = padded[(slice(None), *spans)], units[(slice(None), *place)]
-            parts.append(np.broadcast_arrays(here[each_unit], window[None], taps))
+            window = window.reshape(self.groups, *self.weight_shape[1:])[group]
+            parts.append(np.broadcast_arrays(here[each_unit], window, taps))
         unit, value, weight = (np.concatenate([p[k].ravel() for p in parts]) for k in range(3))
         inside = value >= 0  # padding is zero and feeds nothing
         return Edges(unit[inside], value[inside], weight[inside], units)
@@ -211,6 +232,42 @@ class Step(Node):
 
     def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
         return step(x, self.low, self.window)
+
+
+@dataclass(frozen=True)
+class Levels(Node):
+    """Sums as whole numbers from 0 to `top`: ⌊(scale·x + offset·2^fine) / 2^shift⌋, clipped.
+
+    Each channel has a scale and an offset, which count in 64ths of the smallest power of two above
+    `top`. They are constants, not bits.
+    """
+
+    top: int
+    shift: int
+    scale: tuple[int, ...]  # of each channel, from 1 to MAX_SCALE
+    offset: tuple[int, ...]  # from −128 to 127
+
+    @property
+    def fine(self) -> int:
+        """An offset counts 2^fine before the shift."""
+        return max(0, self.shift + self.top.bit_length() - OFFSET_BITS)
+
+    def output_shape(self, shape: Shape) -> Shape:
+        if shape[0] != len(self.scale):
+            raise ValueError(f"levels of {len(self.scale)} channels got values of shape {shape}")
+        return shape
+
+    def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
+        each = (-1, *(1,) * (x.ndim - 3))
+        scale, offset = (
+            torch.tensor(numbers, dtype=torch.float64, device=x.device).view(each)
+            for numbers in (self.scale, self.offset)
+        )
+        whole = torch.floor((scale * x.double() + offset * 2.0**self.fine) * 2.0**-self.shift)
+        return whole.clamp(0, self.top).to(x.dtype)
+
+    def scratch(self, shape: Shape) -> int:
+        return 4 * math.prod(shape)
 
 
 @dataclass(frozen=True)
@@ -247,6 +304,7 @@ KINDS: dict[str, type[Node]] = {
     "linear": Linear,
     "conv": Conv,
     "step": Step,
+    "levels": Levels,
     "flatten": Flatten,
     "max_pool": MaxPool,
 }
@@ -269,16 +327,26 @@ def node_from_dict(state: object) -> Node:
         read.require(1 <= len(found) <= 3, f"has a {name} of {len(found)} dimensions")
         return found
 
+    def digits() -> int:
+        return read.whole("digits", 1, MAX_DIGITS, 1)
+
     node: Node
     if kind == "linear":
-        node = Linear(low(), size("inputs"), size("outputs"))
+        node = Linear(low(), size("inputs"), size("outputs"), digits=digits())
     elif kind == "conv":
-        channels = size("inputs"), size("outputs")
-        node = Conv(low(), *channels, sizes("kernel"), sizes("stride"), sizes("padding", 0))
+        channels, groups = (size("inputs"), size("outputs")), read.whole("groups", 1, MAX_SIZE, 1)
+        read.require(not any(n % groups for n in channels), "has groups that do not divide it")
+        shapes = sizes("kernel"), sizes("stride"), sizes("padding", 0)
+        node = Conv(low(), *channels, *shapes, digits=digits(), groups=groups)
         same = len(node.kernel) == len(node.stride) == len(node.padding)
         read.require(same, "has a kernel, stride and padding of different dimensions")
     elif kind == "step":
         node = Step(low(), read.number("window"))
+    elif kind == "levels":
+        top, shift = read.whole("top", 1, MAX_TOP), read.whole("shift", 0, MAX_SHIFT)
+        scale, offset = read.wholes("scale", 1, MAX_SCALE), read.wholes("offset", -128, 127)
+        node = Levels(top, shift, scale, offset)
+        read.require(len(node.scale) == len(node.offset) > 0, "has no offset per channel")
     elif kind == "max_pool":
         node = MaxPool(sizes("kernel"), sizes("stride"))
         read.require(len(node.kernel) == len(node.stride), "has a stride of other dimensions")
@@ -289,27 +357,36 @@ def node_from_dict(state: object) -> Node:
 
 
 class _StraightThrough(torch.autograd.Function):
-    """[x > 0] on the way forward; the identity within |x| ≤ window on the way back."""
+    """The number of equal parts of [−window, window] that end below x on the way forward, in the
+    coding of bits; the identity within |x| ≤ window on the way back."""
 
     generate_vmap_rule = True  # own modules are evaluated under vmap
 
     @staticmethod
-    def forward(x: Tensor, low: int, window: float) -> Tensor:
-        return (x > 0).to(x.dtype) * (1 - low) + low
+    def forward(x: Tensor, low: int, window: float, digits: int) -> Tensor:
+        parts = 2**digits
+        if digits == 1:
+            number = (x > 0).to(x.dtype)
+        else:
+            number = (((x / window + 1) * (parts / 2)).ceil() - 1).clamp(0, parts - 1)
+        return number * (1 - low) + low * (parts - 1)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int, float], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int, float, int], output: Tensor) -> None:
         ctx.save_for_backward(inputs[0])
         ctx.window = inputs[2]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
         (x,) = ctx.saved_tensors
-        return grads[0] * (x.abs() <= ctx.window), None, None
+        return grads[0] * (x.abs() <= ctx.window), None, None, None
 
 
-def step(x: Tensor, low: int, window: float = 1.0) -> Tensor:
-    """1 where x > 0, `low` elsewhere (a tie is not positive), with straight-through gradient."""
-    result = _StraightThrough.apply(x, low, window)
+def step(x: Tensor, low: int, window: float = 1.0, digits: int = 1) -> Tensor:
+    """1 where x > 0, `low` elsewhere (a tie is not positive), with straight-through gradient.
+
+    Of several digits, one of 2^digits numbers equal distances apart, for equal parts of the window.
+    """
+    result = _StraightThrough.apply(x, low, window, digits)
     assert isinstance(result, Tensor)
     return result

@@ -6,20 +6,28 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.nn.coding import values
+from vitrail.nn.layers import BinaryLayer
 from vitrail.nn.trace import LEAVES, owners_of
 
 
-def bit_parameters(module: nn.Module) -> list[nn.Parameter]:
-    """The parameters that are bits, in order: those of binary layers, or of Linear and Conv."""
+def _owned(module: nn.Module) -> list[BinaryLayer | nn.Parameter]:
+    """What owns the bits, in order: binary layers, or the parameters of Linear and Conv."""
     owners = owners_of(module)
-    kept = {
-        id(leaf)
-        for part in module.modules()
-        if isinstance(part, owners)
-        for name in LEAVES
-        if isinstance(leaf := getattr(part, name, None), nn.Parameter)
-    }
-    return [parameter for parameter in module.parameters() if id(parameter) in kept]
+    found: dict[int, BinaryLayer | nn.Parameter] = {}
+    for part in module.modules():
+        if isinstance(part, BinaryLayer):
+            found[id(part)] = part
+        elif isinstance(part, owners):
+            leaves = (getattr(part, name, None) for name in LEAVES)
+            found |= {id(leaf): leaf for leaf in leaves if isinstance(leaf, nn.Parameter)}
+    return list(found.values())
+
+
+def _sizes(module: nn.Module) -> list[int]:
+    return [
+        part.digits * part.latent.numel() if isinstance(part, BinaryLayer) else part.numel()
+        for part in _owned(module)
+    ]
 
 
 def num_weights(module: nn.Module) -> int:
@@ -32,7 +40,7 @@ def num_weights(module: nn.Module) -> int:
         >>> num_weights(nn.Linear(3, 2, bias=False))
         6
     """
-    return sum(parameter.numel() for parameter in bit_parameters(module))
+    return sum(_sizes(module))
 
 
 def get_bits(module: nn.Module) -> Tensor:
@@ -46,7 +54,12 @@ def get_bits(module: nn.Module) -> Tensor:
         >>> get_bits(mlp(3)).shape
         torch.Size([3])
     """
-    return torch.cat([part.detach().flatten() for part in bit_parameters(module)]) > 0
+    return torch.cat(
+        [
+            part.bits().flatten() if isinstance(part, BinaryLayer) else part.detach().flatten() > 0
+            for part in _owned(module)
+        ]
+    )
 
 
 def set_bits(module: nn.Module, bits: Tensor) -> nn.Module:
@@ -61,13 +74,15 @@ def set_bits(module: nn.Module, bits: Tensor) -> nn.Module:
         >>> get_bits(set_bits(mlp(3), torch.tensor([True, False, True])))
         tensor([ True, False,  True])
     """
-    parameters = bit_parameters(module)
-    sizes = [parameter.numel() for parameter in parameters]
+    sizes = _sizes(module)
     if bits.shape != (sum(sizes),):
         raise ValueError(
             f"the network has {sum(sizes)} weights, got bits of shape {tuple(bits.shape)}"
         )
-    with torch.no_grad():
-        for parameter, part in zip(parameters, torch.split(values(bits, -1), sizes), strict=True):
-            parameter.copy_(part.view_as(parameter))
+    for owner, part in zip(_owned(module), torch.split(bits, sizes), strict=True):
+        if isinstance(owner, BinaryLayer):
+            owner.set_bits(part.view(owner.digits, *owner.latent.shape))
+        else:
+            with torch.no_grad():
+                owner.copy_(values(part, -1).view_as(owner))
     return module

@@ -104,9 +104,9 @@ class Program:
         if nodes and isinstance(nodes[-1], Step) and self.num_outputs == 1:
             nodes = nodes[:-1]  # it keeps the sign, which is all that one output is asked for
         match nodes:
-            case [Linear() as last]:
+            case [Linear(digits=1) as last]:
                 return Shallow(last.inputs, 0, last.outputs, 0, last.low, 0)
-            case [Linear() as first, Step() as active, Linear() as last]:
+            case [Linear(digits=1) as first, Step() as active, Linear(digits=1) as last]:
                 return Shallow(
                     first.inputs, first.outputs, last.outputs, first.low, last.low, active.low
                 )

@@ -9,7 +9,7 @@ import torch
 from torch import fx, nn
 
 from vitrail.nn import nodes
-from vitrail.nn.layers import Activation, BinaryLayer
+from vitrail.nn.layers import Activation, BinaryLayer, Levels
 from vitrail.nn.nodes import Node, Shape
 from vitrail.nn.opaque import Opaque
 
@@ -100,7 +100,7 @@ def _node(part: nn.Module | Node, owners: Owners) -> Node:
     if isinstance(part, Node):
         return part
     known: Node | None = None
-    if isinstance(part, BinaryLayer | Activation):
+    if isinstance(part, BinaryLayer | Activation | Levels):
         known = part.node()
     elif isinstance(part, nn.Flatten) and (part.start_dim, part.end_dim) == (1, -1):
         known = nodes.Flatten()
@@ -130,14 +130,19 @@ def _plain(part: nn.Module) -> Node | None:
         return nodes.Linear(-1, part.in_features, part.out_features)
     if not isinstance(part, nn.Conv1d | nn.Conv2d | nn.Conv3d) or isinstance(part.padding, str):
         return None
-    if part.groups > 1 or set(part.dilation) != {1} or part.padding_mode != "zeros":
+    if set(part.dilation) != {1} or part.padding_mode != "zeros":
         return None
     sizes = (part.kernel_size, part.stride, part.padding)
-    return nodes.Conv(-1, part.in_channels, part.out_channels, *sizes)
+    return nodes.Conv(-1, part.in_channels, part.out_channels, *sizes, groups=part.groups)
 
 
 def _opaque(part: nn.Module, owners: Owners) -> Opaque:
     """A part known to its own module only; its bits are the weights of layers that own some."""
+    if any(isinstance(inner, BinaryLayer) and inner.digits > 1 for inner in part.modules()):
+        raise ValueError(
+            "weights of several digits are known in nets whose layers follow one another; take "
+            "digits=1, or build the net as a chain of layers"
+        )
     prefixes = [name for name, inner in part.named_modules() if isinstance(inner, owners)]
     owned = {f"{prefix}.{leaf}".lstrip(".") for prefix in prefixes for leaf in LEAVES}
     return Opaque(part, tuple(name for name, _ in part.named_parameters() if name in owned))

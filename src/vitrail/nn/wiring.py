@@ -59,7 +59,7 @@ def wire(nodes: Sequence[Node], input_shape: Shape) -> Wiring | None:
         elif isinstance(node, Step) and not readable:
             activation[-1] = node.low
             readable = True
-        elif isinstance(node, Weighted) and readable:
+        elif isinstance(node, Weighted) and node.digits == 1 and readable:
             found = node.edges(values)
             edges.append((found.unit + starts[-1], found.value, found.weight + num_weights))
             values = found.units + num_inputs + starts[-1]
