@@ -21,12 +21,14 @@ from vitrail.export.c.vote import vote_values
 from vitrail.export.devices import TARGETS, cost
 from vitrail.export.golden import sample_rows
 from vitrail.export.plan import ExportPlan
+from vitrail.export.whole import whole_plan
 from vitrail.model import Model
 
 Parts = dict[str, float]
 FITTED = Path(__file__).with_name("flash.json")
 DEVICE_FLASH = 2**16  # bytes that small devices have; beyond, a header is worth a warning
 FEW_CLASSES = 4  # of pairs: the wins of more are cleared by a call
+WHOLE_CODE, WHOLE_LAYER, WHOLE_STACK = 1100, 30, 800  # of nets with activations of a few bits
 MOST_COMPILED = 2**18  # bytes: of larger models, constants are nearly all
 
 
@@ -71,6 +73,12 @@ def flash_bytes(model: Model) -> Flash:
 
 def estimated(model: Model) -> Flash:
     """The same without a compiler."""
+    whole = whole_plan(model)
+    if whole is not None:
+        stored = sum(len(layer.stored()) for layer in whole.layers)
+        values = sorted(layer.outputs for layer in whole.layers)[-2:]
+        code = WHOLE_CODE + WHOLE_LAYER * len(whole.layers)
+        return Flash(stored + code, sum(values) + WHOLE_STACK, measured=False)
     tables, buffers, parts = flash_parts(model)
     code, stack = (
         sum(bytes_of.get(name, 0) * count for name, count in parts.items())

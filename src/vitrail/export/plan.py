@@ -18,6 +18,7 @@ import numpy as np
 
 from vitrail.model import Model
 from vitrail.nn.coding import low_value
+from vitrail.nn.nets import has_levels
 from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Step
 
 Pair = tuple[int, int]
@@ -156,6 +157,16 @@ def plan_export(model: Model) -> ExportPlan:
             "this net has parts of your own that exports cannot translate; build it of the "
             "layers of vitrail.nn, nn.Flatten and nn.MaxPool"
         )
+    if has_levels(program) or any(layer.digits > 1 for layer in program.layers):
+        raise ExportError(
+            "activations of a few bits and weights of several digits are exported to C alone, as "
+            "nets with Levels behind each layer but the last; take to='c'"
+        )
+    if any(isinstance(layer, Conv) and layer.groups > 1 for layer in program.layers):
+        raise ExportError(
+            "convolutions in groups are exported to C alone, in nets with Levels behind each layer "
+            "but the last; take groups=1, or such a net"
+        )
     stages: list[Layer | Pool] = []
     pools: list[Pool] = []  # the largest sum is positive where some bit behind the step is 1
     sums, first, last_low = False, 0, None
@@ -170,7 +181,7 @@ def plan_export(model: Model) -> ExportPlan:
                 stages += pools
                 sums, pools = False, []
         elif isinstance(node, MaxPool):
-            pool = Pool(_windows(shape, node.kernel, node.stride, (0,) * len(node.kernel)))
+            pool = Pool(windows_of(shape, node.kernel, node.stride, (0,) * len(node.kernel)))
             (pools if sums else stages).append(pool)
         elif sums:
             raise ExportError(
@@ -190,11 +201,12 @@ def _layer(node: Node, shape: tuple[int, ...], low: int, first: int) -> Layer:
     if isinstance(node, Linear):
         return Layer(node.low, low, node.inputs, node.outputs, None, first)
     assert isinstance(node, Conv)
-    windows = _windows(shape, node.kernel, node.stride, node.padding)
+    windows = windows_of(shape, node.kernel, node.stride, node.padding)
     return Layer(node.low, low, node.fan_in, node.outputs, windows, first)
 
 
-def _windows(shape: tuple[int, ...], kernel: Sizes, stride: Sizes, padding: Sizes) -> Windows:
+def windows_of(shape: tuple[int, ...], kernel: Sizes, stride: Sizes, padding: Sizes) -> Windows:
+    """Windows over values (channels, length) or (channels, height, width)."""
     if len(kernel) > 2:
         raise ExportError(
             "convolutions and pools over three dimensions are not exported; use one or two"

@@ -34,7 +34,7 @@ class Examples:
     graph: potentials multiply. So repeating a row and weighting it give the same network.
     """
 
-    inputs: Tensor  # (F, I) int8
+    inputs: Tensor  # (F, I) int8, or uint8 of whole numbers
     labels: Tensor  # (F,) int64
     weight: Tensor  # (F,) float64 > 0: rows times class weight
     rows: Tensor  # (F,) float64 > 0: how many rows an example stands for, by their sample weights
@@ -42,14 +42,14 @@ class Examples:
 
     @staticmethod
     def distinct(inputs: Tensor, labels: Tensor, sample_weight: Tensor) -> Examples:
-        """Merge equal rows of bits (0/1 or ±1); rows without weight are left out.
+        """Merge equal rows of bits (0/1 or ±1) or whole numbers; those without weight are left out.
 
         Cost: a sort of the rows, an eighth of a byte per input.
         """
         counts = sample_weight > 0
         inputs, labels, sample_weight = inputs[counts], labels[counts], sample_weight[counts]
         number = labels.numpy().astype(">u4")[:, None].view(np.uint8)
-        keys = _keys(np.concatenate([np.packbits((inputs > 0).numpy(), axis=1), number], 1))
+        keys = _keys(np.concatenate([_packed(inputs), number], 1))
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
         totals = np.bincount(place.reshape(-1), weights=sample_weight.numpy(), minlength=len(first))
         kept, rows = torch.from_numpy(first), torch.from_numpy(totals)
@@ -96,15 +96,14 @@ class Examples:
 
         One column alone is no proof: numbers of rows (1, 2, 3, …) are complete too.
         """
-        bits = (self.inputs > 0).numpy()
         product, varying = 1, 0
         for span in spans:
-            states = len(np.unique(_keys(np.packbits(bits[:, span], axis=1))))
+            states = len(np.unique(_keys(_packed(self.inputs[:, span]))))
             product *= states
             varying += states > 1
             if product > len(self):
                 break
-        distinct = len(np.unique(_keys(np.packbits(bits, axis=1))))
+        distinct = len(np.unique(_keys(_packed(self.inputs))))
         return replace(self, complete=varying > 1 and product == distinct)
 
     def subsampled(self, most: int, seed: int) -> Examples:
@@ -124,6 +123,12 @@ class Examples:
             parts.append(replace(part, weight=part.weight * scale, rows=part.rows * scale))
         columns = {name: torch.cat([getattr(part, name) for part in parts]) for name in COLUMNS}
         return replace(self, **columns)
+
+
+def _packed(inputs: Tensor) -> np.ndarray:
+    """Rows of inputs as bytes: eight bits each, or one whole number."""
+    whole = inputs.dtype == torch.uint8
+    return inputs.numpy() if whole else np.packbits((inputs > 0).numpy(), axis=1)
 
 
 def _keys(rows: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """From rows to a model: rows become examples, a learner finds a posterior, held-out rows calibrate.
 
-This is the one place that resolves "auto" from rows and net. The learner, for solver="auto":
+This is the one place that resolves "auto" from rows and net. A net with activations of a few bits
+is learned by `ste` through its module. The learner of others, for solver="auto":
 
 1. `chains`, where nets have one hidden layer (of a given width or of any), one output, inputs of
    0/1, and many networks answer together.
@@ -25,6 +26,7 @@ import numpy as np
 import torch
 
 from vitrail import __version__, interrupts
+from vitrail.learning import gradients
 from vitrail.learning.chains import chains
 from vitrail.learning.examples import Examples, nets_of
 from vitrail.learning.messages import learn_by_stages, programs_of
@@ -95,7 +97,8 @@ def prepare(
         encoder = fit_encoder(table, weight)
     else:
         image = image_inputs(image_shape, options.module, bias)
-        encoder, bias = BitColumns.fit_images(table, image.cuts), image.ones
+        encoder = BitColumns.fit_images(table, image.cuts, whole=image.whole)
+        bias = image.ones
     num_classes = len(coder.classes)
     by_chains = _by_chains(options, num_classes)
     coding: Any = options.inputs
@@ -166,6 +169,8 @@ def resolved(
 ) -> tuple[Learner, FitOptions]:
     """The learner of a fit, and its options by name; raises for one that it does not take."""
     solver, by_rules = options.solver, options.solver == AUTO
+    if gradients.takes(options) and solver in (AUTO, "ste"):
+        return gradients.learn_by_gradients, replace(options, solver="ste")
     if previous is not None and "solver" not in options.changed:
         solver = previous.settings["solver"]
     elif by_rules:

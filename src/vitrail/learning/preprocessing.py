@@ -23,7 +23,7 @@ from vitrail.learning.examples import Examples
 from vitrail.model.model import as_inputs
 from vitrail.model.voting import Scheme, num_nets
 from vitrail.nn import Program
-from vitrail.nn.nets import image_channels
+from vitrail.nn.nets import has_levels, image_channels
 from vitrail.nn.nodes import MAX_SIZE, Flatten, Linear, Node, Step
 from vitrail.tables.bits import MOST_CUTS, SIGNS, BitColumns
 from vitrail.tables.encoders import TableEncoder
@@ -67,7 +67,7 @@ class Preprocessing:
         return self.coder.decode(np.arange(self.num_classes))
 
     def inputs(self, table: Any) -> Tensor:
-        """What a net reads of a table's rows, (rows, inputs) int8."""
+        """What a net reads of a table's rows, (rows, inputs) int8, or uint8 of whole numbers."""
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
     def class_weights(self, examples: Examples, class_weight: Any) -> Tensor:
@@ -118,12 +118,15 @@ class ImageInputs(NamedTuple):
     shape: tuple[int, ...]  # (channels, height, width), of bits and ones together
     cuts: int = 1  # bits per pixel
     ones: int = 0  # constant inputs after the bits
+    whole: bool = False  # whether pixels are read as whole numbers
 
 
 def image_inputs(
     shape: tuple[int, ...], module: nn.Module | Program | None, ones: int | None
 ) -> ImageInputs:
     """How a net reads images of a shape (channels, height, width).
+
+    A module with activations of a few bits reads pixels as whole numbers.
 
     ones: constant inputs as the user wants them; None is none where the module reads as many
     channels as there are, else one channel of them.
@@ -132,6 +135,8 @@ def image_inputs(
     channels = None if module is None else image_channels(module)
     if channels is None:
         return ImageInputs(shape, 1, ones or 0)
+    if has_levels(module):
+        return ImageInputs(shape, whole=True)
     if ones is None:
         ones = 0 if channels == given else size
     constant, rest = divmod(ones, size)

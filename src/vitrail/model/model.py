@@ -106,7 +106,7 @@ class Model:
         return None
 
     def inputs(self, table: Any) -> Tensor:
-        """What the network reads of a table's rows, (rows, inputs) int8: bits, then constants."""
+        """What the network reads of a table's rows, (rows, inputs): bits, then constants."""
         given, known = getattr(table, "image_shape", None), self.image_shape
         if given is not None and known is not None and tuple(given) != known:
             sizes = ["×".join(map(str, shape)) for shape in (given, known)]
@@ -253,11 +253,14 @@ def _largest(values: Tensor, rows: Tensor, shares: Tensor) -> Tensor:
 
 
 def as_inputs(bits: np.ndarray, coding: Coding, bias: int) -> Tensor:
-    """Bits (rows, D) as the net reads them, int8, with `bias` constant inputs of +1 appended."""
-    inputs = torch.from_numpy(np.ascontiguousarray(bits, dtype=np.int8))
+    """Bits (rows, D) as the net reads them, int8, with `bias` constant inputs of +1 appended.
+
+    Whole numbers, uint8, stay as they are.
+    """
+    inputs = torch.from_numpy(np.ascontiguousarray(bits))
     if coding == "bipolar":
         inputs = 2 * inputs - 1
-    return torch.cat([inputs, torch.ones(len(inputs), bias, dtype=torch.int8)], dim=1)
+    return torch.cat([inputs, torch.ones(len(inputs), bias, dtype=inputs.dtype)], dim=1)
 
 
 def packable(program: Program, inputs: Tensor) -> bool:

@@ -3,6 +3,7 @@
 from torch.nn import Flatten, MaxPool2d, Sequential
 
 from vitrail.datasets.dataset import Coding
+from vitrail.nn.augment import RandomLevel, RandomWarp
 from vitrail.nn.coding import centred
 from vitrail.nn.layers import (
     BinaryConv1d,
@@ -27,6 +28,8 @@ __all__ = [
     "Levels",
     "MaxPool2d",
     "Program",
+    "RandomLevel",
+    "RandomWarp",
     "Sequential",
     "Sign",
     "Threshold",

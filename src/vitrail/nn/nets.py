@@ -9,7 +9,16 @@ from math import prod, sqrt
 from torch import nn
 
 from vitrail.datasets.dataset import Coding
-from vitrail.nn.layers import Activation, BinaryConv2d, BinaryLinear, Sign, Threshold
+from vitrail.nn import nodes
+from vitrail.nn.augment import Augmentation
+from vitrail.nn.layers import (
+    Activation,
+    BinaryConv2d,
+    BinaryLinear,
+    Levels,
+    Sign,
+    Threshold,
+)
 from vitrail.nn.program import Program
 
 IMAGE_AXES = 3  # channels, height, width
@@ -120,10 +129,17 @@ def reads_images(module: nn.Module | Program) -> bool:
     return any(isinstance(part, BinaryConv2d | nn.Conv2d) for part in module.modules())
 
 
+def has_levels(module: nn.Module | Program | None) -> bool:
+    """Whether a net has activations of a few bits."""
+    if isinstance(module, Program):
+        return any(isinstance(node, nodes.Levels) for node in module.nodes)
+    return module is not None and any(isinstance(part, Levels) for part in module.modules())
+
+
 def image_channels(module: nn.Module | Program) -> int | None:
     """The channels that a module reads, where layers one after another begin by a convolution."""
     if isinstance(module, Program):
         return module.input_shape[0] if reads_images(module) else None
     while isinstance(module, nn.Sequential) and len(module):
-        module = module[0]
+        module = next((part for part in module if not isinstance(part, Augmentation)), module[0])
     return module.in_channels if isinstance(module, BinaryConv2d | nn.Conv2d) else None

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,10 +64,24 @@ class Node(ABC):
         """Floats that evaluating one configuration of one example holds beside its result."""
         return 0
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its fields by name, but for options at their defaults."""
+        named = ((each, getattr(self, each.name)) for each in fields(self))
+        return {
+            each.name: value for each, value in named if not each.kw_only or value != each.default
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """What it computes, as text."""
+        named = (f"{name}={value!r}" for name, value in self.settings.items())
+        return f"{type(self).__name__}({', '.join(named)})"
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it."""
         kind = next(name for name, of in KINDS.items() if type(self) is of)
-        return {"kind": kind, **asdict(self)}
+        return {"kind": kind, **self.settings}
 
 
 @dataclass(frozen=True)

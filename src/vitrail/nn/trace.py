@@ -9,13 +9,14 @@ import torch
 from torch import fx, nn
 
 from vitrail.nn import nodes
+from vitrail.nn.augment import Augmentation
 from vitrail.nn.layers import Activation, BinaryLayer, Levels
 from vitrail.nn.nodes import Node, Shape
 from vitrail.nn.opaque import Opaque
 
 PLAIN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)  # own the bits where no binary layer does
 POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)
-PASSED = (nn.Identity, nn.modules.dropout._DropoutNd)  # in eval mode they change nothing
+PASSED = (nn.Identity, nn.modules.dropout._DropoutNd, Augmentation)  # no change in eval mode
 LEAVES = ("weight", "bias", "latent")  # what a layer calls its weights
 
 Owners = tuple[type[nn.Module], ...]
@@ -48,7 +49,7 @@ class _NotAChainError(Exception):
 def _layer(module: nn.Module) -> bool:
     """Whether a module is taken as it is, not opened up: ours and torch's, but for containers."""
     home = type(module).__module__
-    return home == BinaryLayer.__module__ or (
+    return home in (BinaryLayer.__module__, Augmentation.__module__) or (
         home.startswith("torch.nn") and not isinstance(module, nn.Sequential)
     )
 

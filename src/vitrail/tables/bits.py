@@ -26,6 +26,8 @@ MOST_CUTS = 255  # as many as a byte has levels
 class BitColumns:
     """As many bits per column as there are cuts, equal steps apart: 1 above the cut, 0 up to it.
 
+    Or one whole number per column, from 0 to `cuts`: how many cuts it is above.
+
     One cut is the middle of [low, high]. Of several, all columns have their bit of the first cut,
     then all that of the second: the pixels (channels, height, width) of an image become bits
     (cuts·channels, height, width).
@@ -34,6 +36,7 @@ class BitColumns:
     low, high  (0, 1) for bits and booleans, (−1, 1) for signs, (0, 255) for pixels
     constant   the columns that had the same bits in all rows of training
     cuts       bits per column
+    whole      whether a column is read as a whole number
     trained    all columns of training, where fewer are read; those of arrays are found by place
     narrowest  of images: the first of WHOLE_PIXELS that one of training fits, those of one gray
                apart; images that together fit an earlier one are on another scale
@@ -46,6 +49,7 @@ class BitColumns:
     cuts: int = 1
     trained: tuple[str, ...] = ()
     narrowest: Ends | None = None
+    whole: bool = False
 
     @staticmethod
     def fit(table: Any, low: float, high: float, cuts: int = 1) -> BitColumns:
@@ -53,10 +57,16 @@ class BitColumns:
         return BitColumns._fit(as_frame(table), (low, high), cuts)[0]
 
     @staticmethod
-    def fit_images(table: Any, cuts: int = 1) -> BitColumns:
-        """The pixels of a table of images, and their scale, told by the values there are."""
+    def fit_images(table: Any, cuts: int = 1, *, whole: bool = False) -> BitColumns:
+        """The pixels of a table of images, and their scale, told by the values there are.
+
+        Whole numbers are the pixels themselves where those are, up to 255; `cuts` plays no part.
+        """
         frame = as_frame(table)
-        code, (least, most) = BitColumns._fit(frame, pixel_range(frame), cuts)
+        ends = pixel_range(frame)
+        if whole:
+            cuts = int(ends[1]) if ends in ((0.0, 16.0), (0.0, 255.0)) else MOST_CUTS
+        code, (least, most) = BitColumns._fit(frame, ends, cuts, whole)
         fits = (
             ends
             for ends in WHOLE_PIXELS
@@ -65,12 +75,14 @@ class BitColumns:
         return replace(code, narrowest=next(fits, None))
 
     @staticmethod
-    def _fit(frame: Frame, ends: Ends, cuts: int) -> tuple[BitColumns, np.ndarray]:
+    def _fit(
+        frame: Frame, ends: Ends, cuts: int, whole: bool = False
+    ) -> tuple[BitColumns, np.ndarray]:
         """The columns, and the least and greatest value of every row."""
         checked_count("cuts", cuts, 1, MOST_CUTS)
-        code = BitColumns(tuple(frame.columns), *ends, cuts=cuts)
+        code = BitColumns(tuple(frame.columns), *ends, cuts=cuts, whole=whole)
         bits, extremes = code._read(frame)
-        bits = bits.reshape(len(frame), cuts, -1)
+        bits = bits.reshape(len(frame), code.inputs_per_column, -1)
         same = np.flatnonzero((bits == bits[:1]).all(axis=(0, 1)))
         return replace(code, constant=tuple(code.names[i] for i in same)), extremes
 
@@ -81,9 +93,14 @@ class BitColumns:
         return (self.low * step[::-1] + self.high * step) / (self.cuts + 1)
 
     @property
+    def inputs_per_column(self) -> int:
+        """How many inputs of a net a column becomes."""
+        return 1 if self.whole else self.cuts
+
+    @property
     def bit_names(self) -> tuple[str, ...]:
-        """One name per bit: the column's, and of several bits per column the cut, `x7>63.75`."""
-        if self.cuts == 1:
+        """One name per input: the column's, and of several per column the cut, `x7>63.75`."""
+        if self.inputs_per_column == 1:
             return self.names
         return tuple(f"{name}>{level:g}" for level in self.levels for name in self.names)
 
@@ -91,7 +108,8 @@ class BitColumns:
     def spans(self) -> list[slice]:
         """The places of each column's bits."""
         count = len(self.names)
-        return [slice(column, count * self.cuts, count) for column in range(count)]
+        end = count * self.inputs_per_column
+        return [slice(column, end, count) for column in range(count)]
 
     def only(self, bits: Collection[int]) -> tuple[BitColumns, list[int]]:
         """What reads only the columns of these bits, and which bits are left."""
@@ -99,7 +117,7 @@ class BitColumns:
         columns = sorted({bit % count for bit in bits})
         names = tuple(self.names[i] for i in columns)
         constant = tuple(name for name in self.constant if name in set(names))
-        left = [cut * count + i for cut in range(self.cuts) for i in columns]
+        left = [cut * count + i for cut in range(self.inputs_per_column) for i in columns]
         fewer = replace(
             self, names=names, constant=constant, trained=self.all_names, narrowest=None
         )
@@ -118,7 +136,8 @@ class BitColumns:
     def states(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Of each column the place of its bits, and those of every kind of value it can have."""
         for bits in self.spans:
-            yield bits, np.tri(self.cuts + 1, self.cuts, -1, dtype=np.int64)
+            states = np.tri(self.cuts + 1, self.cuts, -1, dtype=np.int64)
+            yield bits, states.sum(1, keepdims=True) if self.whole else states
 
     def value_names(self) -> Iterator[list[str]]:
         """Of each column the names of its states."""
@@ -130,12 +149,13 @@ class BitColumns:
         """What the columns became, all of them in one entry."""
         names = " to ".join(dict.fromkeys((self.names[0], self.names[-1])))
         step, ends = self.levels[0] - self.low, f"from {self.low:g} to {self.high:g}"
-        notes = [f"{self.cuts} a column, every {step:g} {ends}"] * (self.cuts > 1)
+        of_column = f"whole numbers to {self.cuts}" if self.whole else f"{self.cuts} a column"
+        notes = [f"{of_column}, every {step:g} {ends}"] * (self.cuts > 1)
         notes += [f"the same in every row: {listed(self.constant, 3)}"] * bool(self.constant)
         return (ColumnAccount(names, "bits", len(self.bit_names), 0, "; ".join(notes)),)
 
     def transform(self, table: Any) -> np.ndarray:
-        """The bits of a table's rows, (rows, bits) int8 of 0 and 1.
+        """The bits of a table's rows, (rows, bits) int8 of 0 and 1; whole numbers are uint8.
 
         Columns are found by name, further ones are ignored; an array's by place. Images on another
         scale than those of training are refused.
@@ -156,8 +176,9 @@ class BitColumns:
     def _read(self, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
         """The bits, and the least and greatest value of every row, (2, rows)."""
         where = places(frame, self.all_names, list(self.names))
-        levels = self.levels[:, None]
-        bits = np.empty((len(frame), self.cuts, len(self.names)), np.int8)
+        levels = self.levels
+        kind = np.uint8 if self.whole else np.int8
+        bits = np.empty((len(frame), self.inputs_per_column, len(self.names)), kind)
         extremes = np.full((2, len(frame)), [[np.inf], [-np.inf]])
         for i, name in enumerate(self.names):
             values = _numbers(frame[where[name]], name)
@@ -168,7 +189,10 @@ class BitColumns:
                     f"column {name!r}, {frame.place(row)}: expected a number from {self.low:g} to "
                     f"{self.high:g} as in training, found {values[row]:g}; correct it"
                 )
-            bits[:, :, i] = (values > levels).T
+            if self.whole:
+                bits[:, 0, i] = np.searchsorted(levels, values)
+            else:
+                bits[:, :, i] = values[:, None] > levels
             np.minimum(extremes[0], values, out=extremes[0])
             np.maximum(extremes[1], values, out=extremes[1])
         return bits.reshape(len(frame), -1), extremes
@@ -185,9 +209,9 @@ class BitColumns:
         constant, trained = read.texts("constant", ()), read.texts("trained", ())
         cuts = read.whole("cuts", 1, MOST_CUTS, 1)
         low, high = read.number("low"), read.number("high")
-        scale = read.numbers("narrowest", ())
+        scale, whole = read.numbers("narrowest", ()), read.flag("whole", False)
         narrowest = next((ends for ends in WHOLE_PIXELS if ends == scale), None)
-        code = BitColumns(names, low, high, constant, cuts, trained, narrowest)
+        code = BitColumns(names, low, high, constant, cuts, trained, narrowest, whole)
         read.done()
         read.require(bool(narrowest) == bool(scale), "has pixels of no usual range")
         read.require(len(set(names)) == len(names) > 0, "repeats a name or has none")

@@ -20,10 +20,12 @@ from vitrail.export.c.text import (
     with_prefix,
 )
 from vitrail.export.c.vote import sum_start, vote_values
+from vitrail.export.c.whole import whole_code
 from vitrail.export.golden import Rows
 from vitrail.export.linear import linear_form
 from vitrail.export.plan import ExportError, ExportPlan, layer_bits, packed, plan_export
 from vitrail.export.rule import Rule, fold_sign, rule_of
+from vitrail.export.whole import whole_plan
 from vitrail.model import Model
 from vitrail.tables.bits import BitColumns
 
@@ -40,9 +42,15 @@ def c_header(model: Model, name: str, rows: Rows) -> str:
         raise ExportError(
             f"{name!r} cannot begin names in C; use small letters, digits and _, such as tiny"
         )
+    labels = [str(label) for label in model.labels.classes]
+    whole = whole_plan(model)
+    if whole is not None:
+        body = joined(
+            whole_code(model, whole), render("labels", labels=labels), check_code(model, rows)
+        )
+        return _header(model, name, body)
     plan, rule, answer = plan_header(model)
     part, encoder = encoder_values(model)
-    labels = [str(label) for label in model.labels.classes]
     body = joined(
         _basics(model, plan, rule),
         _weights(model, plan),
@@ -50,9 +58,16 @@ def c_header(model: Model, name: str, rows: Rows) -> str:
         render("vote", **vote_values(model, plan, rule)),
         render(part, **encoder),
         answer.text,
-        render("faces", form=answer.form, labels=labels, to_votes=answer.to_votes),
+        render("faces", form=answer.form, to_votes=answer.to_votes),
+        render("labels", labels=labels),
         check_code(model, rows),
     )
+    return _header(model, name, body)
+
+
+def _header(model: Model, name: str, body: str) -> str:
+    """The header with what it says of the model."""
+    labels = [str(label) for label in model.labels.classes]
     record = [
         f"  {comment(key)}: {comment(json.dumps(value, sort_keys=True))}"[:100].rstrip()
         for key, value in sorted(model.record.items())
