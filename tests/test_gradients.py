@@ -15,6 +15,7 @@ from vitrail.nn import (
     get_bits,
     program_of,
 )
+from vitrail.tables.bits import BitColumns
 
 RANDOM = np.random.default_rng(3)
 
@@ -53,11 +54,12 @@ def fit(rows, labels, **settings) -> BinaryNetClassifier:
 
 def test_gray_images_are_learned_as_whole_numbers(tmp_path):
     rows, labels = bars(400)
-    found = fit(rows, labels, solver="ste")
+    found = fit(rows, labels, solver="ste", epochs=100)
     new, truth = bars(300)
     assert found.score(new, truth) > 0.9
     assert found.solver_ == "ste"
-    assert found.plan_["epochs"] == 50
+    assert found.plan_["epochs"] == 100
+    assert isinstance(found.model_.encoder, BitColumns)
     assert found.model_.encoder.whole
     model = found.model_
     assert torch.equal(model.inputs(rows.reshape(400, 64)), torch.from_numpy(rows.reshape(400, 64)))

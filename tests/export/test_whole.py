@@ -142,4 +142,4 @@ def test_flash_without_a_compiler_is_near_what_is_linked():
         model = model_of(shape, layers())
         linked = flash_bytes(model)
         assert linked.measured
-        assert estimated(model).flash == pytest.approx(linked.flash, rel=0.2)
+        assert estimated(model).flash == pytest.approx(linked.flash, rel=0.3)

@@ -79,8 +79,12 @@ def whole_plan(model: Model) -> WholePlan | None:
     if not has_levels(program):
         return None
     encoder = model.encoder
-    plain = isinstance(encoder, BitColumns) and encoder.whole and not model.bias
-    if not plain or (encoder.low, encoder.high) != (0, encoder.cuts):
+    if (
+        not isinstance(encoder, BitColumns)
+        or not encoder.whole
+        or model.bias
+        or (encoder.low, encoder.high) != (0, encoder.cuts)
+    ):
         raise ExportError(
             "activations of a few bits are exported for images of bytes, or of 0…16; train on such"
         )

@@ -26,6 +26,7 @@ from vitrail.learning.posterior import (
     leave_one_out,
 )
 from vitrail.learning.table import AUTO, parameter_of
+from vitrail.model.calibration import Evidence
 from vitrail.nn import get_bits, program_of
 from vitrail.nn.layers import BinaryLayer
 from vitrail.nn.nets import has_levels
@@ -79,7 +80,7 @@ def learn_by_gradients(
         votes=torch.ones(1, 1, dtype=torch.int64),
         best=bits[None],
         marginals=bits[None].double(),
-        accuracy=run.accuracy(evidence.leads),
+        accuracy=_accuracy(evidence),
         evidence=evidence,
         settings={
             "solver": "ste",
@@ -147,7 +148,6 @@ class _Run:
         self.inputs = examples.inputs.unflatten(1, data.preprocessing.shape).to(device)
         self.labels = examples.labels.to(device)
         self.weight = (examples.weight / examples.weight.mean()).float().to(device)
-        self.examples = examples
         self.history, self.steps, self.interrupted = History(), 0, False
 
     def train(self, *, shown: bool) -> None:
@@ -209,14 +209,13 @@ class _Run:
         answers = outputs.argmax(1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).long()
         return (answers == self.labels[chosen]).sum()
 
-    def accuracy(self, leads: Tensor) -> Tensor:
-        """The share of rows that these leads (rows, 1, 1, O) get right, (1,)."""
-        step = -(-len(self.examples) // len(leads))
-        some = self.examples.where(torch.arange(0, len(self.examples), max(1, step)))
-        lead = leads[:, 0, 0]
-        answers = lead.argmax(1) if lead.shape[1] > 1 else (lead[:, 0] > 0).long()
-        hits = (answers == some.labels) * some.weight
-        return (hits.sum() / some.weight.sum())[None]
+
+def _accuracy(evidence: Evidence) -> Tensor:
+    """The share of rows that one network gets right, (1,)."""
+    margin = evidence.raw_margins[:, 0, 0]
+    answers = margin.argmax(1) if margin.shape[1] > 1 else (margin[:, 0] > 0).long()
+    hits = (answers == evidence.labels) * evidence.weight
+    return (hits.sum() / evidence.weight.sum())[None]
 
 
 def _rate(step: int, steps: int) -> float:
