@@ -342,7 +342,7 @@ def test_names_of_solvers_have_one_table():
     from vitrail.lab.experiments import capacity, methods
     from vitrail.learning.table import IN_FIGURES, canonical
 
-    assert capacity.SOLVERS.keys() <= SOLVERS.keys()
+    assert capacity.SOLVERS.keys() - {"amp"} <= SOLVERS.keys()  # it is for random inputs alone
     assert IN_FIGURES.keys() <= SOLVERS.keys()
     assert {kind().name for kind in get_args(methods.Method)} == set(IN_FIGURES.values())
     assert canonical("straight_through") == "ste"

@@ -168,7 +168,7 @@ def cell(rng: random.Random, code: ColumnCode, training: Column) -> str | None:
     while True:
         text = drawn_cell(rng, code, training)
         found = numeral(text or "")
-        unread = code.spelling.doubts(found) and math.isnan(found.read(code.spelling))
+        unread = code.spelling.is_ambiguous(found) and math.isnan(found.read(code.spelling))
         if code.numeric and (unread or code.spelling.contradicts(found)):
             continue
         if not refused(code, text, whole=True) or rng.random() < 0.1:
