@@ -560,6 +560,14 @@ def test_images_are_fitted_by_convolutions(tmp_path):
     assert code == 0, out
     assert "243 bits; 3 a column, every 63.75 from 0 to 255" in out
     assert load_model(path).program.input_shape == (4, 9, 9)  # three bits and ones
+    small = ("fit", tmp_path / "digits.npz", "--net", "small-conv", "--epochs", 20, "-o", path)
+    code, out, _ = call(*small)
+    assert code == 0, out
+    assert "whole numbers to 255" in out
+    assert load_model(path).record["settings"]["solver"] == "ste"
+    code, out, _ = call("info", path)
+    assert code == 0
+    assert "bytes of flash" in out
     table = write(tmp_path / "flat.csv", ["a", "class"], [["1", "x"], ["2", "y"]] * 5)
     code, _, err = call("fit", table, "--target", "class", "--net", "conv", "-o", path)
     assert code != 0

@@ -70,10 +70,9 @@ def test_levels_round_as_training_does_up_to_a_level():
 
 
 def test_levels_in_whole_numbers_agree_with_their_formula():
-    node = LevelsNode(7, 5, (3, 200), (-20, 100))
+    node = LevelsNode(7, 5, 2, (3, 200), (-20, 100))
     x = torch.arange(-60, 60.0)
     found = node.evaluate(torch.zeros(0), torch.stack([x, x], 1)[:, None])[:, 0]
-    assert node.fine == 2
     for channel in range(2):
         numbers = [
             min(7, max(0, (node.scale[channel] * int(v) + (node.offset[channel] << 2)) >> 5))

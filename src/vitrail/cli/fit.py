@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from vitrail.tables.table import Table
 
 
-NETS = ("mlp", "conv")
+NETS = ("mlp", "conv", "small-conv")
 GRAY_BITS = 3  # of a pixel, where images are gray
 TEST_SIZE = 0.2
 
@@ -60,7 +60,11 @@ def fit(
         str, typer.Option(help="`best` network, average over the `posterior`, or `auto`.")
     ] = "auto",
     net: Annotated[
-        str, typer.Option(help="`mlp`, or `conv` for images: two convolutions and a linear layer.")
+        str,
+        typer.Option(
+            help="`mlp`, or for images `conv`, two convolutions and a linear layer, or "
+            "`small-conv`, whose activations of four bits suit microcontrollers."
+        ),
     ] = "mlp",
     epochs: Epochs = None,
     effort: Annotated[
@@ -157,7 +161,7 @@ def fit(
         features = table.without(column)
         classifier = BinaryNetClassifier(
             hidden=units,
-            module=convolutions(features, labels) if net == "conv" else None,
+            module=None if net == "mlp" else convolutions(net, features, labels),
             solver=solver,
             beta=strength,
             predictor=predictor,  # pyright: ignore[reportArgumentType] (the classifier checks it)
@@ -251,22 +255,25 @@ def _stream(
     console.print(f"model: {shown(output)}")
 
 
-def convolutions(table: Table, labels: np.ndarray) -> nn.Module:
+def convolutions(net: str, table: Table, labels: np.ndarray) -> nn.Module:
     """A net of convolutions for the images of a table.
 
     Of gray levels it reads several bits and a channel of ones, which on bits of black and white
     did harm where rows are few.
     """
-    from vitrail.nn import conv
+    from vitrail.nn import conv, small_conv
 
     if table.image_shape is None:
         raise ValueError(
-            "--net conv reads images, and the rows of this file are none; give an NPZ file with X "
-            "of shape (rows, height, width), or MNIST's idx files"
+            f"--net {net} reads images, and the rows of this file are none; give an NPZ file with "
+            "X of shape (rows, height, width), or MNIST's idx files"
         )
     classes = len(np.unique(labels))
+    outputs = classes if classes > 2 else 1
+    if net == "small-conv":
+        return small_conv((1, *table.image_shape), num_outputs=outputs)
     channels = GRAY_BITS + 1 if is_gray(table) else 1
-    return conv((channels, *table.image_shape), num_outputs=classes if classes > 2 else 1)
+    return conv((channels, *table.image_shape), num_outputs=outputs)
 
 
 def is_gray(table: Table) -> bool:

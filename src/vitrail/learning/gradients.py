@@ -37,8 +37,8 @@ from vitrail.solvers.progress import progress_bar, silent
 
 OPTIONS = ("batch", "epochs")  # of `ste` that such nets take
 BATCH, LEAST_EPOCHS, LEAST_STEPS = 250, 40, 4000
-RATE = 0.015  # of latent weights, whose range is −1 to 1, and of all else
-RISE = 100  # steps in which the rate comes up to that
+LATENT_RATE, RATE = 0.03, 0.01  # of latent weights, whose range is −1 to 1, and of all else
+RISE = 100  # steps in which rates come up to that
 FIRST_SPREAD = 2.0  # of a class's score, as a log-odds: outputs are whole numbers of any size
 
 
@@ -154,13 +154,15 @@ class _Run:
         """All epochs; after a stop, those until then."""
         self.module.train()
         scale = nn.Parameter(self._first_scale())
-        parameters = [*self.module.parameters(), scale]
-        optimiser = torch.optim.Adam(parameters, lr=RATE)
+        latent = [part.latent for part in self.module.modules() if isinstance(part, BinaryLayer)]
+        own = {id(part) for part in latent}
+        others = [part for part in self.module.parameters() if id(part) not in own]
+        groups = [{"params": latent, "lr": LATENT_RATE}, {"params": [*others, scale]}]
+        optimiser = torch.optim.Adam(groups, lr=RATE)
         count = max(1, len(self.labels) // self.batch)
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimiser, lambda step: _rate(step, self.epochs * count)
         )
-        latent = [part.latent for part in self.module.modules() if isinstance(part, BinaryLayer)]
         best = torch.zeros(1)
         with progress_bar(self.epochs) as bar:
             show = bar if shown else silent

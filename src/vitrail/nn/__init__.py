@@ -14,7 +14,7 @@ from vitrail.nn.layers import (
     Sign,
     Threshold,
 )
-from vitrail.nn.nets import conv, mlp, paper_conv, paper_linear, paper_mlp
+from vitrail.nn.nets import conv, mlp, paper_conv, paper_linear, paper_mlp, small_conv
 from vitrail.nn.parameters import get_bits, num_weights, set_bits
 from vitrail.nn.program import Program, program_of
 
@@ -43,4 +43,5 @@ __all__ = [
     "paper_mlp",
     "program_of",
     "set_bits",
+    "small_conv",
 ]

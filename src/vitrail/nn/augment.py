@@ -48,11 +48,11 @@ class RandomWarp(Augmentation):
 
     def __init__(
         self,
-        shift: Pair = 0.12,
-        scale: Pair = 0.1,
-        rotate: float = 0.18,
-        shear: float = 0.15,
-        elastic: Pair = 0.036,
+        shift: Pair = 0.1,
+        scale: Pair = 0.08,
+        rotate: float = 0.15,
+        shear: float = 0.12,
+        elastic: Pair = 0.03,
         *,
         edge: bool = False,
     ) -> None:

@@ -7,7 +7,6 @@ layer is its `node`.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 
 import torch
@@ -20,6 +19,7 @@ from vitrail.nn import nodes
 from vitrail.nn.coding import low_value
 from vitrail.nn.nodes import (
     MAX_DIGITS,
+    MAX_OFFSET,
     MAX_SCALE,
     MAX_SHIFT,
     Conv,
@@ -32,6 +32,7 @@ from vitrail.nn.nodes import (
 )
 
 LEVELS_MOMENTUM = 0.05  # of running means and variances
+FINEST = 8  # offsets count in 2⁻⁸ of the range of levels, or coarser
 LEAST_VARIANCE = 1e-3  # of sums that are whole numbers
 
 
@@ -272,27 +273,36 @@ class Levels(nn.Module):
         with torch.no_grad():
             self.mean.lerp_(mean, LEVELS_MOMENTUM)
             self.variance.lerp_(variance, LEVELS_MOMENTUM)
-        gain, start = self._line(mean, variance)
         each = (-1, *(1,) * (x.ndim - 2))
-        y = (x * gain.view(each) + start.view(each)).clamp(-0.5, self.top + 0.5)
+        centred = (x - mean.view(each)) * self._gain(variance).view(each)
+        y = (centred + self.start.view(each)).clamp(-0.5, self.top + 0.5)
         return y + (y.round().clamp(0, self.top) - y).detach()
 
-    def _line(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-        """y = gain·x + start before rounding, (channels,) each."""
-        gain = self.gain.abs() / torch.sqrt(variance + LEAST_VARIANCE)
-        return gain, self.start - gain * mean
+    def _gain(self, variance: Tensor) -> Tensor:
+        """Levels per unit of the sums, (channels,)."""
+        return self.gain.abs() / torch.sqrt(variance + LEAST_VARIANCE)
 
     @torch.no_grad()
     def node(self) -> nodes.Levels:
-        """The levels as a part of a program."""
-        gain, start = (part.double() for part in self._line(self.mean, self.variance))
-        most = float(gain.max().clamp(min=MAX_SCALE * 2.0**-MAX_SHIFT))
-        shift = max(0, math.floor(math.log2((MAX_SCALE + 0.49) / most)))
-        scale = (gain * 2.0**shift).round().clamp(1, MAX_SCALE)
-        fine = nodes.Levels(self.top, shift, (), ()).fine
-        offset = ((start + 0.5) * 2.0 ** (shift - fine)).round().clamp(-128, 127)
-        sizes = (tuple(int(number) for number in part.tolist()) for part in (scale, offset))
-        return nodes.Levels(self.top, shift, *sizes)
+        """The levels as a part of a program, by the shifts that round scales and offsets least.
+
+        An error of a scale counts by the spread of its channel: one that hardly ever changes may
+        have a scale that is cut off.
+        """
+        mean, variance = self.mean.double(), self.variance.double()
+        start, gain = self.start.double(), self._gain(variance)
+        found: list[tuple[float, int, int, Tensor, Tensor]] = []
+        for shift in range(MAX_SHIFT + 1):
+            scale = (gain * 2.0**shift).round().clamp(1, MAX_SCALE)
+            wanted = start - scale * 2.0**-shift * mean + 0.5
+            of_scale = ((scale * 2.0**-shift - gain).square() * variance).sum()
+            for fine in range(max(0, shift + self.bits - FINEST), shift + 1):
+                offset = (wanted * 2.0 ** (shift - fine)).round().clamp(-MAX_OFFSET, MAX_OFFSET)
+                of_offset = (offset * 2.0 ** (fine - shift) - wanted).square().sum()
+                found.append((float(of_scale + of_offset), shift, fine, scale, offset))
+        _, shift, fine, *sizes = min(found, key=lambda one: one[0])
+        scale, offset = (tuple(int(number) for number in part.tolist()) for part in sizes)
+        return nodes.Levels(self.top, shift, fine, scale, offset)
 
     def extra_repr(self) -> str:
         return f"{self.channels}, bits={self.bits}"

@@ -80,6 +80,53 @@ def conv(
     return nn.Sequential(*layers, nn.Flatten(), BinaryLinear(before * prod(sides), num_outputs))
 
 
+def small_conv(
+    shape: Sequence[int],
+    channels: Sequence[int] = (8, 32, 48, 64),
+    num_outputs: int = 1,
+    *,
+    digits: int | Sequence[int] = 1,
+    bits: int = 4,
+    kernel: int = 5,
+    padding: int = 2,
+) -> nn.Sequential:
+    """Convolutions with activations of a few bits, for images of bytes on a microcontroller.
+
+    The first has stride 2, all others are 3×3, and a pool 2×2 follows the second. Few weights stand
+    where images are large, and most where they are small, so instructions are few per byte.
+
+    Args:
+        shape: Of one example: (channels, height, width).
+        channels: Of each convolution.
+        num_outputs: 1 for two classes, else an output per class.
+        digits: Bits per weight: of all layers, or of each convolution and the linear layer.
+        bits: Of an activation.
+        kernel: Of the first convolution.
+        padding: Of the first convolution.
+
+    Examples:
+        >>> from vitrail.nn import num_weights
+        >>> num_weights(small_conv((1, 28, 28), num_outputs=10, digits=(2, 1, 1, 1, 2)))
+        49296
+    """
+    count = len(channels) + 1
+    digits = [digits] * count if isinstance(digits, int) else list(digits)
+    if len(digits) != count:
+        raise ValueError(f"expected digits of {count} layers, got {len(digits)}")
+    before, *sides = shape
+    layers: list[nn.Module] = []
+    for number, after in enumerate(channels):
+        size, stride, pad = (3, 1, int(min(sides) < 3)) if number else (kernel, 2, padding)
+        layer = BinaryConv2d(before, after, size, stride, pad, digits=digits[number])
+        layers += [layer, Levels(after, bits)]
+        before, sides = after, [(side + 2 * pad - size) // stride + 1 for side in sides]
+        if number == 1 and min(sides) > 1:
+            layers.append(nn.MaxPool2d(2))
+            sides = [side // 2 for side in sides]
+    last = BinaryLinear(before * prod(sides), num_outputs, digits=digits[-1])
+    return nn.Sequential(*layers, nn.Flatten(), last)
+
+
 def paper_linear() -> nn.Sequential:
     """The paper's linear net, 196 weights: one unit on 14×14 pixels, flattened.
 

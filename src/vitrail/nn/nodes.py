@@ -31,7 +31,7 @@ Shape = tuple[int, ...]
 Indices = NDArray[np.int64]
 MAX_SIZE = 2**24  # of anything in a file, so that a damaged one cannot ask for an absurd net
 MAX_DIGITS, MAX_TOP, MAX_SHIFT = 8, 255, 30
-MAX_SCALE, OFFSET_BITS = 255, 6  # offsets count in 2⁻⁶ of the range of levels
+MAX_SCALE, MAX_OFFSET = 255, 127
 
 
 class Edges(NamedTuple):
@@ -252,19 +252,14 @@ class Step(Node):
 class Levels(Node):
     """Sums as whole numbers from 0 to `top`: ⌊(scale·x + offset·2^fine) / 2^shift⌋, clipped.
 
-    Each channel has a scale and an offset, which count in 64ths of the smallest power of two above
-    `top`. They are constants, not bits.
+    Each channel has a scale and an offset. They are constants, not bits.
     """
 
     top: int
     shift: int
+    fine: int
     scale: tuple[int, ...]  # of each channel, from 1 to MAX_SCALE
-    offset: tuple[int, ...]  # from −128 to 127
-
-    @property
-    def fine(self) -> int:
-        """An offset counts 2^fine before the shift."""
-        return max(0, self.shift + self.top.bit_length() - OFFSET_BITS)
+    offset: tuple[int, ...]  # from −MAX_OFFSET to MAX_OFFSET
 
     def output_shape(self, shape: Shape) -> Shape:
         if shape[0] != len(self.scale):
@@ -357,9 +352,13 @@ def node_from_dict(state: object) -> Node:
     elif kind == "step":
         node = Step(low(), read.number("window"))
     elif kind == "levels":
-        top, shift = read.whole("top", 1, MAX_TOP), read.whole("shift", 0, MAX_SHIFT)
-        scale, offset = read.wholes("scale", 1, MAX_SCALE), read.wholes("offset", -128, 127)
-        node = Levels(top, shift, scale, offset)
+        top = read.whole("top", 1, MAX_TOP)
+        shift, fine = read.whole("shift", 0, MAX_SHIFT), read.whole("fine", 0, MAX_SHIFT)
+        scale, offset = (
+            read.wholes("scale", 1, MAX_SCALE),
+            read.wholes("offset", -MAX_OFFSET, MAX_OFFSET),
+        )
+        node = Levels(top, shift, fine, scale, offset)
         read.require(len(node.scale) == len(node.offset) > 0, "has no offset per channel")
     elif kind == "max_pool":
         node = MaxPool(sizes("kernel"), sizes("stride"))
