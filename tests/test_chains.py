@@ -6,9 +6,11 @@ import threading
 import numpy as np
 import pytest
 import torch
+from battery.problems import problem
 from sklearn.datasets import load_iris
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 from thread_count import num_threads
 
 from vitrail import BinaryNetClassifier
@@ -157,6 +159,19 @@ def test_the_rate_left_out_is_of_rows_not_of_class_weights():
         found = model.abstention(0.3)
         left_out = float((model.answers(unseen).confidence < found.threshold).double().mean())
         assert left_out == pytest.approx(found.rate, abs=0.12)
+
+
+def test_rare_positives_are_ranked():
+    """Four of 2,004 rows: networks that ignore them are nearly as likely, and rank at random."""
+    asked = problem("4 of 2004", 0)
+    made = np.random.default_rng([0, 77])
+    truth = (made.random(4000) < 0.5).astype(int)
+    unseen = made.normal(size=(len(truth), 2)) + np.stack([3.0 * truth, 0 * truth], 1)
+    net = BinaryNetClassifier(random_state=0).fit(asked.rows, asked.labels)
+    probability = net.predict_proba(unseen)[:, 1]
+    assert roc_auc_score(truth, probability) > 0.95
+    assert len(set(probability)) > 50
+    assert net.predict_proba(asked.rows)[:, 1].mean() < 0.01  # calibrated on rows as they are
 
 
 def test_interrupts_keep_what_the_chains_have(monkeypatch):

@@ -31,7 +31,7 @@ from vitrail.learning.effort import (
     ChainPlan,
     plan_chains,
 )
-from vitrail.learning.examples import Examples
+from vitrail.learning.examples import Examples, with_rare_raised
 from vitrail.learning.held_out import FoldChains, HeldOut
 from vitrail.learning.posterior import (
     FitOptions,
@@ -73,6 +73,7 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     The calibration stays. Once rows have doubled, all begins anew.
     """
     betas = _checked_betas(data, options)
+    data = replace(data, nets=[with_rare_raised(one) for one in data.nets])
     plan = plan_chains(
         data.preprocessing.num_inputs,
         data.nets,

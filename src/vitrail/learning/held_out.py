@@ -23,7 +23,7 @@ from vitrail.learning.effort import (
     ChainPlan,
     num_folds,
 )
-from vitrail.learning.examples import nets_of, stratified_folds
+from vitrail.learning.examples import nets_of, stratified_folds, with_rare_raised
 from vitrail.learning.posterior import CALIBRATION_ROWS, TrainingData, clip_of, raw_margins_of
 from vitrail.learning.sampling import SWEEPS_PER_DRAW, ChainRun
 from vitrail.model.calibration import Evidence, calibrate
@@ -67,7 +67,7 @@ class FoldChains:
         examples, fixed = data.examples, data.preprocessing
         self._folds = stratified_folds(examples, FOLDS, seed)[: num_folds(examples.num_rows)]
         nets = [
-            one
+            with_rare_raised(one)
             for held in self._folds
             for one in nets_of(examples.share(1 - held), fixed.num_classes, fixed.scheme)
         ]
