@@ -87,6 +87,17 @@ def write_json(path: Path | None, found: Any) -> None:
         path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
+def save_record(
+    name: str, command: str, columns: dict[str, str], rows: list[dict[str, Any]]
+) -> None:
+    """Keep what was measured as docs/records/NAME.json, which scripts/build_records.py shows.
+
+    columns: the headings of the table, each with a format of the fields of a row.
+    """
+    record = {"command": command, "columns": columns, "rows": rows}
+    write_json(Path(__file__).parent.parent / "docs" / "records" / f"{name}.json", record)
+
+
 def write_between(path: Path, begin: str, end: str, text: str) -> None:
     """Replace what stands between the two marks of a page."""
     before, has_begin, rest = path.read_text(encoding="utf-8").partition(begin)
