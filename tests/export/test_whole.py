@@ -1,12 +1,13 @@
 """Nets with activations of a few bits in C: whole numbers give the answers of Python."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from export_cases import plain
-from export_runs import COMPILERS, expected_lines, header_of, run_all
+from export_runs import COMPILERS, by_row, expected_lines, header_of, numpy_reader, run_all
 from parts import need
 from torch import nn
 
@@ -14,6 +15,7 @@ from vitrail.export.arrays import npz_file
 from vitrail.export.devices import TARGETS, cost
 from vitrail.export.flash import estimated, flash_bytes
 from vitrail.export.golden import sample_rows
+from vitrail.export.js import js_module
 from vitrail.export.plan import ExportError
 from vitrail.model import Model
 from vitrail.nn import BinaryConv1d, BinaryConv2d, BinaryLinear, Levels, Sign, get_bits
@@ -113,10 +115,21 @@ def test_devices_answer_as_python_does(target):
     assert target.name == "avr" or found.sizes["predict"].flash < 2048
 
 
+@pytest.mark.parametrize("name", NETS)
+def test_arrays_answer_as_python_does(name):
+    shape, layers = NETS[name]
+    model = model_of(shape, layers())
+    rows, reader = sample_rows(model.encoder, 50, seed=1), numpy_reader()
+    about, arrays = reader["read"](io.BytesIO(npz_file(model, rows)))
+    for row, expected in zip(by_row(rows), expected_lines(model, rows), strict=True):
+        number, parts = reader["predict"](about, arrays, reader["encode"](about, row))
+        assert ",".join(map(str, [number, *parts.tolist()])) == expected
+
+
 def test_other_exports_refuse_in_a_sentence():
     model = model_of(*[NETS["two classes"][0], NETS["two classes"][1]()])
-    with pytest.raises(ExportError, match="exported to C alone"):
-        npz_file(model, sample_rows(model.encoder, 1))
+    with pytest.raises(ExportError, match="exported to C and NumPy"):
+        js_module(model, sample_rows(model.encoder, 1))
 
 
 def test_what_c_cannot_hold_is_refused():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from vitrail.export.golden import Rows
 from vitrail.export.plan import Layer, Pool, Windows, layer_bits, plan_export
 from vitrail.export.rule import sides
+from vitrail.export.whole import whole_plan
 from vitrail.model import Model
 from vitrail.nn.coding import low_value
 from vitrail.tables.bits import BitColumns
@@ -29,7 +31,7 @@ def npz_file(model: Model, rows: Rows) -> bytes:
     """The contents of the file; the rows become its golden vectors."""
     found = model.answers(rows)
     count = range(len(found.numbers))
-    about = {
+    about: dict[str, Any] = {
         "format": "vitrail-arrays",
         "version": VERSION,
         "classes": list(model.labels.classes),
@@ -49,20 +51,33 @@ def npz_file(model: Model, rows: Rows) -> bytes:
         "golden_numbers": found.numbers.numpy(),
         "golden_proba": found.probabilities.numpy(),
     }
-    plan = plan_export(model)
-    for i, stage in enumerate(plan.stages):
-        arrays[f"index_{i}"] = places(stage)
-        if isinstance(stage, Layer):
-            arrays[f"weights_{i}"] = layer_weights(model, stage)
-    about["stages"] = [
-        {"layer": isinstance(stage, Layer), "low": low}
-        for stage, low in zip(plan.stages, plan.lows, strict=True)
-    ]
+    for i, (index, weights, becomes) in enumerate(_stages(model)):
+        arrays[f"index_{i}"] = index
+        if weights is not None:
+            arrays[f"weights_{i}"] = weights
+        about["stages"].append({"layer": weights is not None, **becomes})
     text = json.dumps(about, ensure_ascii=False).encode()
     arrays["about"] = np.frombuffer(text, np.uint8)
     stream = io.BytesIO()
     np.savez(stream, **arrays)
     return stream.getvalue()
+
+
+def _stages(model: Model) -> Iterator[tuple[np.ndarray, np.ndarray | None, dict[str, Any]]]:
+    """Of each stage which values its windows read, its weights, and what sums become."""
+    whole = whole_plan(model)
+    if whole is None:
+        plan = plan_export(model)
+        for stage, low in zip(plan.stages, plan.lows, strict=True):
+            weights = layer_weights(model, stage) if isinstance(stage, Layer) else None
+            yield places(stage), weights, {"low": low}
+        return
+    for layer in whole.layers:
+        levels = None if layer.levels is None else layer.levels.settings
+        index = window_values(layer.windows)
+        yield index, layer.numbers()[None, None], {"low": None, "levels": levels}
+        if layer.pool is not None:
+            yield window_values(layer.pool, by_channel=True), None, {"low": None}
 
 
 def layer_weights(model: Model, layer: Layer) -> np.ndarray:
@@ -74,15 +89,19 @@ def places(stage: Layer | Pool) -> np.ndarray:
     """(windows, values) int64: which values each window of a stage reads; −1 is a zero."""
     if stage.windows is None:
         return np.arange(stage.fan_in)[None]
-    g: Windows = stage.windows
+    return window_values(stage.windows, by_channel=isinstance(stage, Pool))
+
+
+def window_values(g: Windows, *, by_channel: bool = False) -> np.ndarray:
+    """(windows, values) int64: of all channels at once, or of each apart."""
     image = np.arange(g.channels * g.size[0] * g.size[1]).reshape(g.channels, *g.size)
     around = [(0, 0), *((pad, pad) for pad in g.padding)]
     image = np.pad(image, around, constant_values=-1)
     windows = np.lib.stride_tricks.sliding_window_view(image, g.kernel, (1, 2))
     windows = windows[:, :: g.stride[0], :: g.stride[1]]  # (channel, row, column, *kernel)
-    if isinstance(stage, Layer):
-        return windows.transpose(1, 2, 0, 3, 4).reshape(g.count, -1)
-    return windows.reshape(stage.outputs, -1)
+    if by_channel:
+        return windows.reshape(g.channels * g.count, -1)
+    return windows.transpose(1, 2, 0, 3, 4).reshape(g.count, -1)
 
 
 def _columns(encoder: TableEncoder | BitColumns) -> list[dict[str, Any]]:
@@ -104,6 +123,8 @@ def _columns(encoder: TableEncoder | BitColumns) -> list[dict[str, Any]]:
 
 def _bits(encoder: TableEncoder | BitColumns) -> list[list[Any]]:
     """Each bit as a test: column, kind, and what it needs."""
+    if isinstance(encoder, BitColumns) and encoder.whole:
+        return [[name, "whole"] for name in encoder.names]
     if isinstance(encoder, BitColumns):
         levels = encoder.levels.tolist()
         return [[name, "between", level, None] for level in levels for name in encoder.names]

@@ -159,13 +159,13 @@ def plan_export(model: Model) -> ExportPlan:
         )
     if has_levels(program) or any(layer.digits > 1 for layer in program.layers):
         raise ExportError(
-            "activations of a few bits and weights of several digits are exported to C alone, as "
-            "nets with Levels behind each layer but the last; take to='c'"
+            "activations of a few bits and weights of several digits are exported to C and NumPy, "
+            "as nets with Levels behind each layer but the last; take to='c' or to='numpy'"
         )
     if any(isinstance(layer, Conv) and layer.groups > 1 for layer in program.layers):
         raise ExportError(
-            "convolutions in groups are exported to C alone, in nets with Levels behind each layer "
-            "but the last; take groups=1, or such a net"
+            "convolutions in groups are exported to C and NumPy, in nets with Levels behind each "
+            "layer but the last; take groups=1, or such a net"
         )
     stages: list[Layer | Pool] = []
     pools: list[Pool] = []  # the largest sum is positive where some bit behind the step is 1

@@ -51,6 +51,20 @@ class WholeLayer:
         """Values behind the levels, before the pool."""
         return self.units * self.windows.count
 
+    def numbers(self) -> np.ndarray:
+        """Weights (units, channels × kernel) int16; 0 for channels of other groups."""
+        shape = self.units, self.windows.channels, *self.windows.kernel
+        found = np.zeros((self.groups, self.units // self.groups, *shape[1:]), np.int16)
+        digits = (
+            np.where(self.weights, 1, self.low)
+            * 2 ** np.arange(self.digits)[:, None, None, None, None]
+        )
+        sums = digits.sum(0).transpose(0, 3, 1, 2)  # (units, channels of a group, rows, columns)
+        depth = self.windows.channels // self.groups
+        for group, part in enumerate(sums.reshape(*found.shape[:2], depth, *shape[2:])):
+            found[group, :, group * depth : (group + 1) * depth] = part
+        return found.reshape(self.units, -1)
+
     def stored(self) -> list[int]:
         """Its bytes: weights by group, of eight values at once, then scales and offsets."""
         rows = self.weights.reshape(self.digits, self.groups, -1, self.fan_in)[::-1]
