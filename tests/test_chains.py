@@ -15,7 +15,8 @@ from thread_count import num_threads
 
 from vitrail import BinaryNetClassifier
 from vitrail.learning import effort, held_out, sampling
-from vitrail.learning.examples import Examples
+from vitrail.learning.chains import Run
+from vitrail.learning.examples import Examples, label_factors, nets_of, with_rare_raised
 from vitrail.model import model_from_bytes
 from vitrail.model.model import outputs_of
 from vitrail.solvers import Status
@@ -72,6 +73,32 @@ def test_three_classes_are_one_net_each_and_files_keep_them():
 def _leads(model, table):
     for outputs in outputs_of(model.program, model.networks, model.inputs(table)):
         yield outputs[..., 0]
+
+
+def test_the_rarer_side_of_a_net_counts_by_the_root_of_how_much_rarer_it_is():
+    labels = torch.tensor([0] * 90 + [1] * 9 + [2])
+    one = torch.ones(100, dtype=torch.float64)
+    examples = Examples(torch.zeros(100, 1, dtype=torch.int8), labels, one, one)
+    nets = nets_of(examples, 3, "one-vs-rest")
+    factors = [label_factors(net, "one-vs-rest").tolist() for net in nets]
+    assert factors == [[3, 1], [1, 3], [1, 10]]
+    weights = [float(with_rare_raised(net, "one-vs-rest").weight.sum()) for net in nets]
+    assert weights == [90 + 10 * 3, 91 + 9 * 3, 99 + 10]
+
+
+def test_rows_are_counted_as_the_chains_count_them(monkeypatch):
+    drawn = []
+
+    def draw(run, *settings):
+        drawn.append((run, original(run, *settings)))
+        return drawn[-1][1]
+
+    original = Run.draw
+    monkeypatch.setattr(Run, "draw", draw)
+    table, labels = rows(90)
+    small(networks=16).fit(table, np.where(np.arange(90) % 9 == 0, 2, labels))
+    ((run, state),) = drawn
+    assert run._wrong(state.networks[0], run.data.examples).equal(state.wrong[0])
 
 
 def test_threads_do_not_matter():
@@ -210,9 +237,9 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
         (100, 200, 1, 7, 150),
         (200, 100, 1, 31, 150),
         (400, 200, 10, 7, 150),
-        (4300, 160, 1, 63, 94),
+        (4300, 160, 1, 63, 107),
         (48_000, 170, 1, 63, 71),
-        (1350, 240, 10, 31, 65),
+        (1350, 240, 10, 31, 72),
         (40, 16_000, 1, 3, 40),
     ],
 )
@@ -229,7 +256,7 @@ def test_nets_are_as_wide_as_the_work_allows(count, inputs, nets, width, sweeps)
 
 
 @pytest.mark.parametrize(
-    ("classes", "each", "sweeps", "networks"), [(200, 20, 74, 384), (10, 40, 121, 560)]
+    ("classes", "each", "sweeps", "networks"), [(200, 20, 84, 384), (10, 40, 121, 560)]
 )
 def test_many_classes_of_few_rows_have_shorter_chains(classes, each, sweeps, networks):
     ones = torch.ones(classes * each)

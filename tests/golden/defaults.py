@@ -6,6 +6,9 @@ candidates. Log-loss over 26 tables was the same in less time.
 
 Tables of few rows were recorded anew when four chains per beta scored each fold instead of one: a
 single chain may miss a rule that most find, and its scores then mislead the calibration curve.
+
+Tables of three and more classes were recorded anew when the rarer side of each net came to count
+more.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from vitrail.learning.effort import (
     ChainPlan,
     plan_chains,
 )
-from vitrail.learning.examples import Examples, with_rare_raised
+from vitrail.learning.examples import Examples, label_factors, nets_of, with_rare_raised
 from vitrail.learning.held_out import FoldChains, HeldOut
 from vitrail.learning.posterior import (
     FitOptions,
@@ -73,7 +73,9 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     The calibration stays. Once rows have doubled, all begins anew.
     """
     betas = _checked_betas(data, options)
-    data = replace(data, nets=[with_rare_raised(one) for one in data.nets])
+    data = replace(
+        data, nets=[with_rare_raised(one, data.preprocessing.scheme) for one in data.nets]
+    )
     plan = plan_chains(
         data.preprocessing.num_inputs,
         data.nets,
@@ -343,9 +345,18 @@ class Run:
 
     def _wrong(self, networks: Tensor, examples: Examples) -> Tensor:
         """The weight of the examples that networks (K, N, A) get wrong, (K, N) float64."""
+        fixed, weight = self.data.preprocessing, examples.weight[:, None]
         raw = raw_margins_of(self.plan.program, networks, examples.inputs)
-        wrong = wrong_answers(raw, examples.labels, self.data.preprocessing)
-        return (examples.weight[:, None, None] * wrong).sum(0)
+        wrong = wrong_answers(raw, examples.labels, fixed)
+        if fixed.scheme != "pairs":  # every net has all rows
+            known, new = (
+                nets_of(one, fixed.num_classes, fixed.scheme)
+                for one in (self.data.examples, examples)
+            )
+            factors = [label_factors(net, fixed.scheme) for net in known]
+            each = zip(new, factors, strict=True)
+            weight = torch.stack([net.weight * factor[net.labels] for net, factor in each], 1)
+        return (weight[:, None] * wrong).sum(0)
 
     def _journal(self, name: str, *settings: Any) -> Journal | None:
         """Where chains are saved to and go on from; its file's name tells this run from others."""

@@ -23,7 +23,7 @@ from vitrail.model.voting import Scheme
 from vitrail.nn import Program
 
 COLUMNS = ("inputs", "labels", "weight", "rows")
-RARE = 0.01  # share of the weight that either label of a net has in chains at least
+RARE = 0.01  # share of the weight that either label of a net of two classes has at least
 CROSS_PROBABILITY = 0.3  # that a column comes from the other row
 
 
@@ -193,17 +193,28 @@ def nets_of(examples: Examples, num_classes: int, scheme: Scheme) -> list[Exampl
     return [replace(one, labels=(one.labels == high).to(torch.int64)) for one, high in nets]
 
 
-def with_rare_raised(net: Examples) -> Examples:
-    """The examples of a net, where a label with less than RARE of the weight counts several times.
+def label_factors(net: Examples, scheme: Scheme) -> Tensor:
+    """How often a row of label 0 and of label 1 counts in a net of chains, (2,), whole numbers.
 
-    Networks that miss four rows of 2,000 are nearly as likely as those that get them right, and say
-    little about which rows are like them. Calibration counts every row as it is.
+    Against the rest, the rarer label counts more, by the root of how much rarer it is: a net that
+    never answers its class is wrong on few rows. In other nets a label with less than RARE of the
+    weight is raised to that share: networks that miss four rows of 2,000 are nearly as likely as
+    those that get them right, and say little about which rows are like them.
     """
     factor = torch.ones(2, dtype=torch.float64)
     total = torch.bincount(net.labels, net.weight, 2)
-    rare = (total > 0) & (total < RARE * total.sum())
-    factor[rare] = (RARE * total.sum() / total[rare]).ceil()
-    return replace(net, weight=net.weight * factor[net.labels])
+    if scheme == "one-vs-rest":
+        rare = total > 0
+        factor[rare] = (total.sum() / total[rare] - 1).sqrt().round().clamp(min=1)
+    else:
+        rare = (total > 0) & (total < RARE * total.sum())
+        factor[rare] = (RARE * total.sum() / total[rare]).ceil()
+    return factor
+
+
+def with_rare_raised(net: Examples, scheme: Scheme) -> Examples:
+    """The examples of a net, weighted by `label_factors`; calibration counts rows as they are."""
+    return replace(net, weight=net.weight * label_factors(net, scheme)[net.labels])
 
 
 def graph_of(

@@ -67,7 +67,7 @@ class FoldChains:
         examples, fixed = data.examples, data.preprocessing
         self._folds = stratified_folds(examples, FOLDS, seed)[: num_folds(examples.num_rows)]
         nets = [
-            with_rare_raised(one)
+            with_rare_raised(one, fixed.scheme)
             for held in self._folds
             for one in nets_of(examples.share(1 - held), fixed.num_classes, fixed.scheme)
         ]
