@@ -20,7 +20,7 @@ from vitrail.learning.examples import Examples, label_factors, nets_of, with_rar
 from vitrail.model import model_from_bytes
 from vitrail.model.model import outputs_of
 from vitrail.solvers import Status
-from vitrail.solvers.chains import ROUND, Chains
+from vitrail.solvers.chains import CHECK_EVERY, Chains
 
 
 def rows(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -215,8 +215,8 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
     monkeypatch.setattr(Chains, "advance", advance)
     assert threading.current_thread() is threading.main_thread()
     draws = held_out.DRAWS // effort.FOLD_CHAINS
-    before = int(effort.FOLD_BURN_IN * effort.BURN_IN) // ROUND + 1 + draws - 1
-    whole = effort.BURN_IN // ROUND
+    before = int(effort.FOLD_BURN_IN * effort.BURN_IN) // CHECK_EVERY + 1 + draws - 1
+    whole = effort.BURN_IN // CHECK_EVERY
     # in chains on folds, four of five betas on four folds; on all rows; between two networks
     for after, kept in (
         (3, 80),

@@ -176,8 +176,10 @@ def test_chains_that_were_cut_go_on_with_the_same_bits(tmp_path, monkeypatch):
             net.fit(ROWS, LABELS)
     assert len({path.suffix for path in tmp_path.iterdir()} - {".previous"}) == 2
     ran = []
-    built = Chains._built
-    monkeypatch.setattr(Chains, "_built", lambda *given: ran.append(given[2]) or built(*given))
+    built = Chains._build_chains
+    monkeypatch.setattr(
+        Chains, "_build_chains", lambda *given: ran.append(given[2]) or built(*given)
+    )
     assert same(net.fit(ROWS, LABELS), whole)
     assert np.array_equal(net.predict_proba(ROWS), whole.predict_proba(ROWS))
     assert len([first for first in ran if first]) == 1  # only chains on all rows went on

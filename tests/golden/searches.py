@@ -7,7 +7,7 @@ from golden.record import Record, Rows, digest, found, staged
 
 from vitrail import FactorGraph
 from vitrail.baselines import annealing, bayesbinn, bop, exhaustive, optima, straight_through
-from vitrail.solvers import Passing, Stage, belief_propagation, constant, polish, portfolio
+from vitrail.solvers import MessageOptions, Stage, belief_propagation, constant, polish, portfolio
 from vitrail.solvers.flip_search import errors, ramp
 from vitrail.updates import Update, counting, exact, flip
 
@@ -40,7 +40,7 @@ def _portfolio(
     stages = portfolio(
         graph,
         names,
-        passing=Passing(messages, damping=0.8, batch=8, epochs=3),
+        passing=MessageOptions(messages, damping=0.8, batch=8, epochs=3),
         update=update,
         rate=rate,
         attempts=attempts,

@@ -14,7 +14,7 @@ from vitrail.solvers import Feedback, Status, belief_propagation, run
 from vitrail.solvers.annealed import Annealed
 from vitrail.solvers.decimation import FIXED, decimated, decimation_steps
 from vitrail.solvers.polish import polish
-from vitrail.solvers.portfolio import Passing, portfolio, usual_passing
+from vitrail.solvers.portfolio import MessageOptions, default_message_options, portfolio
 from vitrail.solvers.stages import run_stages
 from vitrail.updates import closed_form, exact, flip
 
@@ -59,7 +59,7 @@ def test_a_fix_that_the_messages_outvote_is_taken_back():
     solver = decimated(belief_propagation(exact(), damping=0.0, prior_scale=0.0), rest=1)
     state = solver.init(Key(0), graph)
     wrong = torch.tensor([-1, 0], dtype=torch.int8)
-    inner = solver.solver.shifted(state.inner, FIXED * wrong.double())
+    inner = solver.solver.shift_prior(state.inner, FIXED * wrong.double())
     state = type(state)(inner, wrong)
     state, _ = solver.step(Key(0), graph, state, feedback(graph))
     assert state.fixed.tolist() == [0, 1]
@@ -183,7 +183,7 @@ def test_the_portfolio_serves_networks_with_hidden_units():
         (10, 3.0, ["sbp", "polish"]),
         (300, math.inf, ["sbp", "polish"]),
     ],
-    ids=["few, hard", "too many, hard", "few, soft", "crowded, hard"],
+    ids=["few, hard", "too many, hard", "few, soft", "overconstrained, hard"],
 )
 def test_nothing_commits_where_not_all_factors_are_meant_to_be_satisfied(num_examples, beta, names):
     graph = glass_graph(num_examples, 21, seed=1, beta=beta)
@@ -196,7 +196,7 @@ def test_beliefs_are_marginals_in_the_first_stage_only():
 
 
 def test_messages_pass_as_the_caller_says():
-    passing = Passing(flip(3), 0.7, 7, epochs=4)
+    passing = MessageOptions(flip(3), 0.7, 7, epochs=4)
     (stage,) = portfolio(glass_graph(20, 21, seed=1, beta=2.0), ("sbp",), passing=passing)
     assert stage.solver == belief_propagation(flip(3), damping=0.7, batch=7)
     assert stage.max_steps == 4 * 3
@@ -214,7 +214,7 @@ def test_many_soft_factors_are_first_seen_at_a_share_of_their_beta():
     ("num_factors", "batch", "epochs"), [(20, 32, 20), (70, 32, 7), (4000, 32, 5), (4001, 128, 1)]
 )
 def test_messages_pass_in_batches_for_at_least_twenty_steps(num_factors, batch, epochs):
-    passing = usual_passing(num_factors, cheap_flips=True)
+    passing = default_message_options(num_factors, cheap_flips=True)
     assert (passing.batch, passing.epochs) == (batch, epochs)
 
 

@@ -192,11 +192,11 @@ def test_a_shift_of_the_prior_moves_the_beliefs_and_can_be_taken_back(core, orde
     state = after(solver, graph, 3)
     by = torch.zeros(graph.num_variables, dtype=torch.float64)
     by[::3], by[1::3] = 2.5, -0.125
-    moved = solver.shifted(state, by)
+    moved = solver.shift_prior(state, by)
     expected = solver.log_odds(graph, state) + by
     near = 1e-5 if core == "streaming" else 0.0  # its state is float32
     torch.testing.assert_close(solver.log_odds(graph, moved), expected, atol=near, rtol=0)
-    back = solver.shifted(moved, -by)
+    back = solver.shift_prior(moved, -by)
     key = Key(4).at(3)
     expected, _ = solver.step(key, graph, copied(state), awake(graph))
     assert equal(solver.step(key, graph, copied(back), awake(graph))[0], expected)
@@ -207,7 +207,7 @@ def test_one_problem_starts_anew_and_the_other_goes_on(core, order):
     solver, graph = build(core, order), problems(core)
     state, fresh = after(solver, graph), solver.init(Key(9), graph)
     chosen = torch.tensor([False, True])
-    mixed = solver.renewed(graph, copied(state), fresh, chosen)
+    mixed = solver.replace_problems(graph, copied(state), fresh, chosen)
     expected = torch.where(
         chosen[graph.problem], solver.log_odds(graph, fresh), solver.log_odds(graph, state)
     )
@@ -233,9 +233,9 @@ def test_a_frozen_problem_stays_as_it_is(core, order):
 def test_held_damping_is_what_it_was_set_to(core, order):
     if core == "streaming":
         with pytest.raises(ValueError, match="cannot be held"):
-            build(core, order).with_held_damping()
+            build(core, order).with_damping_in_state()
         return
-    solver, graph = build(core, order).with_held_damping(), problems(core)
+    solver, graph = build(core, order).with_damping_in_state(), problems(core)
     weight = torch.tensor([0.25, 0.5], dtype=torch.float64)
     state = solver.with_gamma(after(solver, graph, 2), weight)
     assert torch.equal(solver.gamma(state), weight)
@@ -320,7 +320,7 @@ def test_fixes_outlast_a_new_attempt_and_are_not_fed_back():
     solver = reinforced(belief_propagation(closed_form(), prior_scale=0.0), linear(0.5), attempts=2)
     fixes = torch.zeros(graph.num_variables, dtype=torch.float64)
     fixes[0], fixes[-1] = FIXED, -FIXED
-    state = solver.shifted(solver.init(Key(0), graph), fixes)
+    state = solver.shift_prior(solver.init(Key(0), graph), fixes)
     attempts = []
     for step in range(60):
         plain, _ = solver.solver.step(Key(0).at(step), graph, copied(state.inner), awake(graph))

@@ -31,7 +31,7 @@ def glass_graph(num_examples: int, num_weights: int = 9, seed: int = 0, beta: fl
     return factor_graph(perceptron(data.inputs, data.labels, beta))
 
 
-def everyone(graph) -> Feedback:
+def full_feedback(graph) -> Feedback:
     return Feedback(
         torch.zeros(graph.num_problems, dtype=torch.float64),
         torch.ones(graph.num_problems, dtype=torch.bool),
@@ -49,7 +49,7 @@ def test_point_masses_with_exact_messages_and_full_damping_take_bps_step(solver)
     # BP's messages, put on the grid, so that only the binning of the result is left
     on_grid = torch.logit(point_mass(made.settings.grid, message).double() @ _values(201))
     state = made.warm_start(Key(0), graph, [on_grid], graph.log_prior)
-    state, _ = made.step(Key(0).at(1), graph, state, everyone(graph))
+    state, _ = made.step(Key(0).at(1), graph, state, full_feedback(graph))
     belief = graph.log_prior + graph.blocks[0].scope.total(on_grid, 9)
     wanted = exact().messages(Key(0), graph.blocks[0], belief, on_grid.float()).log_odds
     mean = state.surveys[0].double() @ _values(201)
@@ -119,7 +119,7 @@ def test_a_batch_touches_no_survey_outside_it():
     solver = s4p(flip(5), survey_samples=10, bins=21, batch=3)
     state = solver.init(Key(0), graph)
     before = state.surveys[0].clone()
-    after, _ = solver.step(Key(0), graph, state, everyone(graph))
+    after, _ = solver.step(Key(0), graph, state, full_feedback(graph))
     changed = (after.surveys[0] != before).flatten(1).any(1)
     assert int(changed.sum()) <= 3
     assert after.surveys[0].data_ptr() == state.surveys[0].data_ptr()
@@ -183,7 +183,7 @@ def test_any_kind_of_factor_serves():
 def test_arity_one_gives_the_factor_itself():
     graph = factor_graph(table(torch.tensor([[0.25, 1.0]]), indexed([[0]])))
     for solver in (s3p(exact(), bins=11, damping=0.0), s4p(exact(), bins=11, damping=0.0)):
-        state, _ = solver.step(Key(0), graph, solver.init(Key(0), graph), everyone(graph))
+        state, _ = solver.step(Key(0), graph, solver.init(Key(0), graph), full_feedback(graph))
         assert state.surveys[0][0, 0].argmax() == 8  # p = 1/(1 + ¼) = 0.8
         assert state.surveys[0][0, 0].max() == 1
 

@@ -54,7 +54,7 @@ from vitrail.learning.table import AUTO
 from vitrail.random import Key
 from vitrail.solvers import Status
 from vitrail.solvers.chains import random_starts
-from vitrail.solvers.checkpoint import Checkpoint, named_after, run_digest
+from vitrail.solvers.checkpoint import Checkpoint, checkpoint_path, run_digest
 from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import Progress, progress_bar
@@ -365,7 +365,7 @@ class Run:
         nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
         num_bits, burn_in, world = self.plan.program.num_bits, self.plan.burn_in, ranks.here()
         digest = run_digest(world, nets, num_bits, burn_in, self.options.seed, *settings)
-        path = Path(f"{named_after(self.options.checkpoint, digest)}.{name}")
+        path = Path(f"{checkpoint_path(self.options.checkpoint, digest)}.{name}")
         journal = Journal(Checkpoint(path, digest, world))
         self.journals.append(journal)
         return journal

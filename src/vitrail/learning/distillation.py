@@ -16,7 +16,7 @@ from vitrail.learning.sampling import SWAPS, neighbours
 from vitrail.learning.teacher import Compressor, Student, Teacher
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key
-from vitrail.solvers.chains import Chains, Sample, random_starts, warming
+from vitrail.solvers.chains import Chains, Sample, random_starts, warm_up
 
 WIDTHS = (1, 3, 7, 15, 31)  # hidden units that are tried, odd so that they do not tie
 WIDEST = 63
@@ -61,7 +61,7 @@ class Distillation(Compressor):
         anywhere = random_starts(key, CHAINS - cold, self.nets, program.num_bits)
         starts = torch.cat([self._teacher_units(program, cold), anywhere])
         running = Chains(key, self.samples, starts, partner=self.partner, swaps=SWAPS)
-        for sweeps, warm, until in warming([BETA] * CHAINS, self._sweeps(program)):
+        for sweeps, warm, until in warm_up([BETA] * CHAINS, self._sweeps(program)):
             stays = [BETA] * cold
             running.advance(sweeps, stays + warm[cold:], stays + until[cold:])
         best = running.wrong.argmin(0)  # (N,)

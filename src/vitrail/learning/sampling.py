@@ -16,7 +16,7 @@ from vitrail.learning.preprocessing import Preprocessing
 from vitrail.model.voting import clipped_margins
 from vitrail.nn import Program
 from vitrail.random import Key
-from vitrail.solvers.chains import ROUND, Chains, Sample, warming
+from vitrail.solvers.chains import CHECK_EVERY, Chains, Sample, warm_up
 from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import Progress
@@ -85,11 +85,11 @@ class ChainRun:
     def burn_in(self, sweeps: int, *, rising: bool = True) -> None:
         """Go on without draws; rising: beta rises during the first half."""
         if rising:
-            for count, warm, cold in warming(self.betas, sweeps):
+            for count, warm, cold in warm_up(self.betas, sweeps):
                 self.advance(count, warm, cold)
             return
-        for first in range(0, sweeps, ROUND):
-            self.advance(min(ROUND, sweeps - first), self.betas, self.betas)
+        for first in range(0, sweeps, CHECK_EVERY):
+            self.advance(min(CHECK_EVERY, sweeps - first), self.betas, self.betas)
 
     def collect(self, draws: int, rows: Tensor | None = None) -> None:
         """Draw networks of every chain, SWEEPS_PER_DRAW apart, in place of earlier ones.

@@ -29,12 +29,12 @@ from vitrail.solvers import (
 )
 from vitrail.solvers.annealed import Geometric
 from vitrail.solvers.portfolio import (
-    LEAST_HITS,
+    MIN_HITS,
     NAMES,
-    Passing,
+    MessageOptions,
     Shape,
+    default_message_options,
     reinforced_stage,
-    usual_passing,
 )
 from vitrail.solvers.streaming import Falling
 from vitrail.updates import UPDATES, Update, counting, flip
@@ -147,12 +147,12 @@ class Plan:
         if self.update in ("exact", "closed_form"):
             return UPDATES[self.update]()
         if self.update == "counting":
-            return counting(self.samples, least_hits=LEAST_HITS)
+            return counting(self.samples, least_hits=MIN_HITS)
         return UPDATES[self.update](self.samples)
 
-    def passing(self) -> Passing:
+    def passing(self) -> MessageOptions:
         """How messages pass."""
-        return Passing(self.made_update(), self.damping, self.batch, self.epochs)
+        return MessageOptions(self.made_update(), self.damping, self.batch, self.epochs)
 
     def shape(self) -> Shape:
         """The problem as the portfolio sees it."""
@@ -202,7 +202,7 @@ def baseline(name: str, **settings: Any) -> Any:
 
 def default_plan(problem: Problem, solver: str = "sbp") -> Plan:
     """Stochastic belief propagation in batches of factors: what other rules begin with."""
-    passing = usual_passing(problem.factors, problem.cheap_flips)
+    passing = default_message_options(problem.factors, problem.cheap_flips)
     return Plan(
         problem=problem,
         solver=solver,
@@ -283,7 +283,7 @@ def _bp(plan: Plan) -> Stages:
 def _sbp(plan: Plan) -> Stages:
     shape, solver = plan.shape(), _belief_propagation(plan)
     if not shape.hard:
-        solver = shape.softened(solver, plan.passing().steps(plan.problem.factors))
+        solver = shape.with_annealing(solver, plan.passing().steps(plan.problem.factors))
     return (_by_epochs(plan.solver, solver, plan),)
 
 
@@ -356,7 +356,7 @@ def _reinforced(plan: Plan) -> Stages:
 
 def _sampled(plan: Plan) -> Stages:
     shape = plan.shape()
-    update = flip(SAMPLED_DRAWS) if shape.linear else shape.sampled(SAMPLED_DRAWS)
+    update = flip(SAMPLED_DRAWS) if shape.linear else shape.sampled_update(SAMPLED_DRAWS)
     return (replace(reinforced_stage(shape, update), name="sampled"),)
 
 

@@ -17,7 +17,7 @@ from vitrail.learning.table import AUTO, Plan, Problem
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.nn import Program
 from vitrail.solvers import MessagePassing, Solution, Stage, Status, run_stages
-from vitrail.solvers.checkpoint import named_after, run_digest
+from vitrail.solvers.checkpoint import checkpoint_path, run_digest
 from vitrail.solvers.stages import remove_checkpoints
 from vitrail.solvers.streaming import Streaming
 
@@ -115,7 +115,7 @@ def train(
     if checkpoint is not None:
         solvers = (stage.solver for stage in stages)
         digest = run_digest(graph.world, *solvers, graph.everything, seed)
-        checkpoint = named_after(checkpoint, digest)
+        checkpoint = checkpoint_path(checkpoint, digest)
     kept = _StageResults()
 
     def keep(stage: Stage, found: Solution[Any]) -> None:

@@ -18,7 +18,7 @@ from vitrail.solvers.elimination import (
 from vitrail.solvers.history import History, Status
 from vitrail.solvers.inference import Inference, infer
 from vitrail.solvers.polish import polish
-from vitrail.solvers.portfolio import Passing, portfolio
+from vitrail.solvers.portfolio import MessageOptions, portfolio
 from vitrail.solvers.reinforcement import exponential, linear, reinforced
 from vitrail.solvers.run import Solution, run
 from vitrail.solvers.s3p import s3p
@@ -41,8 +41,8 @@ __all__ = [
     "History",
     "Inference",
     "Info",
+    "MessageOptions",
     "MessagePassing",
-    "Passing",
     "Solution",
     "Solver",
     "Stage",

@@ -27,12 +27,12 @@ from vitrail.graph import FactorGraph
 from vitrail.numerics import EXACT_LIMIT, on_lattice
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
-from vitrail.solvers.reinforcement import SETTLED, Share, linear
+from vitrail.solvers.reinforcement import COMMIT_TOLERANCE, Share, linear
 from vitrail.updates.closed_form import agreement
 
-LEAST_VARIANCE = 1e-3  # of a sum: below, beliefs have committed and only signs matter
-MOST_SHARE = 0.6  # random perceptrons commit at shares of 0.3 to 0.5
-NUMBERS, GPU_NUMBERS = 2**16, 2**21  # of all copies of a problem, by default: R·(F + n)
+MIN_VARIANCE = 1e-3  # of a sum: below, beliefs have committed and only signs matter
+AMP_MAX_SHARE = 0.6  # random perceptrons commit at shares of 0.3 to 0.5
+CPU_STATE_SIZE, GPU_STATE_SIZE = 2**16, 2**21  # of all copies of a problem, by default: R·(F + n)
 ROOT_HALF_PI = math.sqrt(math.pi / 2)
 LARGEST_EXPONENT = 700.0  # exp of it is finite in float64
 DIVERGENCE_STEP = 10  # by then beliefs of random inputs move by less than 0.1
@@ -73,7 +73,7 @@ class ApproximateMessagePassing(Solver[AMPState]):
         copies = self.copies
         if copies is None:
             sizes = graph.factors_per_problem + graph.variables_per_problem
-            numbers = NUMBERS if graph.device.type == "cpu" else GPU_NUMBERS
+            numbers = CPU_STATE_SIZE if graph.device.type == "cpu" else GPU_STATE_SIZE
             copies = max(1, numbers // int(sizes.max()))
         prior = self._prior(key, graph, copies, 0)
         none = torch.zeros(graph.num_problems, dtype=torch.int64, device=graph.device)
@@ -109,14 +109,15 @@ class ApproximateMessagePassing(Solver[AMPState]):
             )
             here = sums.variables
             before = state.log_odds[:, here]
-            message, response[number] = _pass(sums, floor, before, response[number])
+            message, response[number] = _update_messages(sums, floor, before, response[number])
             after = message + share[number] * before + state.prior[:, here]
             log_odds[:, here] = after
             change = (torch.sigmoid(after) - torch.sigmoid(before)).abs()
             residual[number] = change.max()
         age = state.age + feedback.active.long()
-        settled = (residual <= SETTLED) & (share > SETTLED)  # committed, and to no solution
-        over = (age >= self.share.steps * slowness) | settled
+        # committed, and not to a solution
+        failed = (residual <= COMMIT_TOLERANCE) & (share > COMMIT_TOLERANCE)
+        over = (age >= self.share.steps * slowness) | failed
         over &= feedback.active
         early = (age == DIVERGENCE_STEP) & (state.attempt == 0)
         info = Info(
@@ -127,9 +128,9 @@ class ApproximateMessagePassing(Solver[AMPState]):
             diverged=early & feedback.active & (residual > 0.5),  # as correlated inputs do
         )
         state = AMPState(log_odds, state.prior, tuple(response), age, state.attempt)
-        return self._renewed(key, graph, state, over), info
+        return self._restart(key, graph, state, over), info
 
-    def _renewed(self, key: Key, graph: FactorGraph, state: AMPState, over: Tensor) -> AMPState:
+    def _restart(self, key: Key, graph: FactorGraph, state: AMPState, over: Tensor) -> AMPState:
         """The state with a new attempt of the problems whose last one is over, (P,) bool."""
         if not bool(over.any()):
             return state
@@ -158,14 +159,16 @@ class ApproximateMessagePassing(Solver[AMPState]):
         return best[None]
 
 
-def _pass(sums: _Sums, floor: Tensor, log_odds: Tensor, response: Tensor) -> tuple[Tensor, Tensor]:
+def _update_messages(
+    sums: _Sums, floor: Tensor, log_odds: Tensor, response: Tensor
+) -> tuple[Tensor, Tensor]:
     """What factors say to weights with beliefs (R, n), log-odds (R, n), and their response."""
     mean = on_lattice(torch.tanh(log_odds / 2))
     freedom = on_lattice(1 - mean.square())
     signs = sums.signs
     variance = freedom.sum(1, keepdim=True) if sums.full else freedom @ signs.square().T
     above = mean @ signs.T - variance * response - sums.boundary
-    spread = variance.clamp(min=LEAST_VARIANCE).sqrt()
+    spread = variance.clamp(min=MIN_VARIANCE).sqrt()
     z = above / spread
     # 1/g: the inverse of the Gaussian hazard, and what a floor adds to it
     hazard = ROOT_HALF_PI * torch.special.erfcx(-z / math.sqrt(2))
@@ -185,10 +188,10 @@ def _matrices(graph: FactorGraph) -> tuple[_Sums, ...]:
                 "approximate message passing knows linear threshold units only, got "
                 f"{type(block).__name__} factors of another kind; use belief_propagation"
             )
-    return tuple(_sums(graph, number) for number in range(graph.num_problems))
+    return tuple(_problem_sums(graph, number) for number in range(graph.num_problems))
 
 
-def _sums(graph: FactorGraph, number: int) -> _Sums:
+def _problem_sums(graph: FactorGraph, number: int) -> _Sums:
     variables = torch.nonzero(graph.problem == number)[:, 0]
     rows = tuple(torch.nonzero(of == number)[:, 0] for of in graph.problem_of_factors)
     signs, boundaries = [], []
@@ -240,4 +243,4 @@ def approximate_message_passing(
         raise ValueError(f"spread must be at least 0, got {spread}")
     if slower < 1:
         raise ValueError(f"slower must be at least 1, got {slower}")
-    return ApproximateMessagePassing(share or linear(most=MOST_SHARE), copies, spread, slower)
+    return ApproximateMessagePassing(share or linear(most=AMP_MAX_SHARE), copies, spread, slower)

@@ -55,7 +55,7 @@ class Annealed(Wrapper[WrapperState]):
     beta: Schedule
     relative: bool
 
-    def wrapped(self, graph: FactorGraph, inner: Any) -> WrapperState:
+    def wrap_state(self, graph: FactorGraph, inner: Any) -> WrapperState:
         return WrapperState(inner)
 
     def step(

@@ -28,11 +28,11 @@ class Feedback:
 
     accuracy: Tensor  # (P,) float64, of the last decoded configuration
     active: Tensor  # (P,) bool; problems that are done are left alone
-    everyone: bool | None = None  # whether all are active, where that is known
+    all_active_hint: bool | None = None  # whether all are active, where that is known
 
     def all_active(self) -> bool:
-        """Whether every problem is active; a GPU is read only where `everyone` is None."""
-        return bool(self.active.all()) if self.everyone is None else self.everyone
+        """Whether every problem is active; a GPU is read only where `all_active_hint` is None."""
+        return bool(self.active.all()) if self.all_active_hint is None else self.all_active_hint
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,12 @@ class MessagePassing(Solver[StateT]):
     """
 
     @abstractmethod
-    def shifted(self, state: StateT, by: Tensor) -> StateT:
+    def shift_prior(self, state: StateT, by: Tensor) -> StateT:
         """The state with `by` (V,), log-odds on the lattice, added to every variable's prior."""
 
-    def renewed(self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor) -> StateT:
+    def replace_problems(
+        self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor
+    ) -> StateT:
         """The state with the marked fields of the chosen problems, (P,) bool, from `fresh`."""
         masks = {"problem": problems, "variable": problems[graph.problem]}
         changes: dict[str, Any] = {}
@@ -133,11 +135,11 @@ class MessagePassing(Solver[StateT]):
         return state.gamma
 
     def with_gamma(self, state: Any, gamma: Tensor) -> Any:
-        """The state with that weight; `with_held_damping` makes the next steps keep to it."""
+        """The state with that weight; `with_damping_in_state` makes the next steps keep to it."""
         return replace(state, gamma=gamma)
 
     @abstractmethod
-    def with_held_damping(self) -> MessagePassing[StateT]:
+    def with_damping_in_state(self) -> MessagePassing[StateT]:
         """The solver with its constant damping kept in the state, to be moved by `with_gamma`."""
 
 

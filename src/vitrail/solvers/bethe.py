@@ -22,7 +22,7 @@ from vitrail.solvers.bp import BPState
 from vitrail.updates import exact
 
 MAX_SWEEPS = 100  # of messages beyond the lattice
-SETTLED = 1e-12  # log-odds; messages that move less are taken as they are
+TOLERANCE = 1e-12  # log-odds; messages that move less are taken as they are
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def bethe(graph: FactorGraph, state: BPState) -> BetheEstimate:
         >>> round(float(bethe(graph, solution.state).log_z.exp()), 6)
         6.0
     """
-    messages, residual = _settled(graph, [message.double() for message in state.messages])
+    messages, residual = _refine(graph, [message.double() for message in state.messages])
     belief = graph.log_prior + graph.total(messages)
     marginals = torch.sigmoid(belief)
     energies, entropies, joints = [], [], []
@@ -84,7 +84,7 @@ def _joint(block: Factors, cavity: Tensor) -> tuple[Tensor, Tensor]:
     return torch.softmax(logs + cavity @ states.double().T, 1), logs
 
 
-def _settled(graph: FactorGraph, messages: list[Tensor]) -> tuple[list[Tensor], float]:
+def _refine(graph: FactorGraph, messages: list[Tensor]) -> tuple[list[Tensor], float]:
     """Messages after sweeps in float64 that bring them closer to a fixed point."""
     update, key = exact(), Key(0)
     best, residual = messages, torch.inf
@@ -99,6 +99,6 @@ def _settled(graph: FactorGraph, messages: list[Tensor]) -> tuple[list[Tensor], 
         if change >= residual:
             break
         best, messages, residual = swept, swept, change
-        if change < SETTLED:
+        if change < TOLERANCE:
             break
     return best, residual

@@ -18,7 +18,7 @@ from vitrail.solvers.base import (
     Info,
     MessagePassing,
 )
-from vitrail.solvers.damping import Damping, as_damping, held
+from vitrail.solvers.damping import Damping, as_damping, damping_in_state
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
@@ -136,11 +136,11 @@ class BeliefPropagation(MessagePassing[BPState]):
     def log_odds(self, graph: FactorGraph, state: BPState) -> Tensor:
         return state.belief
 
-    def shifted(self, state: BPState, by: Tensor) -> BPState:
+    def shift_prior(self, state: BPState, by: Tensor) -> BPState:
         return replace(state, belief=state.belief + by, prior=state.prior + by)
 
-    def with_held_damping(self) -> BeliefPropagation:
-        return replace(self, damping=held(self.damping))
+    def with_damping_in_state(self) -> BeliefPropagation:
+        return replace(self, damping=damping_in_state(self.damping))
 
     @property
     def batch(self) -> int | None:

@@ -17,12 +17,12 @@ from vitrail import interrupts
 from vitrail.random import Key, Stream, bernoulli
 from vitrail.ranks import ALONE, World
 from vitrail.solvers.journal import Journal
-from vitrail.solvers.sampling import WARM
+from vitrail.solvers.sampling import WARM_BETA
 
-EVEN = 32768  # of 65536: a fair coin
-PROPOSAL = 160  # lanes that could be drawn in the time of a proposal, but for its words
-PINNED = 1e9  # log-odds of a weight that stays 1
-ROUND = 10  # sweeps between two looks for Ctrl-C
+FAIR_COIN = 32768  # of 65536: a fair coin
+PROPOSAL_COST = 160  # lanes that could be drawn in the time of a proposal, but for its words
+PINNED_LOG_ODDS = 1e9  # log-odds of a weight that stays 1
+CHECK_EVERY = 10  # sweeps between two looks for Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,21 @@ class Sample:
 
 def random_starts(key: Key, chains: int, nets: int, num_bits: int) -> Tensor:
     """Configurations (chains, nets, bits) of fair coins."""
-    fair = torch.full((chains, nets, num_bits), EVEN, dtype=torch.int32)
+    fair = torch.full((chains, nets, num_bits), FAIR_COIN, dtype=torch.int32)
     net, chain = torch.arange(nets)[None], torch.arange(chains)[:, None]
     return bernoulli(key.of(Stream.PRIOR), net, chain, fair)
 
 
-def warming(cold: Sequence[float], sweeps: int) -> Iterator[tuple[int, list[float], list[float]]]:
+def warm_up(cold: Sequence[float], sweeps: int) -> Iterator[tuple[int, list[float], list[float]]]:
     """Rounds of sweeps for `Chains.advance`: betas rise to `cold` in the first half, and stay."""
     rising = max(1, sweeps // 2)
 
     def betas(sweep: int) -> list[float]:
         share = min(1.0, sweep / rising)
-        return [min(WARM, beta) + (beta - min(WARM, beta)) * share for beta in cold]
+        return [min(WARM_BETA, beta) + (beta - min(WARM_BETA, beta)) * share for beta in cold]
 
-    for first in range(0, sweeps, ROUND):
-        last = min(first + ROUND, sweeps)
+    for first in range(0, sweeps, CHECK_EVERY):
+        last = min(first + CHECK_EVERY, sweeps)
         yield last - first, betas(first), betas(last)
 
 
@@ -90,15 +90,15 @@ class Chains:
         self._key, self._partner, self._swaps = key, partner.numpy(), swaps
         self._prior = None if prior is None else prior.double()
         self._journal, self._replayed = journal, None
-        self._chains = self._built(starts, 0)
+        self._chains = self._build_chains(starts, 0)
 
-    def _built(self, bits: Tensor, proposals: int) -> list[Any]:
+    def _build_chains(self, bits: Tensor, proposals: int) -> list[Any]:
         """This rank's chains, standing at bits (C, N, A) after so many proposals."""
         from vitrail.kernels.cpu.chains import Chain
 
         prior, bits = self._prior, bits.contiguous()
         if self._linear:
-            pinned = torch.full((*bits.shape[:2], 1), PINNED, dtype=torch.float64)
+            pinned = torch.full((*bits.shape[:2], 1), PINNED_LOG_ODDS, dtype=torch.float64)
             before = torch.zeros(bits.shape, dtype=torch.float64) if prior is None else prior
             prior = torch.cat([before, pinned], -1)
             bits = torch.cat([bits, torch.ones(*bits.shape[:2], 1, dtype=torch.bool)], -1)
@@ -130,7 +130,7 @@ class Chains:
         bits = np.empty((len(self._chains), self._shape[-1]), np.bool_)
         for place, chain in enumerate(self._chains):
             bits[place] = chain.bits[: self._shape[-1]]
-        return self._of_all(torch.from_numpy(bits))
+        return self._gather(torch.from_numpy(bits))
 
     @property
     def wrong(self) -> Tensor:
@@ -138,9 +138,9 @@ class Chains:
         if self._replayed is not None:
             return self._replayed.wrong
         wrong = [chain.wrong for chain in self._chains]
-        return self._of_all(torch.tensor(wrong, dtype=torch.float64))
+        return self._gather(torch.tensor(wrong, dtype=torch.float64))
 
-    def _of_all(self, mine: Tensor) -> Tensor:
+    def _gather(self, mine: Tensor) -> Tensor:
         """What all ranks know of their chains, (C, N, …)."""
         count, nets, _ = self._shape
         known = self._world.all_gather_shares(mine, count * nets)
@@ -161,7 +161,7 @@ class Chains:
                 self._replayed = known
                 return
         if self._replayed is not None:
-            self._chains = self._built(self._replayed.bits, self._replayed.proposals)
+            self._chains = self._build_chains(self._replayed.bits, self._replayed.proposals)
             self._replayed = None
 
         def run(begin: int, end: int) -> None:
@@ -172,6 +172,6 @@ class Chains:
                 self._chains[place].run(proposals, (warm[number], cold[number]))
 
         with interrupts.defer_stop():
-            over_rows(run, len(self._places), proposals * (PROPOSAL + 2 * self._words))
+            over_rows(run, len(self._places), proposals * (PROPOSAL_COST + 2 * self._words))
         if self._journal is not None and not interrupts.stop_pending():
             self._journal.add(self.bits, self.wrong)

@@ -42,7 +42,7 @@ def previous_path(path: Path) -> Path:
 
 def write(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
     """Write, flush to disk, rename; the file that stood there becomes the previous one."""
-    tensors = _own_memory(
+    tensors = _without_shared_memory(
         {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     )
     meta = {"format": FORMAT, **meta}
@@ -123,7 +123,7 @@ def flatten(value: Any, name: str = "state") -> dict[str, Tensor]:
     return {key: tensor for part in parts for key, tensor in part.items()}
 
 
-def rows_of_factors(value: Any, name: str = "state") -> set[str]:
+def per_factor_names(value: Any, name: str = "state") -> set[str]:
     """Names, as `flatten` has them, of the tensors marked `PER_FACTOR`."""
     names: set[str] = set()
     for part in dataclasses.fields(value):
@@ -131,13 +131,13 @@ def rows_of_factors(value: Any, name: str = "state") -> set[str]:
         if part.metadata.get("per") == "factor":
             names |= flatten(inner, inner_name).keys()
         elif dataclasses.is_dataclass(inner):
-            names |= rows_of_factors(inner, inner_name)
+            names |= per_factor_names(inner, inner_name)
     return names
 
 
-def gathered(state: Any, world: World) -> dict[str, Tensor]:
+def gather_state(state: Any, world: World) -> dict[str, Tensor]:
     """`flatten` of the state of all ranks, at rank 0; elsewhere rows of factors are left out."""
-    tensors, shared = flatten(state), rows_of_factors(state)
+    tensors, shared = flatten(state), per_factor_names(state)
     for name in sorted(shared):
         whole = world.gather(tensors.pop(name))
         if whole is not None:
@@ -147,7 +147,7 @@ def gathered(state: Any, world: World) -> dict[str, Tensor]:
 
 def own_rows(tensors: dict[str, Tensor], state: Any, world: World) -> dict[str, Tensor]:
     """Tensors of a checkpoint with this rank's share of the rows of factors."""
-    shared = rows_of_factors(state)
+    shared = per_factor_names(state)
     return {
         name: value[world.share(len(value))].contiguous() if name in shared else value
         for name, value in tensors.items()
@@ -209,7 +209,7 @@ def remove(path: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def named_after(path: str | Path, digest: str) -> str:
+def checkpoint_path(path: str | Path, digest: str) -> str:
     """The name of a run's files: runs of other data or settings have files of their own."""
     return f"{path}.{digest[:DIGEST]}"
 
@@ -225,7 +225,7 @@ def run_digest(world: World, *values: Any) -> str:
         ) from error
 
 
-def _own_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _without_shared_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors, each with memory of its own, as the file format requires."""
     seen: set[int] = set()
     separate = {}

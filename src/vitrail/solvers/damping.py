@@ -99,7 +99,7 @@ def constant(value: float, *, on: str = "probability") -> Damping:
     return Damping(on, value)
 
 
-def held(damping: Damping) -> Damping:
+def damping_in_state(damping: Damping) -> Damping:
     """Constant damping as one that stands in the state, where it can be changed."""
     if isinstance(damping, Adaptive) or callable(damping.value):
         kind = "adaptive" if isinstance(damping, Adaptive) else "scheduled"

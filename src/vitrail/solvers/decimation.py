@@ -39,7 +39,7 @@ class Decimated(Wrapper[DecimatedState]):
     fraction: float
     rest: int
 
-    def wrapped(self, graph: FactorGraph, inner: Any) -> DecimatedState:
+    def wrap_state(self, graph: FactorGraph, inner: Any) -> DecimatedState:
         fixed = torch.zeros(graph.num_variables, dtype=torch.int8, device=graph.device)
         return DecimatedState(inner, fixed)
 
@@ -53,8 +53,8 @@ class Decimated(Wrapper[DecimatedState]):
             free = self.solver.log_odds(graph, inner) - FIXED * state.fixed
             outvoted = (free * fixed < 0) & feedback.active[graph.problem]
             fixed = torch.where(outvoted, 0, fixed)
-            fixed = self._more(graph, fixed, free, outvoted, feedback.active)
-        inner = self.solver.shifted(inner, FIXED * (fixed - state.fixed).double())
+            fixed = self._fix_most_polarised(graph, fixed, free, outvoted, feedback.active)
+        inner = self.solver.shift_prior(inner, FIXED * (fixed - state.fixed).double())
         share = graph.over_variables((fixed != 0).double()) / graph.variables_per_problem
         info = replace(
             info,
@@ -65,11 +65,11 @@ class Decimated(Wrapper[DecimatedState]):
         )
         return DecimatedState(inner, fixed), info
 
-    def _more(
-        self, graph: FactorGraph, fixed: Tensor, free: Tensor, barred: Tensor, active: Tensor
+    def _fix_most_polarised(
+        self, graph: FactorGraph, fixed: Tensor, free: Tensor, excluded: Tensor, active: Tensor
     ) -> Tensor:
         """Fix ⌈fraction·N⌉ more of each active problem, the most polarised ones first."""
-        open_ = (fixed == 0) & ~barred & active[graph.problem]
+        open_ = (fixed == 0) & ~excluded & active[graph.problem]
         polarisation = torch.where(open_, free.abs(), -1.0)
         order = polarisation.argsort(descending=True)
         order = order[torch.sort(graph.problem[order], stable=True).indices]

@@ -154,14 +154,14 @@ class _Plan:
 
 def _plan(graph: FactorGraph, memory: int, derivatives: bool = True) -> _Plan:
     """The cheaper order, or an error that names the width."""
-    near: list[set[int]] = [set() for _ in range(graph.num_variables)]
+    neighbours: list[set[int]] = [set() for _ in range(graph.num_variables)]
     for block in graph.blocks:
         for scope in block.scope.index().expand(block.num_factors, block.arity).tolist():
             for variable in scope:
-                near[variable].update(scope)
-    for variable, others in enumerate(near):
+                neighbours[variable].update(scope)
+    for variable, others in enumerate(neighbours):
         others.discard(variable)
-    plans = [_min_fill([set(others) for others in near]), _in_order(near)]
+    plans = [_min_fill([set(others) for others in neighbours]), _in_order(neighbours)]
     plan = min(plans, key=lambda plan: plan.bytes(derivatives=True))
     needed = plan.bytes(derivatives)
     if needed > memory or plan.width >= MAX_WIDTH:
@@ -174,16 +174,16 @@ def _plan(graph: FactorGraph, memory: int, derivatives: bool = True) -> _Plan:
     return plan
 
 
-def _min_fill(near: list[set[int]]) -> _Plan:
+def _min_fill(neighbours: list[set[int]]) -> _Plan:
     """Next is always the variable whose neighbours lack the fewest edges among each other."""
 
     def cost(variable: int) -> tuple[int, int, int]:
-        others = near[variable]
-        inside = sum(len(near[other] & others) for other in others)
+        others = neighbours[variable]
+        inside = sum(len(neighbours[other] & others) for other in others)
         return (len(others) * (len(others) - 1) - inside) // 2, len(others), variable
 
-    current = [cost(variable) for variable in range(len(near))]
-    heap, done = list(current), [False] * len(near)
+    current = [cost(variable) for variable in range(len(neighbours))]
+    heap, done = list(current), [False] * len(neighbours)
     heapq.heapify(heap)
     order, cliques = [], []
     while heap:
@@ -191,7 +191,7 @@ def _min_fill(near: list[set[int]]) -> _Plan:
         variable = found[2]
         if done[variable] or found != current[variable]:
             continue
-        others = near[variable]
+        others = neighbours[variable]
         done[variable] = True
         order.append(variable)
         cliques.append(len(others) + 1)
@@ -199,12 +199,12 @@ def _min_fill(near: list[set[int]]) -> _Plan:
             break
         changed = set(others)
         for a, b in combinations(others, 2):
-            if b not in near[a]:
-                changed |= near[a] & near[b]
-                near[a].add(b)
-                near[b].add(a)
+            if b not in neighbours[a]:
+                changed |= neighbours[a] & neighbours[b]
+                neighbours[a].add(b)
+                neighbours[b].add(a)
         for other in others:
-            near[other].discard(variable)
+            neighbours[other].discard(variable)
         for other in changed - {variable}:
             if not done[other]:
                 current[other] = cost(other)
@@ -212,9 +212,9 @@ def _min_fill(near: list[set[int]]) -> _Plan:
     return _Plan(order, cliques)
 
 
-def _in_order(near: list[set[int]]) -> _Plan:
+def _in_order(neighbours: list[set[int]]) -> _Plan:
     """Variables by their numbers, which suits what is laid out row by row."""
-    later = [{other for other in others if other > v} for v, others in enumerate(near)]
+    later = [{other for other in others if other > v} for v, others in enumerate(neighbours)]
     cliques = []
     for others in later:
         cliques.append(len(others) + 1)
@@ -223,7 +223,7 @@ def _in_order(near: list[set[int]]) -> _Plan:
         if others:
             first = min(others)
             later[first] |= others - {first}
-    return _Plan(list(range(len(near))), cliques)
+    return _Plan(list(range(len(neighbours))), cliques)
 
 
 def _maximum(zero: Tensor, one: Tensor) -> Tensor:

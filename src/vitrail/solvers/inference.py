@@ -59,14 +59,14 @@ def infer(
     checked_choice("method", method, get_args(Method))
     if method != "messages":
         try:
-            return Inference(_exactly(model, task), "elimination")
+            return Inference(_infer_exactly(model, task), "elimination")
         except WidthError:
             if method == "elimination":
                 raise
-    return Inference(_by_messages(model, task, seed), "messages")
+    return Inference(_infer_by_messages(model, task, seed), "messages")
 
 
-def _exactly(model: DiscreteModel, task: Task) -> float | list[int] | list[list[float]]:
+def _infer_exactly(model: DiscreteModel, task: Task) -> float | list[int] | list[list[float]]:
     if task == "pr":
         return _log10(model, float(log_partition(model.graph)))
     answer = eliminate(model.graph)
@@ -77,7 +77,7 @@ def _exactly(model: DiscreteModel, task: Task) -> float | list[int] | list[list[
     return model.marginals(answer.marginals, answer.factor_marginals)
 
 
-def _by_messages(
+def _infer_by_messages(
     model: DiscreteModel, task: Task, seed: int
 ) -> float | list[int] | list[list[float]]:
     if task == "map":

@@ -20,7 +20,7 @@ SECONDS = 10.0  # between two writes
 
 
 @dataclass(frozen=True)
-class Visited:
+class ChainStates:
     """Where chains stood after an advance."""
 
     bits: Tensor  # (C, N, A) bool
@@ -41,14 +41,14 @@ class Journal:
             self._bits = list(found[0]["bits"].numpy())
             self._wrong = list(found[0]["wrong"])
 
-    def next(self, shape: tuple[int, int, int], proposals: int) -> Visited | None:
+    def next(self, shape: tuple[int, int, int], proposals: int) -> ChainStates | None:
         """Where the next advance came to, where that is known."""
         place = self._place
         self._place, self._proposals = place + 1, self._proposals + proposals
         if place >= len(self._bits):
             return None
         bits = np.unpackbits(self._bits[place], axis=-1, count=shape[-1]).astype(np.bool_)
-        return Visited(torch.from_numpy(bits), self._wrong[place], self._proposals)
+        return ChainStates(torch.from_numpy(bits), self._wrong[place], self._proposals)
 
     def add(self, bits: Tensor, wrong: Tensor) -> None:
         """Keep where an advance came to."""

@@ -20,7 +20,7 @@ from vitrail.solvers.flip_search import Energy, FlipSearch, SearchResult, Segmen
 
 RAMP_HEAT = 10.0  # one layer: all the heat of annealing, valleys are wide and starts forgotten
 ERRORS_HEAT = 3.0  # hidden units: what a good start knows would take long to find again
-LEAST_FREE = 2  # with fewer weights to flip there is nothing to search
+MIN_FREE_WEIGHTS = 2  # with fewer weights to flip there is nothing to search
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Polish(Solver[PolishState]):
 def _differing(seen: Tensor) -> Tensor | None:
     """The weights on which configurations (R, N) differ, (K,) int64; None is all, if too few do."""
     free = torch.nonzero((seen != seen[0]).any(0))[:, 0]
-    return free if len(free) >= LEAST_FREE else None
+    return free if len(free) >= MIN_FREE_WEIGHTS else None
 
 
 def _best_of(found: SearchResult, seen: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ import torch
 from vitrail.decode import best_of, decoded
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
-from vitrail.solvers.amp import MOST_SHARE, approximate_message_passing
+from vitrail.solvers.amp import AMP_MAX_SHARE, approximate_message_passing
 from vitrail.solvers.annealed import annealed, geometric
 from vitrail.solvers.base import MessagePassing
 from vitrail.solvers.bp import belief_propagation
@@ -42,15 +42,15 @@ NAMES = ("sbp", "search", "amp", "reinforced", "s4p", "polish")
 
 CONVOLUTION_ARITY = 40  # up to here the exact law of a sum costs no more than its Gaussian saves
 SURVEY_EDGES = 20_000  # edges with surveys: 100 tracks of 5 draws each a step is a second's work
-CROWDED = 256  # factors beyond which nothing commits, where they outnumber the variables
+OVERCONSTRAINED = 256  # factors beyond which nothing commits, where they outnumber the variables
 AMP_SCORE_EVERY = 5  # steps between two looks at all copies, each a third of a step's work
-LEAST_STEPS = 20  # of sbp: few factors are one batch, and few steps settle little
+MIN_SBP_STEPS = 20  # of sbp: few factors are one batch, and few steps settle little
 CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Mézard 1989)
 SOFT_BETAS = (2.0, 4.0)  # first and last beta where no solution is expected
-CROWDED_BETAS = (0.5, 2.0)  # of crowded problems, whose first batches would settle everything
+OVERCONSTRAINED_BETAS = (0.5, 2.0)  # the first batches would otherwise fix every belief
 FIRST_BETA_SHARE = 0.1  # of their beta, at the first step, where soft factors are many
 MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs from oscillating
-LEAST_HITS = 2  # draws behind a counted message; below, it is made anew by flips
+MIN_HITS = 2  # draws behind a counted message; below, it is made anew by flips
 SCORES_PER_EPOCH = 8  # times per epoch that all factors are scored: less work than the messages
 LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by what a flip costs
 HARD_HEAT = 10.0  # heat of polish where all factors should be met: starts may be forgotten
@@ -62,7 +62,7 @@ def portfolio(
     graph: FactorGraph | Shape,
     stages: Sequence[str] = NAMES,
     *,
-    passing: Passing | None = None,
+    passing: MessageOptions | None = None,
     update: Update | None = None,
     rate: float | None = None,
     attempts: int = 4,
@@ -75,10 +75,10 @@ def portfolio(
         graph: The problems, or their `Shape`: what the choices look at.
         stages: Which of "sbp", "search", "amp", "reinforced", "s4p" and "polish"; they run in this
             order, and those that do not suit the graph are left out.
-        passing: How the first stage passes messages; None is `usual_passing`.
+        passing: How the first stage passes messages; None is `default_message_options`.
         update: Messages of the reinforced stage; None takes the closed form for perceptrons and
             sampled flips or counts for other networks.
-        rate: How fast the first attempts of amp and reinforced commit; None follows the crowding.
+        rate: How fast the first attempts of amp and reinforced commit; None follows the density.
         attempts: Tries of these stages, each slower than the one before.
         flips: Proposals of search and polish each, for every problem; None takes 1,000,000 for
             perceptrons, 200,000 for other networks of this package's layers and 20,000 for anything
@@ -102,14 +102,16 @@ def portfolio(
         network_flips = NETWORK_FLIPS if compiled else OTHER_FLIPS
         flips = LINEAR_FLIPS if shape.linear else network_flips
     made = {
-        "sbp": lambda: _sbp(shape, passing or usual_passing(shape.factors, shape.cheap_flips)),
+        "sbp": lambda: _sbp(
+            shape, passing or default_message_options(shape.factors, shape.cheap_flips)
+        ),
         "search": lambda: _search(flips, rounds),
         "amp": lambda: _amp(shape, rate, attempts),
         "reinforced": lambda: reinforced_stage(shape, update, rate, attempts),
         "s4p": lambda: _s4p(shape),
         "polish": lambda: _polish(shape, flips, rounds),
     }
-    useful = NAMES if shape.committing else ("sbp", "polish")
+    useful = NAMES if shape.commits else ("sbp", "polish")
     built = [made[name]() for name in NAMES if name in stages and name in useful]
     kept = tuple(stage for stage in built if stage is not None)
     if not kept:
@@ -121,7 +123,7 @@ def portfolio(
 
 
 @dataclass(frozen=True)
-class Passing:
+class MessageOptions:
     """Plain message passing: every factor `epochs` times, all at once or in batches."""
 
     update: Update  # how messages are computed
@@ -138,17 +140,19 @@ class Passing:
         return max(1, self.steps(num_factors) // (self.epochs * SCORES_PER_EPOCH))
 
 
-def usual_passing(num_factors: int, cheap_flips: bool) -> Passing:
+def default_message_options(num_factors: int, cheap_flips: bool) -> MessageOptions:
     """The message passing that suits problems of this many factors.
 
     Messages of many factors at once overshoot, so they pass in batches. Flips are sampled where
     they cost O(1), else counts, which are noisier: of many factors they take smaller steps.
     """
     if num_factors > MANY_FACTORS:
-        counted = Passing(counting(128, least_hits=LEAST_HITS), 0.95, 128, 1)
-        return Passing(flip(5), 0.9, 128, 1) if cheap_flips else counted
-    update = flip(5) if cheap_flips else counting(64, least_hits=LEAST_HITS)
-    return Passing(update, 0.8, 32, max(5, math.ceil(LEAST_STEPS / math.ceil(num_factors / 32))))
+        counted = MessageOptions(counting(128, least_hits=MIN_HITS), 0.95, 128, 1)
+        return MessageOptions(flip(5), 0.9, 128, 1) if cheap_flips else counted
+    update = flip(5) if cheap_flips else counting(64, least_hits=MIN_HITS)
+    return MessageOptions(
+        update, 0.8, 32, max(5, math.ceil(MIN_SBP_STEPS / math.ceil(num_factors / 32)))
+    )
 
 
 @dataclass(frozen=True)
@@ -178,43 +182,46 @@ class Shape:
         )
 
     @property
-    def crowding(self) -> float:
+    def density(self) -> float:
         """Factors per variable."""
         return self.factors / self.variables
 
     @property
-    def crowded(self) -> bool:
+    def overconstrained(self) -> bool:
         """Whether factors are too many, compared to variables, for nearly all to be satisfied."""
-        return self.factors > max(CROWDED, 2 * self.variables)
+        return self.factors > max(OVERCONSTRAINED, 2 * self.variables)
 
     @property
-    def committing(self) -> bool:
+    def commits(self) -> bool:
         """Whether beliefs should commit: all factors are hard, and nearly all can be satisfied."""
-        return self.hard and not self.crowded
+        return self.hard and not self.overconstrained
 
-    def softened(self, solver: MessagePassing[Any], steps: int) -> MessagePassing[Any]:
+    def with_annealing(self, solver: MessagePassing[Any], steps: int) -> MessagePassing[Any]:
         """The solver at a rising beta, where factors are too many to be satisfied.
 
         Otherwise the first batches would settle what all factors together should.
         """
         if not self.hard:
-            many = self.weight > max(CROWDED, 2 * self.variables)
+            many = self.weight > max(OVERCONSTRAINED, 2 * self.variables)
             rising = geometric(FIRST_BETA_SHARE, 1.0, steps)
             return annealed(solver, rising, relative=True) if many else solver
-        if self.crowding <= CAPACITY:
+        if self.density <= CAPACITY:
             return solver
-        return annealed(solver, geometric(*(CROWDED_BETAS if self.crowded else SOFT_BETAS), steps))
+        return annealed(
+            solver,
+            geometric(*(OVERCONSTRAINED_BETAS if self.overconstrained else SOFT_BETAS), steps),
+        )
 
-    def sampled(self, samples: int) -> Update:
+    def sampled_update(self, samples: int) -> Update:
         """Flips where they cost O(1), else counts of as many draws as a flip would cost."""
-        counted = counting(max(64, 8 * samples), least_hits=LEAST_HITS)
+        counted = counting(max(64, 8 * samples), least_hits=MIN_HITS)
         return flip(samples) if self.cheap_flips else counted
 
 
-def _sbp(shape: Shape, passing: Passing) -> Stage:
+def _sbp(shape: Shape, passing: MessageOptions) -> Stage:
     steps, every = passing.steps(shape.factors), passing.score_every(shape.factors)
     solver = belief_propagation(passing.update, damping=passing.damping, batch=passing.batch)
-    return Stage("sbp", shape.softened(solver, steps), steps, score_every=every)
+    return Stage("sbp", shape.with_annealing(solver, steps), steps, score_every=every)
 
 
 def reinforced_stage(
@@ -222,18 +229,18 @@ def reinforced_stage(
 ) -> Stage:
     """Belief propagation that commits, restarted more slowly where it failed."""
     if update is None:
-        update = shape.sampled(16)
+        update = shape.sampled_update(16)
         if shape.linear:
             small = shape.arity <= CONVOLUTION_ARITY
             update = closed_form("convolution" if small else "gaussian")
     rate = rate or _rate(shape)
-    if shape.crowding > CAPACITY:
+    if shape.density > CAPACITY:
         attempts = 1  # a slower one would not satisfy everything either
     elif not update.exact:
         attempts = min(attempts, 2)  # noise leaves a violation or two, which polish repairs
     inner = steady(belief_propagation(update, damping=0.0 if update.exact else 0.7))
     share = linear(rate)
-    solver = reinforced(shape.softened(inner, share.steps), share, attempts=attempts)
+    solver = reinforced(shape.with_annealing(inner, share.steps), share, attempts=attempts)
     steps = sum(math.ceil(share.steps * solver.slower**k) for k in range(attempts))
     every = max(1, round(0.005 / rate))
     return Stage("reinforced", solver, steps, score_every=every, marginals=False)
@@ -241,9 +248,9 @@ def reinforced_stage(
 
 def _amp(shape: Shape, rate: float | None, attempts: int) -> Stage | None:
     """Approximate message passing, where sums are long and a solution is expected."""
-    if not shape.linear or shape.arity <= CONVOLUTION_ARITY or shape.crowding > CAPACITY:
+    if not shape.linear or shape.arity <= CONVOLUTION_ARITY or shape.density > CAPACITY:
         return None
-    share = linear(rate or _rate(shape), most=MOST_SHARE)
+    share = linear(rate or _rate(shape), most=AMP_MAX_SHARE)
     solver = approximate_message_passing(share)
     steps = sum(math.ceil(share.steps * solver.slower**k) for k in range(attempts))
     return Stage("amp", solver, steps, score_every=AMP_SCORE_EVERY, marginals=False)
@@ -251,14 +258,14 @@ def _amp(shape: Shape, rate: float | None, attempts: int) -> Stage | None:
 
 def _rate(shape: Shape) -> float:
     """Slower the closer to capacity; tiny problems are over before that matters."""
-    return 0.02 if shape.variables <= 64 else 0.002 if shape.crowding <= 0.65 else 0.001
+    return 0.02 if shape.variables <= 64 else 0.002 if shape.density <= 0.65 else 0.001
 
 
 def _s4p(shape: Shape) -> Stage | None:
     if shape.edges > SURVEY_EDGES:
         return None
-    surveys = s4p(shape.sampled(5), survey_samples=50, bins=101)
-    solver = decimated(shape.softened(surveys, 20), fraction=0.1, rest=2)
+    surveys = s4p(shape.sampled_update(5), survey_samples=50, bins=101)
+    solver = decimated(shape.with_annealing(surveys, 20), fraction=0.1, rest=2)
     return Stage("s4p", solver, decimation_steps(solver), marginals=False)
 
 

@@ -22,9 +22,9 @@ from vitrail.numerics import on_lattice
 from vitrail.random import Key
 from vitrail.solvers.base import PER_PROBLEM, PER_VARIABLE, Feedback, Info, MessagePassing
 from vitrail.solvers.decimation import Decimated
-from vitrail.solvers.wrapping import Wrapper, WrapperState, solvers_inside
+from vitrail.solvers.wrapping import Wrapper, WrapperState, nested_solvers
 
-SETTLED = 1e-6  # messages that move less, as probabilities, have committed
+COMMIT_TOLERANCE = 1e-6  # messages that move less, as probabilities, have committed
 MAX_SHARE = 1.0 - 2.0**-10  # beliefs grow as 1/(1 − share), which must stay finite
 
 
@@ -125,13 +125,13 @@ class Reinforced(Wrapper[ReinforcedState]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if any(isinstance(solver, Decimated) for solver in solvers_inside(self.solver)):
+        if any(isinstance(solver, Decimated) for solver in nested_solvers(self.solver)):
             raise ValueError(
                 "reinforcement would feed fixes back to themselves, so that none could be taken "
                 "back; put decimated around reinforced"
             )
 
-    def wrapped(self, graph: FactorGraph, inner: Any) -> ReinforcedState:
+    def wrap_state(self, graph: FactorGraph, inner: Any) -> ReinforcedState:
         none = torch.zeros(graph.num_problems, dtype=torch.int64, device=graph.device)
         field = torch.zeros_like(graph.log_prior)
         return ReinforcedState(inner, field, field, none, none)
@@ -148,17 +148,17 @@ class Reinforced(Wrapper[ReinforcedState]):
         belief = self.solver.log_odds(graph, inner) - state.shift
         target = on_lattice(share[graph.problem] * belief)
         field = torch.where(active[graph.problem], target, state.field)
-        inner = self.solver.shifted(inner, field - state.field)
+        inner = self.solver.shift_prior(inner, field - state.field)
 
         age = state.age + active.long()
         over = age >= (self.share.steps + self.patience) * slowness
-        over |= (info.residual <= SETTLED) & (state.age > epoch) | info.contradiction
+        over |= (info.residual <= COMMIT_TOLERANCE) & (state.age > epoch) | info.contradiction
         again = over & active & (state.attempt + 1 < self.attempts)
         attempt = state.attempt + again.long()
         if self.attempts > 1 and bool(again.any()):
             fresh = self.solver.init(_attempt_key(key, int(attempt.max())), graph)
-            fresh = self.solver.shifted(fresh, state.shift)
-            inner = self.solver.renewed(graph, inner, fresh, again)
+            fresh = self.solver.shift_prior(fresh, state.shift)
+            inner = self.solver.replace_problems(graph, inner, fresh, again)
             field = torch.where(again[graph.problem], 0.0, field)
             age = torch.where(again, 0, age)
         info = replace(
@@ -170,8 +170,8 @@ class Reinforced(Wrapper[ReinforcedState]):
         )
         return ReinforcedState(inner, field, state.shift, age, attempt), info
 
-    def shifted(self, state: ReinforcedState, by: Tensor) -> ReinforcedState:
-        return replace(super().shifted(state, by), shift=state.shift + by)
+    def shift_prior(self, state: ReinforcedState, by: Tensor) -> ReinforcedState:
+        return replace(super().shift_prior(state, by), shift=state.shift + by)
 
     def max_steps(self, graph: FactorGraph) -> int:
         """Steps within which every attempt comes to its end."""

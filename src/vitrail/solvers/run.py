@@ -142,7 +142,7 @@ def run(
         known = None if after is None else (after.best, after.best_accuracy, after.status)
         start = state
         if state is not None and world.size > 1:
-            start = files.gathered(state, world)
+            start = files.gather_state(state, world)
         digest = files.run_digest(world, solver, graph.everything, seed, start, known)
         saver = _Saver(files.Checkpoint(Path(checkpoint), digest, world))
     now = solver.init(Key(seed), graph) if state is None else state
@@ -181,10 +181,10 @@ def run(
                 now, info = solver.step(key, graph, now, feedback)
                 step += 1
                 score = step % score_every == 0 or step == max_steps
-                track = loop.account(key, now, track, info, feedback, score)
+                track = loop.update_track(key, now, track, info, feedback, score)
                 spent = before + time.perf_counter() - begun
                 track = replace(track, seconds=torch.tensor(spent, dtype=torch.float64))
-                _record(history, graph, solver, now, track, info)
+                _record_step(history, graph, solver, now, track, info)
                 whole = True
                 show(step, track.accuracy, track.best_accuracy)
                 if on_step is not None:
@@ -252,14 +252,14 @@ class _Loop(Generic[StateT]):
                 best_objective=self._objective(after.best[None], after.best_accuracy[None])[0],
                 status=solved,
             )
-        return self._scored(self.key, state, track, track.status == Status.RUNNING)
+        return self._score(self.key, state, track, track.status == Status.RUNNING)
 
-    def account(
+    def update_track(
         self, key: Key, state: StateT, track: _Track, info: Info, feedback: Feedback, score: bool
     ) -> _Track:
         """The track after a step."""
         if score:
-            track = self._scored(key, state, track, feedback.active)
+            track = self._score(key, state, track, feedback.active)
         still = (info.residual <= self.tolerance) & feedback.active
         quiet = torch.where(still, track.quiet + 1, 0)
         graph, status = self.graph, track.status
@@ -281,7 +281,7 @@ class _Loop(Generic[StateT]):
         """What the best of configurations (C, V) has most of, given their accuracy, (C, P)."""
         return self.graph.objective(states) if self.graph.has_energies else accuracy
 
-    def _with_prior(self, states: Tensor) -> Tensor:
+    def _agrees_with_prior(self, states: Tensor) -> Tensor:
         """Whether the prior agrees where it counts as energy: (C, P) or one bool, (1, 1)."""
         graph, prior = self.graph, self.graph.log_prior
         if not graph.has_energies:
@@ -289,7 +289,7 @@ class _Loop(Generic[StateT]):
         against = torch.where(states, prior < 0, prior > 0).double()
         return torch.stack([graph.over_variables(row) for row in against]) == 0
 
-    def _scored(self, key: Key, state: StateT, track: _Track, active: Tensor) -> _Track:
+    def _score(self, key: Key, state: StateT, track: _Track, active: Tensor) -> _Track:
         graph = self.graph
         candidates = self.solver.candidates(key, graph, state)
         weight = graph.weight_per_problem
@@ -298,7 +298,7 @@ class _Loop(Generic[StateT]):
         value, which = self._objective(candidates, accuracy).max(0)
         better = (value > track.best_objective) & active
         mine = candidates.gather(0, which[graph.problem][None])[0]
-        complete = (met >= weight) & self._with_prior(candidates)
+        complete = (met >= weight) & self._agrees_with_prior(candidates)
         reached = accuracy.gather(0, which[None])[0]
         return replace(
             track,
@@ -322,7 +322,7 @@ class _Saver:
         if step == self.step:
             return
         self.step = step
-        tensors = files.gathered(state, self.file.world) | files.flatten(track, "track")
+        tensors = files.gather_state(state, self.file.world) | files.flatten(track, "track")
         tensors |= {f"history.{name}": history[name] for name in history.columns}
         self.file.save(tensors, step=step)
 
@@ -344,7 +344,7 @@ class _Saver:
         )
 
 
-def _record(
+def _record_step(
     history: History, graph: FactorGraph, solver: Solver, state: Any, track: _Track, info: Info
 ) -> None:
     total = graph.over_variables(bernoulli_entropy(solver.marginals(graph, state)))

@@ -11,7 +11,7 @@ from torch import Tensor
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.s4p import s4p
-from vitrail.solvers.sp import Part, SPState, SurveyPropagation
+from vitrail.solvers.sp import FactorChunk, SPState, SurveyPropagation
 from vitrail.surveys.fft import belief_survey, exact_surveys
 from vitrail.surveys.histogram import MASS_ONE
 from vitrail.surveys.variable import Cavities, cavity_address, drawn_values
@@ -22,7 +22,7 @@ from vitrail.updates import Update
 class S3P(SurveyPropagation):
     """A variable of n factors costs O(n²·B log(n·B)) at every step, in batches too."""
 
-    def kind_of(self, graph: FactorGraph) -> int:
+    def variable_kind(self, graph: FactorGraph) -> int:
         return 0
 
     def variable(self, state: SPState) -> None:
@@ -35,7 +35,7 @@ class S3P(SurveyPropagation):
         return exact.cavities
 
     def cavities_of(
-        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part
+        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: FactorChunk
     ) -> Cavities:
         samples = self.settings.survey_samples
         address = cavity_address(key, part.factors.ids, samples, part.factors.arity)

@@ -20,13 +20,13 @@ from vitrail.solvers.bp import PRIOR_SCALE
 from vitrail.solvers.damping import Damping, as_damping
 from vitrail.solvers.schedules import Batches
 from vitrail.solvers.sp import (
-    CERTAIN,
-    Part,
+    CERTAIN_LOG_ODDS,
+    FactorChunk,
     Settings,
     SPState,
     Store,
     SurveyPropagation,
-    Updated,
+    UpdatedChunk,
     degrees,
 )
 from vitrail.surveys import VARIABLES
@@ -68,7 +68,7 @@ class S4P(SurveyPropagation):
     def y(self) -> float:
         return self.chosen.y if isinstance(self.chosen, Weighted) else 1.0
 
-    def kind_of(self, graph: FactorGraph) -> int:
+    def variable_kind(self, graph: FactorGraph) -> int:
         many = float(degrees(graph).max()) >= GAUSSIAN_DEGREE
         return list(VARIABLES).index("gaussian" if many else "tilted")
 
@@ -76,7 +76,7 @@ class S4P(SurveyPropagation):
         return self.chosen or list(VARIABLES.values())[int(state.kind)]()
 
     def cavities_of(
-        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part
+        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: FactorChunk
     ) -> Cavities:
         gather, grid = part.factors.scope.gather, self.settings.grid
         samples = self.settings.survey_samples
@@ -95,7 +95,7 @@ class S4P(SurveyPropagation):
         number: int,
         rows: Tensor,
         gamma: Tensor,
-    ) -> Iterator[tuple[Part, Updated]]:
+    ) -> Iterator[tuple[FactorChunk, UpdatedChunk]]:
         block, variable = graph.blocks[number], self.variable(state)
         kernel = self._kernel(block, variable, len(rows))
         if kernel is None or not isinstance(variable, Gaussian):
@@ -116,7 +116,7 @@ class S4P(SurveyPropagation):
             index = rows[chunk]
             problem = graph.problem_of_factors[number][index]
             draws, means = contributions(kernel.sums(survey, index, tables))
-            part = Part(number, block, index, problem, survey[:0], draws, means)
+            part = FactorChunk(number, block, index, problem, survey[:0], draws, means)
             gather = part.scope.gather
             prior = gather(state.prior)
             one, zero = (gather(state.draws) - draws)[:, 0].chunk(2)
@@ -131,7 +131,7 @@ class S4P(SurveyPropagation):
             draws, means = contributions(sums)
             every = torch.full_like(prior, samples).expand(len(index), -1)
             counts = starved.sum(), len(index) * samples * inner.samples, inner.samples
-            yield part, Updated(None, draws, means, change, *counts, every)
+            yield part, UpdatedChunk(None, draws, means, change, *counts, every)
 
     def _kernel(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
         """The compiled module that makes a whole step of gaussian surveys with flips, if any."""
@@ -157,7 +157,7 @@ class S4P(SurveyPropagation):
         zero = torch.logsumexp(weight + torch.nn.functional.logsigmoid(-odds), 0)
         known = torch.isfinite(one) | torch.isfinite(zero)
         ratio = torch.where(known, one - zero, super().log_odds(graph, state))
-        return ratio.clamp(-CERTAIN, CERTAIN)
+        return ratio.clamp(-CERTAIN_LOG_ODDS, CERTAIN_LOG_ODDS)
 
     def candidates(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
         """The decoded mean, then the configuration of each drawn track: (1 + R, V) bool."""

@@ -2,7 +2,7 @@
 
 Independent draws from the marginals of Π potential_I(w) miss these correlations. A short Metropolis
 chain begins at each such draw and flips single weights with probability min(1, exp(−beta·ΔE)), E
-the unsatisfied weight. beta rises from `WARM` to its last value in the first half.
+the unsatisfied weight. beta rises from `WARM_BETA` to its last value in the first half.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.flip_search import Energy, Segment, flip_searches
 
-WARM = 0.5  # beta at which chains begin: half of all flips that break a factor are taken
-COLDEST = 20.0  # stands for hard factors: of 5·10⁸ flips that break one, one is taken
+WARM_BETA = 0.5  # beta at which chains begin: half of all flips that break a factor are taken
+MAX_BETA = 20.0  # stands for hard factors: of 5·10⁸ flips that break one, one is taken
 
 
 def posterior_samples(
@@ -40,13 +40,13 @@ def posterior_samples(
         raise ValueError(f"sweeps must be at least 1, got {sweeps}")
     if not beta > 0:
         raise ValueError(f"beta must be positive (math.inf for hard factors), got {beta}")
-    cold = min(beta, COLDEST)
+    cold = min(beta, MAX_BETA)
     bits = samples(key, log_odds, num)
     weight = graph.per_problem([block.weight.square() for block in graph.blocks]).sqrt()
     for search in flip_searches(graph):
         mine, unit = search.variables, float(weight[search.number])
         proposals = math.ceil(sweeps * len(mine) / 2)
-        for half, warm in enumerate((min(WARM, cold), cold)):
+        for half, warm in enumerate((min(WARM_BETA, cold), cold)):
             energy = Energy(0.0, 0.0, 1 / (warm * unit), 1 / (cold * unit))
             segment = Segment(energy, proposals, stop=False)
             bits[:, mine] = search.run(key.at(half), bits[:, mine], segment).last

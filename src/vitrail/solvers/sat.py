@@ -21,8 +21,8 @@ from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream
 
 MAX_SWEEPS = 1000  # until surveys have settled; more means that they do not
-SETTLED = 1e-3  # largest change of a survey, as in the paper
-TRIVIAL = 0.01  # surveys below that say nothing, and local search takes over
+SURVEY_TOLERANCE = 1e-3  # largest change of a survey, as in the paper
+TRIVIAL_SURVEY = 0.01  # surveys below that say nothing, and local search takes over
 NOISE = 0.57  # of WalkSAT: how often a random variable of the clause is flipped; best for 3-SAT
 
 
@@ -79,24 +79,24 @@ def solve_formula(
         for _ in range(MAX_SWEEPS):
             sweeps += 1
             change = sweep(clauses, surveys, log_free, random.permutation(len(clauses)))
-            if change < SETTLED:
+            if change < SURVEY_TOLERANCE:
                 break
         else:
             break
-        if len(clauses) == 0 or surveys.max() < TRIVIAL:
+        if len(clauses) == 0 or surveys.max() < TRIVIAL_SURVEY:
             break
-        up, down = _forced(log_free)
+        up, down = _forced_probabilities(log_free)
         bias = np.where(value < 0, np.abs(up - down), -1.0)
         count = max(1, int(fraction * (value < 0).sum()))
         chosen = np.argpartition(-bias, count - 1)[:count]
         value[chosen] = up[chosen] > down[chosen]
-        clauses, surveys = _simplified(clauses, surveys, value)
+        clauses, surveys = _simplify(clauses, surveys, value)
     fixed = int((value >= 0).sum())
     bits = np.where(value < 0, random.integers(0, 2, len(value)), value).astype(bool)
     truth = np.stack([bits, ~bits], 1).reshape(-1)
     words = np.array(Key(seed).of(Stream.SEARCH).words(), np.uint32)
     for formula in (clauses, original):  # of what is left, then of all where that fails
-        walk(formula, *_places(formula, len(truth)), truth, NOISE, flips // 2, words)
+        walk(formula, *_clauses_by_literal(formula, len(truth)), truth, NOISE, flips // 2, words)
         if _unsatisfied(original, truth) == 0:
             break
     best = torch.from_numpy(truth[0::2].copy())
@@ -119,7 +119,9 @@ def _clauses(graph: FactorGraph) -> NDArray[np.int64]:
     return np.ascontiguousarray(np.concatenate(rows).astype(np.int64))
 
 
-def _forced(log_free: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _forced_probabilities(
+    log_free: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Probabilities that each variable is forced to one and to zero."""
     positive, negative = np.exp(log_free[0::2]), np.exp(log_free[1::2])
     up, down = (1 - positive) * negative, (1 - negative) * positive
@@ -127,7 +129,7 @@ def _forced(log_free: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
     return up / total, down / total
 
 
-def _simplified(
+def _simplify(
     clauses: NDArray[np.int64], surveys: NDArray[np.float64], value: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Clauses that fixed variables leave open, without the literals that are false."""
@@ -138,7 +140,7 @@ def _simplified(
     return np.take_along_axis(left, order, 1), np.take_along_axis(surveys[~met], order, 1)
 
 
-def _places(clauses: NDArray[np.int64], literals: int) -> tuple[NDArray, NDArray]:
+def _clauses_by_literal(clauses: NDArray[np.int64], literals: int) -> tuple[NDArray, NDArray]:
     """The clauses of each literal: where its own begin, and their numbers."""
     row, column = np.nonzero(clauses >= 0)
     of = clauses[row, column]

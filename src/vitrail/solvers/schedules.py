@@ -69,16 +69,16 @@ class Batches:
             chosen = [feedback.active[problem] for problem in graph.problem_of_factors]
             return [part.nonzero()[:, 0] for part in chosen], order
         if graph.num_problems == 1 and feedback.all_active():
-            return self._of_one(key, graph, order)
+            return self._select_single(key, graph, order)
         steps = self.epoch_steps(graph)
-        order = _shuffled(key, graph, order, key.step // steps.clamp(min=1))
+        order = _shuffle(key, graph, order, key.step // steps.clamp(min=1))
         counts = graph.factors_per_problem
         first = key.step % steps.clamp(min=1) * self.size
         taken = torch.where(feedback.active, (counts - first).clamp(0, self.size), 0)
-        chosen = order.factors[_runs(counts.cumsum(0) - counts + first, taken)]
+        chosen = order.factors[_concatenated_ranges(counts.cumsum(0) - counts + first, taken)]
         return self._by_block(graph, chosen), order
 
-    def _of_one(
+    def _select_single(
         self, key: Key, graph: FactorGraph, order: Order
     ) -> tuple[list[Tensor | None], Order]:
         """The same for one problem, whose numbers need no GPU."""
@@ -86,7 +86,7 @@ class Batches:
         steps = max(1, -(-graph.everything.num_factors // self.size))
         epoch, place = divmod(key.step, steps)
         if order.epochs != [epoch]:
-            order = _shuffled(key, graph, order, torch.full_like(order.epoch, epoch))
+            order = _shuffle(key, graph, order, torch.full_like(order.epoch, epoch))
         first = place * self.size
         return self._by_block(graph, order.factors[first : first + self.size]), order
 
@@ -97,7 +97,7 @@ class Batches:
         """
 
         def own(places: Tensor) -> Tensor:
-            return _rising(graph.world.own(places))
+            return _sort(graph.world.own(places))
 
         if len(graph.blocks) == 1:
             return [own(chosen)]
@@ -107,21 +107,21 @@ class Batches:
         return [own(chosen[block == b] - starts[b]) for b in range(len(graph.blocks))]
 
 
-def _rising(places: Tensor) -> Tensor:
+def _sort(places: Tensor) -> Tensor:
     """Sorted; on a CPU by numpy, which takes a fifth of torch's time for it."""
     if places.device.type != "cpu":
         return places.sort().values
     return torch.from_numpy(np.sort(places.numpy()))
 
 
-def _runs(start: Tensor, length: Tensor) -> Tensor:
+def _concatenated_ranges(start: Tensor, length: Tensor) -> Tensor:
     """start[0], start[0] + 1, … length[0] of them, then those of start[1]: (Σ length,) int64."""
     before = (length.cumsum(0) - length).repeat_interleave(length)
     place = torch.arange(len(before), device=start.device)
     return start.repeat_interleave(length) + place - before
 
 
-def _shuffled(key: Key, graph: FactorGraph, order: Order, epoch: Tensor) -> Order:
+def _shuffle(key: Key, graph: FactorGraph, order: Order, epoch: Tensor) -> Order:
     if bool((epoch == order.epoch).all()):
         return order
     graph = graph.everything

@@ -32,7 +32,7 @@ from vitrail.solvers.base import (
     MessagePassing,
 )
 from vitrail.solvers.bp import random_prior
-from vitrail.solvers.damping import Damping, held
+from vitrail.solvers.damping import Damping, damping_in_state
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys.factor_update import factor_histogram, mixed
 from vitrail.surveys.histogram import Grid, loaded, masses, point_mass, stored
@@ -40,7 +40,7 @@ from vitrail.surveys.variable import Cavities, VariableUpdate, log_means, mean_l
 from vitrail.updates import CavityUpdate
 
 Store = Literal["float32", "fixed16"]
-CERTAIN = 1000.0  # log-odds that stand for certainty where the loop wants a finite number
+CERTAIN_LOG_ODDS = 1000.0  # log-odds that stand for certainty where the loop wants a finite number
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class SPState:
 
 
 @dataclass(frozen=True)
-class Part:
+class FactorChunk:
     """A chunk of factors with their surveys and what they have put into the sums."""
 
     number: int  # of the block
@@ -84,7 +84,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Updated:
+class UpdatedChunk:
     """The same chunk after the update."""
 
     survey: Tensor | None  # (f, A, B) as stored; None where they are written already
@@ -132,7 +132,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         """How variable→factor surveys are drawn; None where they are not."""
 
     @abstractmethod
-    def kind_of(self, graph: FactorGraph) -> int:
+    def variable_kind(self, graph: FactorGraph) -> int:
         """The number of the variable update that the graph's degree asks for."""
 
     def prepare(self, graph: FactorGraph, state: SPState) -> tuple[Tensor, ...]:
@@ -141,7 +141,7 @@ class SurveyPropagation(MessagePassing[SPState]):
 
     @abstractmethod
     def cavities_of(
-        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part
+        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: FactorChunk
     ) -> Cavities:
         """Cavities (R, f, A) of a chunk of factors."""
 
@@ -151,7 +151,7 @@ class SurveyPropagation(MessagePassing[SPState]):
 
     def init(self, key: Key, graph: FactorGraph) -> SPState:
         """Untouched surveys: all mass at ½, so that no factor votes before its first update."""
-        state = self._empty(graph, random_prior(key, graph, self.settings.prior_scale))
+        state = self._uniform_state(graph, random_prior(key, graph, self.settings.prior_scale))
         # a point mass has one draw whatever its address, so one edge speaks for all
         edge = torch.zeros(1, dtype=torch.int64, device=graph.device)
         mass = masses(state.surveys[0][:1, :1])
@@ -163,7 +163,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         self, key: Key, graph: FactorGraph, surveys: Sequence[Tensor], prior: Tensor
     ) -> SPState:
         """Begin from surveys (F, A, B) float32 a block, and a prior (V,) log-odds."""
-        state = self._empty(graph, prior)
+        state = self._uniform_state(graph, prior)
         for kept, survey in zip(state.surveys, surveys, strict=True):
             if kept.shape != survey.shape:
                 raise ValueError(
@@ -175,7 +175,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         draws, means = torch.zeros_like(state.draws), torch.zeros_like(state.means)
         for number, block in enumerate(graph.blocks):
             index = torch.arange(block.num_factors, device=graph.device)
-            for part in self._parts(key, graph, state, number, index):
+            for part in self._chunks(key, graph, state, number, index):
                 draws += part.scope.total(part.draws, graph.num_variables)
                 means += part.scope.total(part.means, graph.num_variables)
         draws, means = graph.world.sum(draws, means)
@@ -209,7 +209,9 @@ class SurveyPropagation(MessagePassing[SPState]):
                     new_surveys.append(new.survey)
                 seen.append(new)
             fresh.append((index, new_surveys))
-        surveys = tuple(_written(old, *new) for old, new in zip(state.surveys, fresh, strict=True))
+        surveys = tuple(
+            _write_rows(old, *new) for old, new in zip(state.surveys, fresh, strict=True)
+        )
         updated = tuple(
             torch.full_like(old, key.step) if index is None else old.index_fill(0, index, key.step)
             for old, index in zip(state.updated, chosen, strict=True)
@@ -255,21 +257,21 @@ class SurveyPropagation(MessagePassing[SPState]):
         number: int,
         rows: Tensor,
         gamma: Tensor,
-    ) -> Iterator[tuple[Part, Updated]]:
+    ) -> Iterator[tuple[FactorChunk, UpdatedChunk]]:
         """The factors at `rows` of a block before and after the update, in chunks; γ is (P,)."""
-        for part in self._parts(key, graph, state, number, rows):
+        for part in self._chunks(key, graph, state, number, rows):
             weight = gamma[part.problem]
-            yield part, self._updated(key, state, prepared, part, weight)
+            yield part, self._update_chunk(key, state, prepared, part, weight)
 
     def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
-        return mean_log_odds(state.means, state.prior).clamp(-CERTAIN, CERTAIN)
+        return mean_log_odds(state.means, state.prior).clamp(-CERTAIN_LOG_ODDS, CERTAIN_LOG_ODDS)
 
-    def shifted(self, state: SPState, by: Tensor) -> SPState:
+    def shift_prior(self, state: SPState, by: Tensor) -> SPState:
         return replace(state, prior=state.prior + by)
 
-    def with_held_damping(self) -> SurveyPropagation:
+    def with_damping_in_state(self) -> SurveyPropagation:
         settings = self.settings
-        return replace(self, settings=replace(settings, damping=held(settings.damping)))
+        return replace(self, settings=replace(settings, damping=damping_in_state(settings.damping)))
 
     @property
     def batch(self) -> int | None:
@@ -279,7 +281,7 @@ class SurveyPropagation(MessagePassing[SPState]):
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.settings.batches.epoch_steps(graph)
 
-    def _empty(self, graph: FactorGraph, prior: Tensor) -> SPState:
+    def _uniform_state(self, graph: FactorGraph, prior: Tensor) -> SPState:
         """Untouched surveys, their sums still to be made."""
         settings, device = self.settings, graph.device
         half = stored(point_mass(settings.grid, torch.zeros((), device=device)), settings.fixed)
@@ -292,7 +294,7 @@ class SurveyPropagation(MessagePassing[SPState]):
             prior,
             torch.full((graph.num_problems,), gamma, dtype=torch.float64, device=device),
             settings.batches.start(graph),
-            torch.tensor(self.kind_of(graph)),
+            torch.tensor(self.variable_kind(graph)),
         )
         variable = self.variable(state)
         if variable is None:
@@ -310,9 +312,9 @@ class SurveyPropagation(MessagePassing[SPState]):
             return state.draws.new_zeros(0, 1, *mass.shape[:2])
         return variable.contribution(key, step, ids, mass, settings.grid, settings.survey_samples)
 
-    def _parts(
+    def _chunks(
         self, key: Key, graph: FactorGraph, state: SPState, number: int, index: Tensor
-    ) -> Iterator[Part]:
+    ) -> Iterator[FactorChunk]:
         """Chunks of a block's factors with what they have put into the sums."""
         block, settings = graph.blocks[number], self.settings
         per_edge = settings.survey_samples * (200 + 24 * len(state.draws)) + 64 * settings.grid.bins
@@ -323,11 +325,16 @@ class SurveyPropagation(MessagePassing[SPState]):
             mass, step = masses(survey), state.updated[number][chosen]
             draws = self._contribution(key, state, step, block.ids[chosen], mass)
             means = log_means(mass, settings.grid)
-            yield Part(number, block, chosen, problem, survey, draws, means)
+            yield FactorChunk(number, block, chosen, problem, survey, draws, means)
 
-    def _updated(
-        self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: Part, gamma: Tensor
-    ) -> Updated:
+    def _update_chunk(
+        self,
+        key: Key,
+        state: SPState,
+        prepared: tuple[Tensor, ...],
+        part: FactorChunk,
+        gamma: Tensor,
+    ) -> UpdatedChunk:
         """New surveys of a chunk of factors, mixed by γ (f,), and their contributions."""
         settings = self.settings
         made = self.cavities_of(key, state, prepared, part)
@@ -339,7 +346,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         survey = mixed(old, counts, gamma[:, None, None])
         kept = stored(survey, settings.fixed)
         mass, step = masses(kept), torch.full_like(part.index, key.step)
-        return Updated(
+        return UpdatedChunk(
             survey=kept,
             draws=self._contribution(key, state, step, part.factors.ids, mass),
             means=log_means(mass, settings.grid),
@@ -357,7 +364,7 @@ def degrees(graph: FactorGraph) -> Tensor:
     return graph.total([one.expand(b.num_factors, b.arity) for b in graph.blocks])
 
 
-def _written(survey: Tensor, index: Tensor | None, parts: list[Tensor]) -> Tensor:
+def _write_rows(survey: Tensor, index: Tensor | None, parts: list[Tensor]) -> Tensor:
     """Surveys with new rows: a new tensor for all of them, in place for some."""
     if not parts:
         return survey

@@ -106,14 +106,14 @@ def run_stages(
         state, earlier = None, solutions[-1] if solutions else None
         if stage.start is not None and earlier is not None:
             state = stage.start(Key(stage_seed), graph, earlier)
-        budgets = (_left(max_evaluations, evaluations), stage.max_evaluations)
+        budgets = (_remaining(max_evaluations, evaluations), stage.max_evaluations)
         found = run(
             stage.solver,
             graph,
             seed=stage_seed,
             max_steps=stage.max_steps,
             max_evaluations=min((b for b in budgets if b is not None), default=None),
-            max_seconds=_left(max_seconds, seconds),
+            max_seconds=_remaining(max_seconds, seconds),
             tolerance=tolerance,
             score_every=stage.score_every,
             state=state,
@@ -135,11 +135,11 @@ def run_stages(
         if (
             bool(found.solved.all())
             or Status.INTERRUPTED in found.status
-            or _left(max_evaluations, evaluations) == 0
-            or _left(max_seconds, seconds) == 0
+            or _remaining(max_evaluations, evaluations) == 0
+            or _remaining(max_seconds, seconds) == 0
         ):
             break
-    return _joined(names[: len(solutions)], solutions)
+    return _join_solutions(names[: len(solutions)], solutions)
 
 
 def remove_checkpoints(checkpoint: str | Path, stages: Sequence[Stage]) -> None:
@@ -152,19 +152,19 @@ def _stage_path(checkpoint: str | Path, stage: Stage) -> Path:
     return Path(f"{checkpoint}.{stage.name}")
 
 
-def _joined(names: Sequence[str], solutions: Sequence[Solution[Any]]) -> StagedSolution:
+def _join_solutions(names: Sequence[str], solutions: Sequence[Solution[Any]]) -> StagedSolution:
     """One solution of all stages that ran."""
     last = solutions[-1]
-    history = _joined_histories([found.history for found in solutions])
-    best_stage = torch.full_like(_merit(last), -1, dtype=torch.int64)
-    before, rows = torch.full_like(_merit(last), -torch.inf), []
+    history = _join_histories([found.history for found in solutions])
+    best_stage = torch.full_like(_best_score(last), -1, dtype=torch.int64)
+    before, rows = torch.full_like(_best_score(last), -torch.inf), []
     for number, found in enumerate(solutions):
         sign, column = (1, "best") if found.energy is None else (-1, "best_energy")
         for row in found.history.columns.get(column, []):
             better = sign * row.to(before.device) > before  # rows of a resumed run are on the CPU
             rows.append(torch.where(better, number, best_stage))
-        best_stage = torch.where(_merit(found) > before, number, best_stage)
-        before = _merit(found)
+        best_stage = torch.where(_best_score(found) > before, number, best_stage)
+        before = _best_score(found)
     if rows:
         history.columns["best_stage"] = rows
     parts = {part.name: getattr(last, part.name) for part in fields(Solution)}
@@ -175,16 +175,16 @@ def _joined(names: Sequence[str], solutions: Sequence[Solution[Any]]) -> StagedS
     )
 
 
-def _merit(solution: Solution[Any]) -> Tensor:
+def _best_score(solution: Solution[Any]) -> Tensor:
     """What the best configurations are the best by, (P,)."""
     return solution.best_accuracy if solution.energy is None else -solution.energy
 
 
-def _left(limit: Any, spent: Any) -> Any:
+def _remaining(limit: Any, spent: Any) -> Any:
     return None if limit is None else max(limit - spent, 0)
 
 
-def _joined_histories(parts: Sequence[History]) -> History:
+def _join_histories(parts: Sequence[History]) -> History:
     """Histories one after another; what a part lacks is NaN; evaluations go on counting."""
     shapes = {name: rows[0] for part in parts for name, rows in part.columns.items() if rows}
     joined, evaluations = History(), 0.0

@@ -36,7 +36,7 @@ class Steady(Wrapper[SteadyState]):
     cut: float
     grow: float
 
-    def wrapped(self, graph: FactorGraph, inner: Any) -> SteadyState:
+    def wrap_state(self, graph: FactorGraph, inner: Any) -> SteadyState:
         belief = self.solver.log_odds(graph, inner)
         return SteadyState(inner, belief, torch.zeros_like(belief))
 
@@ -55,8 +55,8 @@ class Steady(Wrapper[SteadyState]):
         info = replace(info, records={**info.records, "damping": damping_of(used)})
         return SteadyState(inner, belief, change), info
 
-    def shifted(self, state: SteadyState, by: Tensor) -> SteadyState:
-        return replace(super().shifted(state, by), belief=state.belief + by)
+    def shift_prior(self, state: SteadyState, by: Tensor) -> SteadyState:
+        return replace(super().shift_prior(state, by), belief=state.belief + by)
 
 
 def steady(
@@ -87,7 +87,7 @@ def steady(
     if not 0 < cut < 1 <= grow:
         raise ValueError(f"cut must lie in (0, 1) and grow be at least 1, got {cut} and {grow}")
     made = Steady(solver, low, high, cut, grow)
-    return replace(made, solver=made.solver.with_held_damping())
+    return replace(made, solver=made.solver.with_damping_in_state())
 
 
 def _cosine(graph: FactorGraph, one: Tensor, other: Tensor) -> Tensor:

@@ -214,7 +214,7 @@ class Streaming(MessagePassing[StreamState]):
     def log_odds(self, graph: FactorGraph, state: StreamState) -> Tensor:
         return (state.prior + _spread(state.beta, graph) * state.field).double()
 
-    def shifted(self, state: StreamState, by: Tensor) -> StreamState:
+    def shift_prior(self, state: StreamState, by: Tensor) -> StreamState:
         return replace(state, prior=state.prior + by.to(torch.float32))
 
     def gamma(self, state: StreamState) -> Tensor:
@@ -223,7 +223,7 @@ class Streaming(MessagePassing[StreamState]):
     def with_gamma(self, state: StreamState, gamma: Tensor) -> StreamState:
         return replace(state, rate=gamma.to(torch.float32))
 
-    def with_held_damping(self) -> Streaming:
+    def with_damping_in_state(self) -> Streaming:
         raise ValueError("streaming sets its own rate, which cannot be held; leave steady out")
 
     def from_earlier(self) -> Streaming:

@@ -37,7 +37,7 @@ class Wrapper(MessagePassing[StateT]):
                 f"{name} goes around a solver that passes messages, such as belief_propagation, "
                 f"s4p or another wrapper, got {type(self.solver).__name__}"
             )
-        if any(isinstance(solver, type(self)) for solver in solvers_inside(self.solver)):
+        if any(isinstance(solver, type(self)) for solver in nested_solvers(self.solver)):
             raise ValueError(f"the solver is {name} already; wrap it once, with one setting")
 
     @property
@@ -50,11 +50,11 @@ class Wrapper(MessagePassing[StateT]):
         return getattr(self.solver, "batch", None)
 
     @abstractmethod
-    def wrapped(self, graph: FactorGraph, inner: Any) -> StateT:
+    def wrap_state(self, graph: FactorGraph, inner: Any) -> StateT:
         """The first state around a first state of the solver inside."""
 
     def init(self, key: Key, graph: FactorGraph) -> StateT:
-        return self.wrapped(graph, self.solver.init(key, graph))
+        return self.wrap_state(graph, self.solver.init(key, graph))
 
     def log_odds(self, graph: FactorGraph, state: StateT) -> Tensor:
         return self.solver.log_odds(graph, state.inner)
@@ -65,12 +65,14 @@ class Wrapper(MessagePassing[StateT]):
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.solver.epoch_steps(graph)
 
-    def shifted(self, state: StateT, by: Tensor) -> StateT:
-        return replace(state, inner=self.solver.shifted(state.inner, by))
+    def shift_prior(self, state: StateT, by: Tensor) -> StateT:
+        return replace(state, inner=self.solver.shift_prior(state.inner, by))
 
-    def renewed(self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor) -> StateT:
-        inner = self.solver.renewed(graph, state.inner, fresh.inner, problems)
-        return replace(super().renewed(graph, state, fresh, problems), inner=inner)
+    def replace_problems(
+        self, graph: FactorGraph, state: StateT, fresh: StateT, problems: Tensor
+    ) -> StateT:
+        inner = self.solver.replace_problems(graph, state.inner, fresh.inner, problems)
+        return replace(super().replace_problems(graph, state, fresh, problems), inner=inner)
 
     def gamma(self, state: StateT) -> Tensor:
         return self.solver.gamma(state.inner)
@@ -78,12 +80,12 @@ class Wrapper(MessagePassing[StateT]):
     def with_gamma(self, state: StateT, gamma: Tensor) -> StateT:
         return replace(state, inner=self.solver.with_gamma(state.inner, gamma))
 
-    def with_held_damping(self) -> Wrapper[StateT]:
-        return replace(self, solver=self.solver.with_held_damping())
+    def with_damping_in_state(self) -> Wrapper[StateT]:
+        return replace(self, solver=self.solver.with_damping_in_state())
 
 
-def solvers_inside(solver: MessagePassing[Any]) -> Iterator[MessagePassing[Any]]:
+def nested_solvers(solver: MessagePassing[Any]) -> Iterator[MessagePassing[Any]]:
     """The solver and those inside it, from the outermost to the innermost."""
     yield solver
     if isinstance(solver, Wrapper):
-        yield from solvers_inside(solver.solver)
+        yield from nested_solvers(solver.solver)
