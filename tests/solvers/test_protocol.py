@@ -56,10 +56,10 @@ def refusal(core, order) -> str | None:
     both = {"reinforced", "decimated"} <= set(order)
     reasons = []
     if both and order.index("reinforced") < order.index("decimated"):
-        reasons.append("put decimated around reinforced")
+        reasons.append(r"use decimated\(reinforced\(solver\)\)")
     if core == "streaming" and "steady" in order:
         reasons.append("streaming sets its own rate")
-    return "|".join(reasons) or None  # of two, the one that lies further inside is told
+    return "|".join(reasons) or None  # of two, the inner one is reported
 
 
 def run_orders():
@@ -276,12 +276,12 @@ REFUSED = {
     "steady over a rule": (
         lambda: steady(belief_propagation(flip(5), damping=adaptive())),
         ValueError,
-        "adaptive damping follows a rule of its own",
+        "adaptive damping follows its own rule",
     ),
     "steady over wrapped surveys with a schedule": (
         lambda: steady(reinforced(s4p(flip(5), damping=scheduled(lambda step: 0.5)))),
         ValueError,
-        "scheduled damping follows a rule of its own",
+        "scheduled damping follows its own rule",
     ),
     "steady twice": (
         lambda: steady(reinforced(steady(belief_propagation(flip(5))))),

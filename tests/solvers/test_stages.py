@@ -106,5 +106,5 @@ def test_a_warm_start_needs_belief_propagation_before_it(graph):
 @pytest.mark.parametrize("names", [[], ["a", "a"]])
 def test_names_are_needed_and_differ(graph, names):
     stages = [Stage(name, belief_propagation(flip(5)), 1) for name in names]
-    with pytest.raises(ValueError, match="names of their own"):
+    with pytest.raises(ValueError, match="one or more with different names"):
         run_stages(stages, graph)

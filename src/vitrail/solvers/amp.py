@@ -1,17 +1,17 @@
-"""Approximate message passing for perceptrons, reinforced, by many copies side by side.
+"""Reinforced approximate message passing for perceptrons, in many copies at once.
 
-Where every factor sees many weights, a belief is nearly the same whichever message is left out of
-it. Messages then depend on one number per weight and one per factor, and all of them are two matrix
-products (Donoho, Maleki and Montanari 2009; Krzakala et al. 2012):
+Where every factor has many weights, a cavity hardly differs from the belief. Messages then depend
+on one number per weight and one per factor, and two matrix products compute them all (Donoho,
+Maleki and Montanari 2009; Krzakala et al. 2012):
 
     m_i = tanh(h_i / 2)                            mean of weight i as ±1
     v_a = Σ_i x_ai² (1 − m_i²)                     variance of the sum of factor a
-    ω_a = Σ_i x_ai m_i − v_a g_a − b_a             its mean above the boundary, own message left out
+    ω_a = Σ_i x_ai m_i − v_a g_a − b_a             its mean minus the boundary, without own message
     g_a = ∂/∂ω log Z_a,  Z_a = floor + (1 − floor)·Φ(ω_a/√v_a)
     h_i = 2 Σ_a x_ai g_a + 2 m_i Σ_a x_ai² (−∂g_a/∂ω) + share·h_i + prior_i
 
 The share of the old belief grows until beliefs commit (Braunstein and Zecchina 2006). Copies differ
-by their random prior. Cost: 3·F·A multiplications per copy and step, no memory per message.
+in their random prior. Cost: 3·F·A multiplications per copy and step, no memory per message.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ DIVERGENCE_STEP = 10  # by then beliefs of random inputs move by less than 0.1
 
 @dataclass(frozen=True)
 class AMPState:
-    """R copies of every problem. All numbers are on the message lattice, so sums are exact."""
+    """R copies of every problem. All values are on the message lattice, so sums are exact."""
 
     log_odds: Tensor  # (R, V) float64, beliefs with their reinforcement
-    prior: Tensor  # (R, V) float64, with a draw of its own for each copy
+    prior: Tensor  # (R, V) float64, drawn separately for each copy
     response: tuple[Tensor, ...]  # g, (R, F) float64 for each problem
     age: Tensor  # (P,) int64, steps of this attempt
     attempt: Tensor  # (P,) int64, 0 for the first
@@ -53,16 +53,16 @@ class AMPState:
 class _Sums:
     """The factors of one problem as a matrix: satisfied where Σ_i signs_ai s_i > boundary_a."""
 
-    variables: Tensor  # (n,) int64, their numbers in the graph
+    variables: Tensor  # (n,) int64, their indices in the graph
     signs: Tensor  # (F, n) float64 in {−1, 0, 1}: input times label
-    boundary: Tensor  # (F,) float64, halfway between the sums that satisfy and those that do not
-    full: bool  # whether no input is zero
-    rows: tuple[Tensor, ...]  # of each block, the factors of this problem
+    boundary: Tensor  # (F,) float64, halfway between satisfying and violating sums
+    full: bool  # whether all inputs are nonzero
+    rows: tuple[Tensor, ...]  # factors of this problem, per block
 
 
 @dataclass(frozen=True)
 class ApproximateMessagePassing(Solver[AMPState]):
-    """Attempt k has its share at age/slower^k; it ends when the share has stopped growing."""
+    """Attempt k takes its share at age/slower^k and ends when the share stops growing."""
 
     share: Share
     copies: int | None
@@ -131,7 +131,7 @@ class ApproximateMessagePassing(Solver[AMPState]):
         return self._restart(key, graph, state, over), info
 
     def _restart(self, key: Key, graph: FactorGraph, state: AMPState, over: Tensor) -> AMPState:
-        """The state with a new attempt of the problems whose last one is over, (P,) bool."""
+        """The state with a new attempt for the problems whose last attempt is over, (P,) bool."""
         if not bool(over.any()):
             return state
         attempt = state.attempt + over.long()
@@ -150,7 +150,7 @@ class ApproximateMessagePassing(Solver[AMPState]):
         return state.log_odds.mean(0)
 
     def candidates(self, key: Key, graph: FactorGraph, state: AMPState) -> Tensor:
-        """Of each problem the copy that satisfies most, (1, V)."""
+        """For each problem, the copy that satisfies the most factors, (1, V)."""
         best = torch.zeros(graph.num_variables, dtype=torch.bool, device=graph.device)
         for sums in graph.once(_matrices):
             bits = state.log_odds[:, sums.variables] > 0
@@ -162,7 +162,7 @@ class ApproximateMessagePassing(Solver[AMPState]):
 def _update_messages(
     sums: _Sums, floor: Tensor, log_odds: Tensor, response: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """What factors say to weights with beliefs (R, n), log-odds (R, n), and their response."""
+    """Sums of messages to each weight (R, n) and factor responses (R, F), from beliefs (R, n)."""
     mean = on_lattice(torch.tanh(log_odds / 2))
     freedom = on_lattice(1 - mean.square())
     signs = sums.signs
@@ -170,7 +170,7 @@ def _update_messages(
     above = mean @ signs.T - variance * response - sums.boundary
     spread = variance.clamp(min=MIN_VARIANCE).sqrt()
     z = above / spread
-    # 1/g: the inverse of the Gaussian hazard, and what a floor adds to it
+    # 1/g: the inverse of the Gaussian hazard, plus the term of the floor
     hazard = ROOT_HALF_PI * torch.special.erfcx(-z / math.sqrt(2))
     lifted = floor / (1 - floor) * torch.exp((z.square() / 2).clamp(max=LARGEST_EXPONENT))
     response = 1 / (spread * (hazard + 2 * ROOT_HALF_PI * lifted))
@@ -185,8 +185,8 @@ def _matrices(graph: FactorGraph) -> tuple[_Sums, ...]:
     for block in graph.blocks:
         if not isinstance(block, Network) or block.perceptron_low is None:
             raise TypeError(
-                "approximate message passing knows linear threshold units only, got "
-                f"{type(block).__name__} factors of another kind; use belief_propagation"
+                "approximate message passing takes linear threshold units only, got other "
+                f"{type(block).__name__} factors; use belief_propagation"
             )
     return tuple(_problem_sums(graph, number) for number in range(graph.num_problems))
 
@@ -217,16 +217,16 @@ def approximate_message_passing(
 ) -> ApproximateMessagePassing:
     """Reinforced approximate message passing for problems of linear threshold units.
 
-    For random inputs; correlated ones need `belief_propagation`, whose messages are kept one by
-    one.
+    It assumes random inputs; correlated inputs need `belief_propagation`, which stores every
+    message.
 
     Args:
-        share: Of the belief that is fed back, by step; None is `linear(0.001, most=0.6)`: what is
-            not solved by then rarely is.
-        copies: Independent copies of every problem, each with a random prior of its own; None is
-            as many as 2¹⁶ numbers hold, 2²¹ on a GPU, one per weight and factor.
+        share: Share of the belief that is fed back, by step; None is `linear(0.001, most=0.6)`,
+            beyond which few further problems are solved.
+        copies: Independent copies of every problem, each with its own random prior; None fits the
+            copies into 2¹⁶ numbers, 2²¹ on a GPU, counting one per weight and factor.
         spread: Standard deviation of that prior, in log-odds.
-        slower: How many times as slow each attempt is as the one before.
+        slower: Factor by which each attempt is slower than the previous one.
 
     Examples:
         >>> from vitrail import factor_graph, perceptron, run

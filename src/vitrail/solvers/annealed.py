@@ -1,4 +1,4 @@
-"""Annealed beta: the same solver on a graph that hardens step by step."""
+"""Annealed beta: the same solver on a graph whose beta changes with the steps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def geometric(first: float, last: float, steps: int) -> Geometric:
 
 @dataclass(frozen=True)
 class Annealed(Wrapper[WrapperState]):
-    """Step t sees every factor at beta = schedule(t), or at that multiple of its own beta.
+    """Step t uses beta = schedule(t) for every factor, or that multiple of the factor's own beta.
 
     Accuracy and best do not depend on beta.
     """
@@ -68,7 +68,7 @@ class Annealed(Wrapper[WrapperState]):
 
 
 def annealed(solver: MessagePassing[Any], beta: Schedule, *, relative: bool = False) -> Annealed:
-    """Let a message-passing solver see its factors at a beta that changes from step to step.
+    """Run a message-passing solver with a beta that changes from step to step.
 
     Args:
         solver: What is annealed.

@@ -1,4 +1,4 @@
-"""What a solver is: init and step over immutable states, under one loop (`run`)."""
+"""The solver protocol: `init` and `step` over immutable states, run by one loop (`run`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vitrail.random import Key
 from vitrail.ranks import World
 
 StateT = TypeVar("StateT")
-# what fields of states have a row or a column for; ranks hold shares of the rows of factors
+# what a state field is indexed by; each rank holds only its own factors
 PER_FACTOR = {"per": "factor"}  # a tuple of (F, …), one per block
 PER_VARIABLE = {"per": "variable"}  # (…, V)
 PER_PROBLEM = {"per": "problem"}  # (P,)
@@ -24,11 +24,11 @@ PER_PROBLEM = {"per": "problem"}  # (P,)
 
 @dataclass(frozen=True)
 class Feedback:
-    """What the loop knows and a step may use, per problem."""
+    """Information from the loop that a step may use, per problem."""
 
     accuracy: Tensor  # (P,) float64, of the last decoded configuration
-    active: Tensor  # (P,) bool; problems that are done are left alone
-    all_active_hint: bool | None = None  # whether all are active, where that is known
+    active: Tensor  # (P,) bool; steps leave inactive problems unchanged
+    all_active_hint: bool | None = None  # whether all are active; None is unknown
 
     def all_active(self) -> bool:
         """Whether every problem is active; a GPU is read only where `all_active_hint` is None."""
@@ -43,13 +43,13 @@ class Info:
     evaluations: int  # factor evaluations of the step
     contradiction: Tensor  # (P,) bool
     starved: Tensor | int = 0  # messages without any satisfying draw
-    min_hits: int | None = None  # fewest draws behind any message; None where no draws are split
-    effective_samples: Tensor | float | None = None  # smallest of reweighted draws
+    min_hits: int | None = None  # fewest draws behind any message; None where draws are not split
+    effective_samples: Tensor | float | None = None  # smallest effective sample size
     records: dict[str, Tensor] = field(default_factory=dict)  # further columns of the history
-    diverged: Tensor | None = None  # (P,) bool, for good; None where a solver does not look
+    diverged: Tensor | None = None  # (P,) bool, final; None if the solver does not check
 
     def reduced(self, world: World, *sums: Tensor) -> tuple[tuple[Tensor, ...], Info]:
-        """Float64 sums over all ranks, and the diagnostics of the factors of all ranks."""
+        """Float64 sums over all ranks, and the diagnostics of all ranks combined."""
         if world.size == 1:
             return sums, self
         counts = map(torch.as_tensor, (self.starved, self.evaluations))
@@ -74,7 +74,7 @@ class Solver(ABC, Generic[StateT]):
 
     @property
     def over_ranks(self) -> bool:
-        """Whether it works on a share of the factors; others get the whole graph at every rank."""
+        """Whether each rank takes a share of the factors; otherwise every rank has all of them."""
         return False
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Solver(ABC, Generic[StateT]):
     def step(
         self, key: Key, graph: FactorGraph, state: StateT, feedback: Feedback
     ) -> tuple[StateT, Info]:
-        """One update of some factors; `key.step` is the step's number."""
+        """One update of all factors or a batch; `key.step` is the step number."""
 
     @abstractmethod
     def log_odds(self, graph: FactorGraph, state: StateT) -> Tensor:
@@ -105,7 +105,7 @@ class Solver(ABC, Generic[StateT]):
 
 
 class MessagePassing(Solver[StateT]):
-    """A solver with a prior and damping, which wrappers such as `reinforced` can be put around.
+    """A solver with a prior and damping, which wrappers such as `reinforced` take.
 
     Its state is a dataclass whose fields are marked `PER_FACTOR`, `PER_VARIABLE` or `PER_PROBLEM`.
     """
@@ -135,12 +135,12 @@ class MessagePassing(Solver[StateT]):
         return state.gamma
 
     def with_gamma(self, state: Any, gamma: Tensor) -> Any:
-        """The state with that weight; `with_damping_in_state` makes the next steps keep to it."""
+        """The state with that weight; later steps use it after `with_damping_in_state`."""
         return replace(state, gamma=gamma)
 
     @abstractmethod
     def with_damping_in_state(self) -> MessagePassing[StateT]:
-        """The solver with its constant damping kept in the state, to be moved by `with_gamma`."""
+        """The solver with its constant damping stored in the state, where `with_gamma` sets it."""
 
 
 def _rows(chosen: Tensor, new: Tensor, old: Tensor) -> Tensor:

@@ -4,7 +4,7 @@
     U = −Σ_I Σ_w b_I·log f_I − Σ_i b_i·log_prior_i
     S = Σ_I H(b_I) + Σ_i (1 − d_i)·H(b_i),      log Z = S − U
 
-with d_i the number of factors of variable i (Yedidia, Freeman and Weiss 2005). Exact on trees.
+where d_i is the number of factors of variable i (Yedidia, Freeman and Weiss 2005). Exact on trees.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from vitrail.random import Key
 from vitrail.solvers.bp import BPState
 from vitrail.updates import exact
 
-MAX_SWEEPS = 100  # of messages beyond the lattice
-TOLERANCE = 1e-12  # log-odds; messages that move less are taken as they are
+MAX_SWEEPS = 100  # of the messages in float64
+TOLERANCE = 1e-12  # log-odds; smaller changes count as converged
 
 
 @dataclass(frozen=True)
 class BetheEstimate:
-    """What belief propagation says about V variables and P problems, in nats."""
+    """The Bethe approximation for V variables and P problems, in nats."""
 
     log_z: Tensor  # (P,) float64, minus the Bethe free energy at temperature 1
     energy: Tensor  # (P,) float64, the mean energy
@@ -40,16 +40,16 @@ class BetheEstimate:
 def bethe(graph: FactorGraph, state: BPState) -> BetheEstimate:
     """The Bethe free energy and its parts at the messages of belief propagation.
 
-    The messages are first settled by undamped exact sweeps in float64, as long as these bring
-    them closer to a fixed point, since those of a solver are rounded. The random prior that
-    breaks symmetry is left out.
+    A solver's messages are rounded, so undamped exact sweeps in float64 first refine them, as long
+    as each sweep brings them closer to a fixed point. The random prior that breaks symmetry is
+    left out.
 
     Args:
         graph: Factors of at most 20 variables each, on one rank.
         state: Messages, `solution.state` of `belief_propagation`.
 
     Returns:
-        log Z, energy, entropy and marginals; equal to those of `eliminate` on trees.
+        log Z, energy, entropy and marginals; on trees they equal those of `eliminate`.
 
     Examples:
         >>> from vitrail import belief_propagation, factor_graph, run, table

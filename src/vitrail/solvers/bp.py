@@ -29,23 +29,23 @@ PRIOR_SCALE = 0.1  # log-odds; enough to break the symmetry of a graph without i
 class BPState:
     """Only factor→variable messages are stored: a cavity is the belief minus the own message.
 
-    A step in batches consumes it: the rows of updated factors are written in place, because a
-    copy of all messages would cost more than the step.
+    A step in batches consumes the state: it writes rows of updated factors in place, because
+    copying all messages would cost more than the step.
     """
 
     messages: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A) per block, on the lattice
     belief: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64: prior + messages, exact
     prior: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64, with symmetry breaking
     gamma: Tensor = field(metadata=PER_PROBLEM)  # (P,) float64: one minus the damping
-    order: Order  # the shuffle of the factors in force
+    order: Order  # current shuffle of the factors
 
 
 @dataclass(frozen=True)
 class BeliefPropagation(MessagePassing[BPState]):
     """belief = prior + Σ messages; cavity = belief − own message; message = update(cavities).
 
-    Equations 1 and 2 of the paper in log-odds. Damping acts on factor→variable messages only
-    (the paper damps both directions; the other one is not stored here).
+    Equations 1 and 2 of the paper in log-odds. Damping acts on factor→variable messages only; the
+    paper damps both directions, but the other one is not stored here.
     """
 
     update: Update
@@ -83,7 +83,7 @@ class BeliefPropagation(MessagePassing[BPState]):
         evaluations = 0
         hits: list[int] = []
         effective: list[float] = []
-        # blocks follow one another, so each sees the beliefs of the step's start
+        # every block uses the beliefs at the start of the step
         for number, (block, index) in enumerate(zip(graph.blocks, selected, strict=True)):
             if index is not None and len(index) == 0:
                 continue
@@ -160,9 +160,9 @@ def random_prior(key: Key, graph: FactorGraph, scale: float) -> Tensor:
 def _reduced(
     graph: FactorGraph, info: Info, moved: Tensor, ruled_out: Tensor
 ) -> tuple[Tensor, Tensor, Info]:
-    """Sums over ranks of what factors moved (V,), what they ruled out (2, V), and the diagnostics.
+    """Sums over ranks: changes of beliefs (V,), values ruled out (2, V), and the diagnostics.
 
-    What is ruled out is coded in the bits that a sum of messages leaves free, where these suffice.
+    Ruled-out values are encoded in the bits that a sum of messages does not use, if these suffice.
     """
     world, largest = graph.world, 2 * EXACT_LIMIT * graph.everything.num_factors
     if world.size == 1:

@@ -1,6 +1,6 @@
-"""Metropolis chains of nets with one hidden layer and one output, by the compiled kernel.
+"""Metropolis chains of nets with one hidden layer and one output, run by a compiled kernel.
 
-Chains sample exp(−beta·E)·prior, E the weight of the examples that a network gets wrong.
+Chains sample exp(−beta·E)·prior, where E is the weight of misclassified examples.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from vitrail.ranks import ALONE, World
 from vitrail.solvers.journal import Journal
 from vitrail.solvers.sampling import WARM_BETA
 
-FAIR_COIN = 32768  # of 65536: a fair coin
-PROPOSAL_COST = 160  # lanes that could be drawn in the time of a proposal, but for its words
+FAIR_COIN = 32768  # of 65536
+PROPOSAL_COST = 160  # fixed cost of a proposal, in lanes drawn; its words add to it
 PINNED_LOG_ODDS = 1e9  # log-odds of a weight that stays 1
-CHECK_EVERY = 10  # sweeps between two looks for Ctrl-C
+CHECK_EVERY = 10  # sweeps between two checks for Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class Sample:
 
 
 def random_starts(key: Key, chains: int, nets: int, num_bits: int) -> Tensor:
-    """Configurations (chains, nets, bits) of fair coins."""
+    """Uniformly random configurations (chains, nets, bits)."""
     fair = torch.full((chains, nets, num_bits), FAIR_COIN, dtype=torch.int32)
     net, chain = torch.arange(nets)[None], torch.arange(chains)[:, None]
     return bernoulli(key.of(Stream.PRIOR), net, chain, fair)
 
 
 def warm_up(cold: Sequence[float], sweeps: int) -> Iterator[tuple[int, list[float], list[float]]]:
-    """Rounds of sweeps for `Chains.advance`: betas rise to `cold` in the first half, and stay."""
+    """Arguments of successive `Chains.advance`: betas rise to `cold` in the first half."""
     rising = max(1, sweeps // 2)
 
     def betas(sweep: int) -> list[float]:
@@ -55,12 +55,12 @@ def warm_up(cold: Sequence[float], sweeps: int) -> Iterator[tuple[int, list[floa
 
 
 class Chains:
-    """Many chains of each of several nets, all at the same sweep.
+    """Many chains for each of several nets, all at the same sweep.
 
-    starts (C, N, A) bool; a sweep proposes as often as a net has bits. A net with as many bits as
+    starts: (C, N, A) bool. A sweep makes one proposal per bit of a net. A net with as many bits as
     inputs is linear: one unit, whose output weight stays 1. Every chain is a function of key, net
-    and its own number, whatever the threads. Ranks have their own chains, and show each other where
-    they are. journal: where chains have been; they go on from its end.
+    and chain number, independent of threads. Each rank runs its own chains and gathers the states
+    of all. journal: recorded states, after whose last one the chains continue.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Chains:
         self._chains = self._build_chains(starts, 0)
 
     def _build_chains(self, bits: Tensor, proposals: int) -> list[Any]:
-        """This rank's chains, standing at bits (C, N, A) after so many proposals."""
+        """This rank's chains, in state bits (C, N, A) after `proposals` proposals."""
         from vitrail.kernels.cpu.chains import Chain
 
         prior, bits = self._prior, bits.contiguous()
@@ -124,7 +124,7 @@ class Chains:
 
     @property
     def bits(self) -> Tensor:
-        """Where the chains are, (C, N, A) bool."""
+        """Current states of the chains, (C, N, A) bool."""
         if self._replayed is not None:
             return self._replayed.bits
         bits = np.empty((len(self._chains), self._shape[-1]), np.bool_)
@@ -134,22 +134,22 @@ class Chains:
 
     @property
     def wrong(self) -> Tensor:
-        """The weight of the examples that each network gets wrong, (C, N) float64."""
+        """Weight of the examples that each network misclassifies, (C, N) float64."""
         if self._replayed is not None:
             return self._replayed.wrong
         wrong = [chain.wrong for chain in self._chains]
         return self._gather(torch.tensor(wrong, dtype=torch.float64))
 
     def _gather(self, mine: Tensor) -> Tensor:
-        """What all ranks know of their chains, (C, N, …)."""
+        """Values of the chains of all ranks, (C, N, …)."""
         count, nets, _ = self._shape
         known = self._world.all_gather_shares(mine, count * nets)
         return known.view(nets, count, *mine.shape[1:]).transpose(0, 1).contiguous()
 
     def advance(self, sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
-        """Go on for some sweeps, chain c's beta going from warm[c] to cold[c].
+        """Run some sweeps, with the beta of chain c rising from warm[c] to cold[c].
 
-        A stop is raised before chains move, or once those at work have got there.
+        A stop is raised before chains move, or after the running chains have finished.
         """
         from vitrail.kernels.cpu.threads import over_rows
 
@@ -167,7 +167,7 @@ class Chains:
         def run(begin: int, end: int) -> None:
             for place in range(begin, end):
                 if interrupts.stop_pending():
-                    return  # a chain is whole wherever it is, and whoever asked is waiting
+                    return  # a chain is consistent after any number of proposals
                 number = self._places[place][0]
                 self._chains[place].run(proposals, (warm[number], cold[number]))
 

@@ -1,7 +1,6 @@
 """A run in one safetensors file: written atomically, the last two kept, resumed bit for bit.
 
-Because draws are a pure function of (seed, step), tensors and the step number are all there is to
-save.
+Draws are a pure function of (seed, step), so only tensors and the step number are saved.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from vitrail.fingerprint import FingerprintError, fingerprint
 from vitrail.ranks import ALONE, World
 
 FORMAT = "vitrail-checkpoint-3"
-DIGEST = 12  # digits of a run's digest in names of files
+DIGEST = 12  # digits of a run's digest in file names
 StateT = TypeVar("StateT")
 
 
@@ -32,16 +31,16 @@ class CheckpointError(ValueError):
 
 
 class DamagedError(CheckpointError):
-    """A checkpoint cannot be read; the one before it may serve."""
+    """A checkpoint cannot be read; the previous one may be usable."""
 
 
 def previous_path(path: Path) -> Path:
-    """Where the checkpoint before the last is kept."""
+    """Path of the checkpoint before the last one."""
     return path.with_name(path.name + ".previous")
 
 
 def write(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
-    """Write, flush to disk, rename; the file that stood there becomes the previous one."""
+    """Write, flush to disk, rename; an existing file becomes the previous one."""
     tensors = _without_shared_memory(
         {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     )
@@ -124,7 +123,7 @@ def flatten(value: Any, name: str = "state") -> dict[str, Tensor]:
 
 
 def per_factor_names(value: Any, name: str = "state") -> set[str]:
-    """Names, as `flatten` has them, of the tensors marked `PER_FACTOR`."""
+    """Names, as in `flatten`, of the tensors marked `PER_FACTOR`."""
     names: set[str] = set()
     for part in dataclasses.fields(value):
         inner, inner_name = getattr(value, part.name), f"{name}.{part.name}"
@@ -136,7 +135,7 @@ def per_factor_names(value: Any, name: str = "state") -> set[str]:
 
 
 def gather_state(state: Any, world: World) -> dict[str, Tensor]:
-    """`flatten` of the state of all ranks, at rank 0; elsewhere rows of factors are left out."""
+    """`flatten` of the state of all ranks at rank 0; other ranks leave out tensors per factor."""
     tensors, shared = flatten(state), per_factor_names(state)
     for name in sorted(shared):
         whole = world.gather(tensors.pop(name))
@@ -146,7 +145,7 @@ def gather_state(state: Any, world: World) -> dict[str, Tensor]:
 
 
 def own_rows(tensors: dict[str, Tensor], state: Any, world: World) -> dict[str, Tensor]:
-    """Tensors of a checkpoint with this rank's share of the rows of factors."""
+    """Tensors of a checkpoint, reduced to this rank's factors."""
     shared = per_factor_names(state)
     return {
         name: value[world.share(len(value))].contiguous() if name in shared else value
@@ -155,7 +154,7 @@ def own_rows(tensors: dict[str, Tensor], state: Any, world: World) -> dict[str, 
 
 
 def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> StateT:
-    """A value shaped as `like` with the tensors of that name; the inverse of `flatten`."""
+    """A value shaped like `like` with the tensors of that name; the inverse of `flatten`."""
     if isinstance(like, Tensor):
         stored = tensors.get(name)
         if stored is None or stored.shape != like.shape or stored.dtype != like.dtype:
@@ -175,19 +174,19 @@ def unflatten(like: StateT, tensors: dict[str, Tensor], name: str = "state") -> 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The file of one run, written by the first of its ranks."""
+    """The file of one run, written by rank 0."""
 
     path: Path
-    run: str  # the digest that tells the run from others
+    run: str  # digest that identifies the run
     world: World = ALONE
 
     def save(self, tensors: dict[str, Tensor], **meta: Any) -> None:
-        """Write what this rank, if it is the first, has of the run."""
+        """Write the file at rank 0; other ranks do nothing."""
         if self.world.first:
             write(self.path, tensors, {"run": self.run, **meta})
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """What was saved last; an error where it is another run's, or ranks see different files."""
+        """The last save; an error if it belongs to another run or ranks see different files."""
         found = read_latest(self.path)
         number = -1 if found is None else int(found[1]["digest"][:DIGEST], 16)
         last, first = self.world.max(torch.tensor([number, -number], dtype=torch.float64))[0]
@@ -210,12 +209,12 @@ def remove(path: Path) -> None:
 
 
 def checkpoint_path(path: str | Path, digest: str) -> str:
-    """The name of a run's files: runs of other data or settings have files of their own."""
+    """The path with the digest appended: runs of other data or settings use other files."""
     return f"{path}.{digest[:DIGEST]}"
 
 
 def run_digest(world: World, *values: Any) -> str:
-    """What tells a run from others, the same at every rank: of its solver, data, seed and start."""
+    """Digest of solver, data, seed and start, which identifies a run; the same at every rank."""
     try:
         return world.broadcast(fingerprint(*values))
     except FingerprintError as error:
@@ -226,7 +225,7 @@ def run_digest(world: World, *values: Any) -> str:
 
 
 def _without_shared_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors, each with memory of its own, as the file format requires."""
+    """The tensors, cloned where they share memory, as the file format requires."""
     seen: set[int] = set()
     separate = {}
     for name, value in tensors.items():
@@ -237,7 +236,7 @@ def _without_shared_memory(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
-    """Of everything else that the file holds."""
+    """Digest of everything else in the file."""
     meta = {name: value for name, value in meta.items() if name != "digest"}
     parts = (part for name in sorted(tensors) for part in (name, tensors[name]))
     return fingerprint(json.dumps(meta, sort_keys=True), *parts)

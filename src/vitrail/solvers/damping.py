@@ -1,7 +1,7 @@
-"""How much of an old message to keep, by the step and the accuracy, for each problem.
+"""Damping of messages, by step and accuracy, for each problem.
 
-`damping` is the share of the OLD message that is kept, as in PGMax, libDAI and pgmpy: 0 takes the
-new message whole. Messages are mixed by the paper's γ = 1 − damping, the weight of the new one.
+`damping` is the share of the OLD message that is kept, as in PGMax, libDAI and pgmpy: 0 keeps
+nothing of it. Messages are mixed by the paper's γ = 1 − damping, the weight of the new message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DECIMALS = 12  # 1 − 0.9 is then exactly 0.1
 
 
 def weight_of_new(damping: float) -> float:
-    """γ = 1 − damping, as the decimal it was meant to be.
+    """γ = 1 − damping, rounded to 12 decimals.
 
     >>> weight_of_new(0.9)
     0.1
@@ -33,13 +33,13 @@ def weight_of_new(damping: float) -> float:
 
 
 def damping_of(gamma: Tensor) -> Tensor:
-    """The damping of weights γ (P,), for a history."""
+    """1 − γ for weights γ (P,), for the history."""
     return torch.round(1 - gamma, decimals=DECIMALS)
 
 
 @dataclass(frozen=True)
 class Damping:
-    """The same damping at every step or one by step; γ = 1 − damping weighs the new message."""
+    """Damping, constant or by step; γ = 1 − damping is the weight of the new message."""
 
     on: str  # what is mixed, "probability" as in the paper or "log_odds"
     value: float | Schedule  # share of the old message that is kept, or that share by step
@@ -57,7 +57,7 @@ class Damping:
         return self.on == "probability"
 
     def at(self, step: int) -> float:
-        """γ of a step, where the step alone decides."""
+        """γ at a step, for damping that depends on the step alone."""
         return weight_of_new(self.value(step) if callable(self.value) else self.value)
 
     def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class Damping:
 
 
 class Held(Damping):
-    """Damping as it stands in the state, where `steady` changes it; `value` is the first."""
+    """Damping stored in the state, where `steady` changes it; `value` is the initial one."""
 
     def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
         return gamma
@@ -100,12 +100,12 @@ def constant(value: float, *, on: str = "probability") -> Damping:
 
 
 def damping_in_state(damping: Damping) -> Damping:
-    """Constant damping as one that stands in the state, where it can be changed."""
+    """Constant damping, converted to damping stored in the state."""
     if isinstance(damping, Adaptive) or callable(damping.value):
         kind = "adaptive" if isinstance(damping, Adaptive) else "scheduled"
         raise ValueError(
-            f"{kind} damping follows a rule of its own and cannot be moved; give a number, which "
-            "is then the first"
+            f"{kind} damping follows its own rule and cannot be changed; give a number as the "
+            "initial damping"
         )
     return Held(damping.on, damping.value)
 

@@ -1,7 +1,7 @@
-"""Decimation: fix the most polarised variables, let the others settle, release mistakes.
+"""Decimation: fix the most polarised variables, let the rest converge, release mistakes.
 
-A fixed variable has ±FIXED added to its prior. Messages to it go on, and when their sum points the
-other way, the fix is taken back (backtracking, Parisi 2003).
+A fixed variable has ±FIXED added to its prior. It still receives messages; when their sum has the
+opposite sign, the variable is released (backtracking, Parisi 2003).
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from vitrail.random import Key
 from vitrail.solvers.base import PER_VARIABLE, Feedback, Info, MessagePassing
 from vitrail.solvers.wrapping import Wrapper, WrapperState
 
-FIXED = EXACT_LIMIT  # log-odds; a multiple of the lattice, so it can be taken back exactly
+FIXED = EXACT_LIMIT  # log-odds; a multiple of the lattice, so subtracting it is exact
 
 
 @dataclass(frozen=True)
 class DecimatedState(WrapperState):
-    """What is fixed."""
+    """The fixed variables."""
 
-    fixed: Tensor = field(metadata=PER_VARIABLE)  # (V,) int8: −1, +1 is fixed to 0, 1; 0 is free
+    fixed: Tensor = field(metadata=PER_VARIABLE)  # (V,) int8: −1 fixed to 0, +1 to 1; 0 is free
 
 
 @dataclass(frozen=True)
 class Decimated(Wrapper[DecimatedState]):
     """Every `rest` steps fix the most polarised share of each problem's variables.
 
-    Fixes that the messages outvote are taken back first, after a contradiction all of its problem.
+    Variables whose messages have the opposite sign are released first. A contradiction releases
+    all variables of its problem.
     """
 
     fraction: float
@@ -58,7 +59,7 @@ class Decimated(Wrapper[DecimatedState]):
         share = graph.over_variables((fixed != 0).double()) / graph.variables_per_problem
         info = replace(
             info,
-            # what has settled is fixed further until everything is
+            # converged messages do not end the run before all variables are fixed
             residual=torch.where(share < 1, 1.0, info.residual),
             contradiction=torch.zeros_like(info.contradiction),
             records={**info.records, "fixed": share},
@@ -88,7 +89,7 @@ def decimated(solver: MessagePassing[Any], *, fraction: float = 0.05, rest: int 
     Args:
         solver: What is decimated.
         fraction: Share of the variables that is fixed at a time.
-        rest: Steps between two such rounds.
+        rest: Steps between two rounds of fixing.
 
     Examples:
         >>> from vitrail.solvers import s4p
@@ -104,5 +105,5 @@ def decimated(solver: MessagePassing[Any], *, fraction: float = 0.05, rest: int 
 
 
 def decimation_steps(solver: Decimated) -> int:
-    """Steps in which everything is fixed once if nothing is taken back, and half as many again."""
+    """Steps to fix all variables once without releases, plus half as many."""
     return math.ceil(1.5 * solver.rest / solver.fraction)

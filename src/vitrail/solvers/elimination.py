@@ -1,9 +1,9 @@
 """Exact answers by variable elimination: log Z, marginals, the best configuration.
 
-Variables are summed out one by one, in log space. The order is the cheaper one of min-fill and
-the order of the numbers. Marginals are derivatives: those of log Z by the log-potentials of a
-factor are the probabilities of its configurations. With max in place of sum the derivative is the
-indicator of the best configuration, so one pass forward and one back serve all questions.
+Variables are summed out one by one in log space, in the cheaper of min-fill order and index order.
+Marginals are derivatives: the derivatives of log Z with respect to the log-potentials of a factor
+are the probabilities of its configurations. With max in place of sum the derivative is the
+indicator of the best configuration. So one forward and one backward pass answer every query.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from vitrail.random import Key
 from vitrail.solvers.base import Feedback, Info, Solver
 
 DEFAULT_CEILING = 2**31  # bytes of all tables together
-MAX_WIDTH = 40  # a search for an order ends there: 2^41 numbers fit into no memory
+MAX_WIDTH = 40  # the search for an order stops there: 2^41 numbers fit into no memory
 MAX_ARITY = 20  # of a factor whose potentials are enumerated
-IMPOSSIBLE = -1e30  # log of zero: finite, so that derivatives are
+IMPOSSIBLE = -1e30  # stands for log 0: finite, so that derivatives are finite
 Reduce = Callable[[Tensor, Tensor], Tensor]
 
 
 class WidthError(ValueError):
-    """A graph is too wide for elimination within the ceiling of memory."""
+    """A graph is too wide for elimination within the memory limit."""
 
 
 @dataclass(frozen=True)
 class ExactAnswer:
-    """What elimination tells about V variables and P problems."""
+    """Exact results for V variables and P problems."""
 
-    log_z: Tensor  # (P,) float64, log Σ exp(−energy); −inf where nothing is possible
+    log_z: Tensor  # (P,) float64, log Σ exp(−energy); −inf if no configuration is possible
     marginals: Tensor  # (V,) float64, P(w = 1)
     factor_marginals: tuple[Tensor, ...]  # (F, 2^A) float64 per block, variable j being bit j
     best: Tensor  # (V,) bool, a configuration of the lowest energy
@@ -55,7 +55,7 @@ def eliminate(graph: FactorGraph, *, memory: int = DEFAULT_CEILING) -> ExactAnsw
 
     Args:
         graph: One problem or several; the prior counts as a field, exp(log_prior·w).
-        memory: Ceiling for the tables, in bytes; a graph that needs more is refused.
+        memory: Memory limit of the tables, in bytes; a graph that needs more is refused.
 
     Returns:
         log Z, marginals of variables and factors, and the best configuration.
@@ -103,14 +103,14 @@ def eliminate(graph: FactorGraph, *, memory: int = DEFAULT_CEILING) -> ExactAnsw
 
 
 def log_partition(graph: FactorGraph, *, memory: int = DEFAULT_CEILING) -> Tensor:
-    """log Z alone: one pass instead of two forward and back, and a part of the memory.
+    """log Z alone: one forward pass, which needs less time and memory than `eliminate`.
 
     Args:
         graph: One problem or several, of factors of at most 20 variables each.
-        memory: Ceiling for the tables, in bytes; a graph that needs more is refused.
+        memory: Memory limit of the tables, in bytes; a graph that needs more is refused.
 
     Returns:
-        log Z of each problem, (P,) float64; minus infinity where nothing is possible.
+        log Z of each problem, (P,) float64; minus infinity if no configuration is possible.
 
     Examples:
         >>> from vitrail import factor_graph, table
@@ -132,15 +132,15 @@ def _check_arities(graph: FactorGraph) -> None:
     for block in graph.blocks:
         if block.arity > MAX_ARITY:
             raise ValueError(
-                f"elimination enumerates factors of at most {MAX_ARITY} variables, these have "
-                f"{block.arity}; use belief_propagation"
+                f"elimination takes factors of at most {MAX_ARITY} variables, got {block.arity}; "
+                "use belief_propagation"
             )
 
 
 @dataclass(frozen=True)
 class _Plan:
-    order: list[int]  # variables in the order of their elimination
-    cliques: list[int]  # variables of the table of each, itself included
+    order: list[int]  # variables in elimination order
+    cliques: list[int]  # number of variables in the table of each, itself included
 
     @property
     def width(self) -> int:
@@ -153,7 +153,7 @@ class _Plan:
 
 
 def _plan(graph: FactorGraph, memory: int, derivatives: bool = True) -> _Plan:
-    """The cheaper order, or an error that names the width."""
+    """The cheaper of the two orders, or an error that states the width."""
     neighbours: list[set[int]] = [set() for _ in range(graph.num_variables)]
     for block in graph.blocks:
         for scope in block.scope.index().expand(block.num_factors, block.arity).tolist():
@@ -168,14 +168,14 @@ def _plan(graph: FactorGraph, memory: int, derivatives: bool = True) -> _Plan:
         at_least = "at least " if plan.width >= MAX_WIDTH else ""
         raise WidthError(
             f"elimination of {graph.num_variables:,} variables has width {at_least}{plan.width} "
-            f"and needs {in_gigabytes(needed)} of memory, the ceiling is "
+            f"and needs {in_gigabytes(needed)} of memory, the limit is "
             f"{in_gigabytes(memory)}; raise memory or use belief_propagation"
         )
     return plan
 
 
 def _min_fill(neighbours: list[set[int]]) -> _Plan:
-    """Next is always the variable whose neighbours lack the fewest edges among each other."""
+    """Eliminate the variable whose neighbours lack the fewest edges between them first."""
 
     def cost(variable: int) -> tuple[int, int, int]:
         others = neighbours[variable]
@@ -213,7 +213,7 @@ def _min_fill(neighbours: list[set[int]]) -> _Plan:
 
 
 def _in_order(neighbours: list[set[int]]) -> _Plan:
-    """Variables by their numbers, which suits what is laid out row by row."""
+    """Eliminate variables in index order, which suits grids stored row by row."""
     later = [{other for other in others if other > v} for v, others in enumerate(neighbours)]
     cliques = []
     for others in later:
@@ -227,7 +227,7 @@ def _in_order(neighbours: list[set[int]]) -> _Plan:
 
 
 def _maximum(zero: Tensor, one: Tensor) -> Tensor:
-    """The larger, its derivative going to one of both even where they are equal."""
+    """The maximum, whose derivative goes to exactly one argument, even on ties."""
     return torch.where(one > zero, one, zero)
 
 
@@ -236,7 +236,7 @@ def _derivatives(
 ) -> tuple[float, Tensor, list[Tensor]]:
     """The total, and its derivatives by the values of variables (N, 2) and of factors (F, 2^A).
 
-    Without gradients only the total counts.
+    Only the total is valid where torch's gradients are off.
     """
     prior = graph.log_prior
     unary = torch.stack([torch.zeros_like(prior), prior], 1).requires_grad_()
@@ -279,7 +279,7 @@ def _derivatives(
 
 @dataclass(frozen=True)
 class Elimination(Solver[ExactAnswer]):
-    """The exact answer, found at the start; the one step that is taken changes nothing."""
+    """`init` computes the exact answer; `step` changes nothing."""
 
     memory: int
 
@@ -300,10 +300,10 @@ class Elimination(Solver[ExactAnswer]):
 
 
 def elimination(*, memory: int = DEFAULT_CEILING) -> Elimination:
-    """Variable elimination as a solver: exact marginals, and a best configuration of all.
+    """Variable elimination as a solver: exact marginals and an optimal configuration.
 
     Args:
-        memory: Ceiling for its tables, in bytes; a graph that needs more is refused.
+        memory: Memory limit of the tables, in bytes; a graph that needs more is refused.
 
     Returns:
         The solver; `solution.state` is the `ExactAnswer`.

@@ -1,9 +1,8 @@
-"""Annealed bit-flip search of any graph, problem by problem, from any starts.
+"""Annealed bit-flip search of any graph, problem by problem, from given configurations.
 
-A proposal flips one weight and is accepted with probability min(1, exp((E − E')/T)), T falling
-geometrically. Nets of this package's layers and tables of energies are searched by kernels that
-follow each flip incrementally, anything else by evaluation; a search is a function of (seed, step,
-problem, chain).
+A proposal flips one weight and is accepted with probability min(1, exp((E − E')/T)), where T falls
+geometrically. Kernels search nets of this package's layers and tables of energies with incremental
+updates; anything else is evaluated. A search is a function of (seed, step, problem, chain).
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from vitrail.nn.wiring import MAX_FAN_IN, Wiring
 from vitrail.random import Key, Stream, lanes32
 from vitrail.scopes import Dense
 
-MAX_COUNT = 2**12  # of one example, where weights become whole numbers; rounding is 1e-4 of it
+MAX_COUNT = 2**12  # largest weight of an example as an integer; relative rounding is 1e-4
 MAX_TABLE_ARITY = 10  # of factors whose energies are tabulated for the search
-ENERGIES = (0.7, 0.12)  # temperatures in units of the field that a variable feels
+ENERGIES = (0.7, 0.12)  # temperatures in units of the field at a variable
 LAST_ENERGIES = (0.5, 0.12)  # hot enough to leave what the chains have in common
 MAX_LOOKAHEAD = 64  # proposals evaluated at once where there is no kernel
 
@@ -58,7 +57,7 @@ class Energy:
             )
 
     def temperature(self, share: float) -> float:
-        """After this share of the search, in units of √Σ weight²."""
+        """Temperature after this share of the search, in units of √Σ weight²."""
         return self.start * (self.end / self.start) ** share
 
 
@@ -68,13 +67,13 @@ def errors(start: float = 0.3, end: float = 0.03) -> Energy:
 
 
 def ramp(margin: float = 0.4, width: float = 1.6, start: float = 1.0, end: float = 0.1) -> Energy:
-    """How far margins are below `margin`, up to `width`."""
+    """The shortfall of margins below `margin`, capped at `width`."""
     return Energy(margin, width, start, end)
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Where each of R starts got to, in one problem."""
+    """Results of the searches from each of R starts, in one problem."""
 
     best: Tensor  # (R, N) bool
     best_score: Tensor  # (R,) float64, satisfied weight, or minus the energy
@@ -91,7 +90,7 @@ class Segment:
     proposals: int
     begin: float = 0.0
     end: float = 1.0
-    stop: bool = True  # end a chain where everything is satisfied; one that samples has to go on
+    stop: bool = True  # end a chain once everything is satisfied; sampling must continue
     free: Tensor | None = None  # (K,) int64, the weights that may flip; None is all
 
     def temperatures(self, scale: float) -> tuple[float, float]:
@@ -101,14 +100,14 @@ class Segment:
 
 
 class FlipSearch(ABC):
-    """One problem, laid out for the search."""
+    """One problem, prepared for the search."""
 
     variables: Tensor  # (N,) int64, in the whole graph
-    number: int  # of the problem, part of the address of its draws
-    compiled: bool  # whether flips are followed by a kernel
-    default_energy: Energy  # what works best in this kind of problem
-    last_energy: Energy = Energy(0.0, 0.0, 0.1, 0.02)  # from good starts: errors count in the end
-    default_heat: float | None = None  # first temperature over the last one, where it has its own
+    number: int  # index of the problem, part of the address of its draws
+    compiled: bool  # whether a kernel updates the margins after each flip
+    default_energy: Energy  # best energy for this kind of problem
+    last_energy: Energy = Energy(0.0, 0.0, 0.1, 0.02)  # for good starts: counts errors alone
+    default_heat: float | None = None  # first temperature divided by the last; None: no default
 
     @abstractmethod
     def run(self, key: Key, starts: Tensor, segment: Segment) -> SearchResult:
@@ -117,7 +116,7 @@ class FlipSearch(ABC):
 
 def flip_searches(graph: FactorGraph) -> list[FlipSearch]:
     """A search for each problem of the graph, compiled where it can be."""
-    # energies depend on prior and beta, what is kept for graphs that differ in these does not
+    # `once` shares results between graphs that differ in prior and beta, on which energies depend
     return _flip_searches(graph) if graph.has_energies else graph.once(_flip_searches)
 
 
@@ -138,8 +137,8 @@ def _flip_search(graph: FactorGraph, variables: Tensor, number: int) -> FlipSear
         if wiring is None:
             raise ValueError(
                 f"local search and chains of a linear net take at most {MAX_FAN_IN:,} weights, got "
-                f"{num_weights:,}; add hidden units, such as hidden=(3,), leave columns out, or do "
-                "without them: polish=0 and predictor='best'"
+                f"{num_weights:,}; add hidden units, such as hidden=(3,), leave columns out, or "
+                "switch both off with polish=0 and predictor='best'"
             )
         table = linear.inputs, linear.labels, linear.weight
         return _compiled_search(wiring, *table, variables, number, ramp())
@@ -178,10 +177,10 @@ def _compiled_search(
 
 @dataclass(frozen=True)
 class _Counts:
-    """Weights as whole numbers, for kernels that add up integers."""
+    """Weights as integers, for kernels that add integers."""
 
-    each: np.ndarray  # (F,) int32, or empty where every example counts once
-    unit: float  # weight of a count of one
+    each: np.ndarray  # (F,) int32, or empty if every example counts once
+    unit: float  # weight of one count
     scale: float  # √Σ count²
 
 
@@ -238,15 +237,15 @@ class _CompiledSearch(FlipSearch):
 
 
 def _lowest_energy(graph: FactorGraph) -> float:
-    """A bound: every factor and every variable at the best it has."""
+    """A lower bound: every factor and every variable at its minimum."""
     scales = sum(float(block.log_scale.sum()) for block in graph.blocks)
     return -scales - float(graph.log_prior.clamp(min=0).sum())
 
 
 class _EnergySearch(FlipSearch):
-    """Factors of few variables: their energies are tabulated, and a kernel follows the flips.
+    """Search of factors of few variables, by a kernel on tabulated energies.
 
-    Every variable may flip, whatever `segment.free` says: chains are recombined where they differ.
+    `segment.free` is ignored, so every variable may flip.
     """
 
     compiled = True
@@ -273,7 +272,7 @@ class _EnergySearch(FlipSearch):
         order = torch.sort(places, stable=True).indices
         counts = torch.bincount(places, minlength=graph.num_variables)
         factor = torch.repeat_interleave(torch.arange(len(arities)), arities)
-        # the root of the summed variances of its factors is the field that a variable feels
+        # the field at a variable is the root of the summed variances of its factors
         finite = [rows.where(rows < FORBIDDEN, torch.nan) for rows in tables]
         variance = torch.cat(
             [(rows - rows.nanmean(1, True)).square().nanmean(1) for rows in finite]
@@ -308,9 +307,9 @@ class _EnergySearch(FlipSearch):
 
 
 class _EvaluatedSearch(FlipSearch):
-    """Proposals are evaluated in batches, and the first that is accepted ends a batch.
+    """Search by evaluating proposals in batches; the first accepted one ends a batch.
 
-    So the chain does not depend on the size of the batches, which follows the acceptance rate.
+    So the chain does not depend on the batch size, which adapts to the acceptance rate.
     """
 
     compiled = False
@@ -369,6 +368,6 @@ class _EvaluatedSearch(FlipSearch):
             bits[of], score[of] = states[row, first[row]], after[row, first[row]]
             better = of[score[of] > best_score[of]]
             best[better], best_score[better] = bits[better], score[better]
-            # about as far as the next proposal to be taken: beyond it nothing is used
+            # about the distance to the next accepted proposal; later evaluations are wasted
             used = torch.where(some, first + 1, 2 * ahead).double().mean()
             ahead = max(1, min(MAX_LOOKAHEAD, round(float(used))))

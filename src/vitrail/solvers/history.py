@@ -1,4 +1,4 @@
-"""What happened at every step, and how a run ended."""
+"""The history of a run, step by step, and its status."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ class Status(IntEnum):
     Attributes:
         RUNNING: The run goes on.
         SOLVED: Every factor is satisfied.
-        CONVERGED: Messages have settled.
-        MAX_STEPS: Messages still move after the last step.
+        CONVERGED: Messages have converged.
+        MAX_STEPS: Messages still change after the last step.
         CONTRADICTION: No configuration satisfies every hard factor.
         NON_FINITE: A message became NaN or infinite.
-        BUDGET: The limit of evaluations or seconds cut the run.
-        INTERRUPTED: Stopped by hand.
+        BUDGET: The run reached its limit of evaluations or seconds.
+        INTERRUPTED: The user stopped the run.
         DIVERGED: Beliefs grew worse at every rate tried; the last good ones are kept.
 
     Examples:
         >>> Status.BUDGET.remedy
-        'the limit of evaluations or seconds cut the run; raise it to go on'
+        'the run reached its limit of evaluations or seconds; raise it to continue'
     """
 
     RUNNING = 0
@@ -85,12 +85,12 @@ class Status(IntEnum):
 _REMEDIES = {
     Status.RUNNING: "the run goes on",
     Status.SOLVED: "every factor is satisfied",
-    Status.CONVERGED: "messages have settled; another seed or a higher damping may lead elsewhere",
-    Status.MAX_STEPS: "messages still move; raise max_steps or the damping",
+    Status.CONVERGED: "messages have converged; another seed or more damping may change the result",
+    Status.MAX_STEPS: "messages still change; raise max_steps or the damping",
     Status.CONTRADICTION: "no configuration satisfies every hard factor; use a finite beta",
     Status.NON_FINITE: "a message became NaN or infinite; check the factor function",
-    Status.BUDGET: "the limit of evaluations or seconds cut the run; raise it to go on",
-    Status.INTERRUPTED: "stopped by hand; the best configuration so far is kept",
+    Status.BUDGET: "the run reached its limit of evaluations or seconds; raise it to continue",
+    Status.INTERRUPTED: "the user stopped the run; the best configuration so far is kept",
     Status.DIVERGED: "beliefs grew worse at every rate tried, and the last good ones are kept; "
     "lower the rate or beta, or take another solver",
 }

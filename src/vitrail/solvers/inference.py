@@ -1,4 +1,4 @@
-"""Questions about a model of discrete variables: log Z, marginals, the best configuration."""
+"""Inference on a model of discrete variables: log Z, marginals, the best configuration."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ DAMPING = 0.5
 
 @dataclass(frozen=True)
 class Inference:
-    """The answer to one question."""
+    """The answer to one query."""
 
     answer: float | list[int] | list[list[float]]  # log10 Z; values; probabilities of values
-    method: str  # what found it: elimination, or messages
+    method: str  # method used: elimination or messages
 
 
 def infer(
     model: DiscreteModel, task: Task = "mar", *, method: Method = "auto", seed: int = 0
 ) -> Inference:
-    """Answer a question about a model, exactly where its width allows it.
+    """Answer a query about a model, exactly where its width allows it.
 
-    Messages are belief propagation on the bits of the variables, log Z then being Bethe's, and
-    local search for the best configuration: approximate on graphs with loops, and where variables
-    have more than two values.
+    "messages" is belief propagation on the bits of the variables, with the Bethe estimate of log Z,
+    and local search for the best configuration. It is approximate on graphs with loops and for
+    variables of more than two values.
 
     Args:
-        model: What `read_model` gives.
+        model: A model, such as `read_model` returns.
         task: "pr" for log10 Z, "mar" for marginals, "map" for a best configuration.
-        method: "elimination", "messages", or "auto": elimination within its ceiling of memory.
+        method: "elimination", "messages", or "auto": elimination within its memory limit.
         seed: Same number, same result.
 
     Returns:
-        The answer, and what found it.
+        The answer and the method used.
 
     Examples:
         >>> import numpy as np

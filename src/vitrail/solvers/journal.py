@@ -1,8 +1,8 @@
-"""Where chains have been, in a file: chains that were cut go through it again without running.
+"""The states of chains in a file: an interrupted run replays them instead of running again.
 
-A chain is a function of its bits and of the number of its next proposal. So the states after every
-advance are all there is to keep, and the rest of a run (averages, draws, what is watched) is made
-from them a second time, bit for bit.
+A chain is a function of its bits and of the number of its next proposal. So only the states after
+every advance are stored; everything else (averages, draws, diagnostics) is recomputed from them,
+bit for bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SECONDS = 10.0  # between two writes
 
 @dataclass(frozen=True)
 class ChainStates:
-    """Where chains stood after an advance."""
+    """States of the chains after an advance."""
 
     bits: Tensor  # (C, N, A) bool
     wrong: Tensor  # (C, N) float64
@@ -29,7 +29,7 @@ class ChainStates:
 
 
 class Journal:
-    """The states of one run of chains, in a file that the first rank writes now and then."""
+    """The states of one run of chains, in a file that rank 0 writes every few seconds."""
 
     def __init__(self, file: Checkpoint) -> None:
         self.file = file
@@ -42,7 +42,7 @@ class Journal:
             self._wrong = list(found[0]["wrong"])
 
     def next(self, shape: tuple[int, int, int], proposals: int) -> ChainStates | None:
-        """Where the next advance came to, where that is known."""
+        """The recorded states after the next advance; None beyond the end of the record."""
         place = self._place
         self._place, self._proposals = place + 1, self._proposals + proposals
         if place >= len(self._bits):
@@ -51,7 +51,7 @@ class Journal:
         return ChainStates(torch.from_numpy(bits), self._wrong[place], self._proposals)
 
     def add(self, bits: Tensor, wrong: Tensor) -> None:
-        """Keep where an advance came to."""
+        """Record the states after an advance."""
         self._bits.append(np.packbits(bits.numpy(), axis=-1))
         self._wrong.append(wrong)
         if time.monotonic() - self._written >= SECONDS:
@@ -60,5 +60,5 @@ class Journal:
             self._written = time.monotonic()
 
     def remove(self) -> None:
-        """The run has ended: nobody goes on from here."""
+        """Delete the file of a finished run."""
         remove(self.file.path)

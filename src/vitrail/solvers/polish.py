@@ -1,9 +1,9 @@
-"""Polish: bit-flip search from configurations that message passing has found.
+"""Polish: bit-flip search from configurations found by message passing.
 
-Chains first search independently, each cooling down. Then only the weights on which they differ
-are flipped, from the best that each has seen. Where examples outnumber weights good configurations
-share most of their weights (docs/solving.md measures it). Below capacity solutions have nothing in
-common, and `agree=False` spends all flips independently.
+Chains first search independently while the temperature falls. Then each chain continues from its
+best configuration and flips only the weights on which the chains differ. Where examples outnumber
+weights, good configurations share most of their weights (docs/solving.md has measurements). Below
+capacity, solutions have nothing in common; with `agree=False` the chains stay independent.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from vitrail.random import Key, Stream, bernoulli, thresholds
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.flip_search import Energy, FlipSearch, SearchResult, Segment, flip_searches
 
-RAMP_HEAT = 10.0  # one layer: all the heat of annealing, valleys are wide and starts forgotten
-ERRORS_HEAT = 3.0  # hidden units: what a good start knows would take long to find again
-MIN_FREE_WEIGHTS = 2  # with fewer weights to flip there is nothing to search
+RAMP_HEAT = 10.0  # one layer: wide minima are found again from any start
+ERRORS_HEAT = 3.0  # hidden units: a hotter search would lose a good start
+MIN_FREE_WEIGHTS = 2  # with fewer free weights there is nothing to search
 
 
 @dataclass(frozen=True)
 class PolishState:
     """R chains on all problems at once."""
 
-    bits: Tensor  # (R, V) bool, where the chains are
+    bits: Tensor  # (R, V) bool, current states of the chains
     score: Tensor  # (R, P) float64, `graph.objective` of `bits`
-    best: Tensor  # (R, V) bool, the best that each has seen of each problem
-    best_score: Tensor  # (R, P) float64, `graph.objective` of it
+    best: Tensor  # (R, V) bool, best configuration of each chain for each problem
+    best_score: Tensor  # (R, P) float64, `graph.objective` of `best`
 
 
 @dataclass(frozen=True)
 class Polish(Solver[PolishState]):
     """Cycles of `steps` steps: the first half independently, at a falling temperature.
 
-    In the second half each chain begins at the best it has seen and flips the weights on which the
-    chains differ; the best of what was found and seen are kept, equal ones last. A step gives every
-    unsolved problem `flips` proposals, shared by its chains.
+    In the second half each chain starts at its best configuration and flips only weights on which
+    the chains differ; the best of old and new configurations are kept, duplicates last. A step
+    makes `flips` proposals for every unsolved problem, shared by its chains.
     """
 
     flips: int
@@ -50,7 +50,7 @@ class Polish(Solver[PolishState]):
     agree: bool
 
     def init(self, key: Key, graph: FactorGraph) -> PolishState:
-        """Chains drawn from the graph's prior, which may hold marginals found earlier."""
+        """Chains drawn from the graph's prior, which may hold earlier marginals."""
         return self.start(key, graph, self.random_starts(key.of(Stream.SEARCH), graph))
 
     def random_starts(self, key: Key, graph: FactorGraph) -> Tensor:
@@ -60,7 +60,7 @@ class Polish(Solver[PolishState]):
         return bernoulli(key, zero, rows, thresholds(graph.log_prior))
 
     def start(self, key: Key, graph: FactorGraph, candidates: Tensor) -> PolishState:
-        """From configurations (C, V) bool: the best of each problem, then the others by rank."""
+        """Chains at configurations (C, V) bool, ranked by score for each problem."""
         score = graph.objective(candidates)
         order = torch.sort(-score, dim=0, stable=True).indices
         order = order[torch.arange(self.chains, device=graph.device) % len(candidates)]
@@ -105,12 +105,12 @@ class Polish(Solver[PolishState]):
         return PolishState(bits, last_score, best, best_score), info
 
     def log_odds(self, graph: FactorGraph, state: PolishState) -> Tensor:
-        """From how many chains have a one at their best, with half a chain for each value."""
+        """From the chains whose best has a one, with half a pseudo-count per value."""
         ones = state.best.sum(0).double()
         return torch.log(ones + 0.5) - torch.log(self.chains - ones + 0.5)
 
     def candidates(self, key: Key, graph: FactorGraph, state: PolishState) -> Tensor:
-        """The best seen of each problem."""
+        """The best configuration of each problem so far."""
         leader = state.best_score.argmax(0)[graph.problem]
         return state.best.gather(0, leader[None])
 
@@ -121,13 +121,13 @@ class Polish(Solver[PolishState]):
 
 
 def _differing(seen: Tensor) -> Tensor | None:
-    """The weights on which configurations (R, N) differ, (K,) int64; None is all, if too few do."""
+    """Weights on which configurations (R, N) differ, (K,) int64; None (all) if too few differ."""
     free = torch.nonzero((seen != seen[0]).any(0))[:, 0]
     return free if len(free) >= MIN_FREE_WEIGHTS else None
 
 
 def _best_of(found: SearchResult, seen: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """The best R of what was found and seen, (R, N) and (R,); equal ones come last."""
+    """The best R of old and new configurations, (R, N) and (R,); duplicates come last."""
     bits, points = torch.cat([found.best, seen]), torch.cat([found.best_score, score])
     order = torch.sort(-points, stable=True).indices
     bits, points = bits[order], points[order]
@@ -145,15 +145,15 @@ def polish(
     energy: Energy | None = None,
     agree: bool = True,
 ) -> Polish:
-    """Local search that improves what others found.
+    """Local search that improves configurations found by other solvers.
 
     Args:
         flips: Proposals per step of each unsolved problem.
-        steps: Steps until the chains are cold; a run of more steps begins again.
+        steps: Steps of one cycle of cooling; a longer run starts another cycle.
         chains: Independent searches from the best candidates, one per thread at a time.
-        heat: First temperature over the last one; None takes 10 for one-layer nets, 3 for others.
-        energy: Energy of the first half, see `vitrail.solvers.flip_search`; None takes what suits
-            the network.
+        heat: First temperature divided by the last; None is 10 for one-layer nets, 3 for others.
+        energy: Energy of the first half, see `vitrail.solvers.flip_search`; None chooses it by the
+            network.
         agree: Flip only the weights on which chains differ in the second half of the steps.
 
     Examples:

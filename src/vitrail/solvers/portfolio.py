@@ -1,15 +1,15 @@
 """The portfolio: stages from marginals to the best weights.
 
     sbp          a few epochs of sampled belief propagation, in batches of factors
-    search       a short bit-flip search from there: below 0.6 examples per weight it often suffices
+    search       a short bit-flip search; it often suffices below 0.6 examples per weight
     amp          reinforced approximate message passing, for random perceptrons
-    reinforced   belief propagation that commits, restarted more slowly where it failed
-    s4p          surveys with decimation, where they fit into memory
-    polish       bit-flip search from everything the others have found
+    reinforced   reinforced belief propagation, restarted with a slower schedule where it failed
+    s4p          survey propagation with decimation, where surveys fit into memory
+    polish       bit-flip search from the configurations of the earlier stages
 
-Each stage works only on the problems that are still unsolved. Where factors are soft, or far more
-than the variables, only sbp and polish run. Steps, updates and batches follow from the number of
-factors and their arity.
+Each stage runs only on problems that are still unsolved. Where factors are soft, or far outnumber
+the variables, only sbp and polish run. Steps, updates and batches depend on the number of factors
+and their arity.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from vitrail.updates import Update, closed_form, counting, flip
 
 NAMES = ("sbp", "search", "amp", "reinforced", "s4p", "polish")
 
-CONVOLUTION_ARITY = 40  # up to here the exact law of a sum costs no more than its Gaussian saves
-SURVEY_EDGES = 20_000  # edges with surveys: 100 tracks of 5 draws each a step is a second's work
+CONVOLUTION_ARITY = 40  # up to this arity the exact distribution of a sum is cheap enough
+SURVEY_EDGES = 20_000  # edges with surveys: a step of 100 tracks of 5 draws takes about a second
 OVERCONSTRAINED = 256  # factors beyond which nothing commits, where they outnumber the variables
-AMP_SCORE_EVERY = 5  # steps between two looks at all copies, each a third of a step's work
-MIN_SBP_STEPS = 20  # of sbp: few factors are one batch, and few steps settle little
-CAPACITY = 0.833  # random perceptrons have no solution beyond (Krauth and Mézard 1989)
+AMP_SCORE_EVERY = 5  # steps between two scorings of all copies, each a third of a step's work
+MIN_SBP_STEPS = 20  # few factors make one batch, and beliefs need several steps to converge
+CAPACITY = 0.833  # random perceptrons have no solution above (Krauth and Mézard 1989)
 SOFT_BETAS = (2.0, 4.0)  # first and last beta where no solution is expected
 OVERCONSTRAINED_BETAS = (0.5, 2.0)  # the first batches would otherwise fix every belief
-FIRST_BETA_SHARE = 0.1  # of their beta, at the first step, where soft factors are many
-MANY_FACTORS = 4000  # beyond, larger batches and smaller steps keep beliefs from oscillating
-MIN_HITS = 2  # draws behind a counted message; below, it is made anew by flips
-SCORES_PER_EPOCH = 8  # times per epoch that all factors are scored: less work than the messages
-LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by what a flip costs
-HARD_HEAT = 10.0  # heat of polish where all factors should be met: starts may be forgotten
-SOFT_HEAT = 3.0  # heat where errors are allowed: near to the marginals is where nets generalise
-DECODED_EDGES = 100_000  # beyond, decoding block after block would cost as much as polishing
+FIRST_BETA_SHARE = 0.1  # initial share of beta, where there are many soft factors
+MANY_FACTORS = 4000  # above, larger batches and smaller steps keep beliefs from oscillating
+MIN_HITS = 2  # draws behind a counted message; with fewer, flips recompute it
+SCORES_PER_EPOCH = 8  # scorings of all factors per epoch: less work than the messages
+LINEAR_FLIPS, NETWORK_FLIPS, OTHER_FLIPS = 1_000_000, 200_000, 20_000  # by the cost of a flip
+HARD_HEAT = 10.0  # heat of polish where all factors must be satisfied: starts may be lost
+SOFT_HEAT = 3.0  # heat where errors are allowed: nets near the marginals generalise best
+DECODED_EDGES = 100_000  # above, decoding block by block would cost as much as polishing
 
 
 def portfolio(
@@ -69,20 +69,20 @@ def portfolio(
     flips: int | None = None,
     rounds: int = 8,
 ) -> tuple[Stage, ...]:
-    """The stages that suit a graph, or what is known of one, for `run_stages`.
+    """The stages that suit a graph, or the shape of one, for `run_stages`.
 
     Args:
-        graph: The problems, or their `Shape`: what the choices look at.
-        stages: Which of "sbp", "search", "amp", "reinforced", "s4p" and "polish"; they run in this
-            order, and those that do not suit the graph are left out.
-        passing: How the first stage passes messages; None is `default_message_options`.
-        update: Messages of the reinforced stage; None takes the closed form for perceptrons and
+        graph: The problems, or their `Shape`.
+        stages: Any of "sbp", "search", "amp", "reinforced", "s4p" and "polish"; they run in this
+            order, and stages that do not suit the graph are left out.
+        passing: Options of the first stage; None is `default_message_options`.
+        update: Messages of the reinforced stage; None is the closed form for perceptrons and
             sampled flips or counts for other networks.
-        rate: How fast the first attempts of amp and reinforced commit; None follows the density.
-        attempts: Tries of these stages, each slower than the one before.
-        flips: Proposals of search and polish each, for every problem; None takes 1,000,000 for
-            perceptrons, 200,000 for other networks of this package's layers and 20,000 for anything
-            else.
+        rate: Growth of the share in the first attempts of amp and reinforced; None chooses it by
+            the number of factors per variable.
+        attempts: Attempts of these stages, each slower than the previous one.
+        flips: Proposals of search and of polish, per problem; None is 1,000,000 for perceptrons,
+            200,000 for other networks of this package's layers and 20,000 for anything else.
         rounds: Steps they are divided into; budgets and Ctrl-C are checked between steps.
 
     Examples:
@@ -128,8 +128,8 @@ class MessageOptions:
 
     update: Update  # how messages are computed
     damping: float  # share of the old message that is kept
-    batch: int | None  # factors a step; None is all of them
-    epochs: int  # how often every factor is updated
+    batch: int | None  # factors per step; None is all of them
+    epochs: int  # updates per factor
 
     def steps(self, num_factors: int) -> int:
         """Steps in which every factor is updated `epochs` times."""
@@ -141,10 +141,11 @@ class MessageOptions:
 
 
 def default_message_options(num_factors: int, cheap_flips: bool) -> MessageOptions:
-    """The message passing that suits problems of this many factors.
+    """Message options for problems with this number of factors.
 
-    Messages of many factors at once overshoot, so they pass in batches. Flips are sampled where
-    they cost O(1), else counts, which are noisier: of many factors they take smaller steps.
+    Updating many factors at once overshoots, so they are updated in batches. The update samples
+    flips where a flip costs O(1), otherwise counts, which are noisier and get more damping for many
+    factors.
     """
     if num_factors > MANY_FACTORS:
         counted = MessageOptions(counting(128, least_hits=MIN_HITS), 0.95, 128, 1)
@@ -157,7 +158,7 @@ def default_message_options(num_factors: int, cheap_flips: bool) -> MessageOptio
 
 @dataclass(frozen=True)
 class Shape:
-    """What the choices look at: the largest problem of a graph."""
+    """Sizes of the largest problem of a graph, by which stages are chosen."""
 
     factors: int
     variables: int
@@ -188,7 +189,7 @@ class Shape:
 
     @property
     def overconstrained(self) -> bool:
-        """Whether factors are too many, compared to variables, for nearly all to be satisfied."""
+        """Whether there are too many factors per variable to satisfy nearly all of them."""
         return self.factors > max(OVERCONSTRAINED, 2 * self.variables)
 
     @property
@@ -197,9 +198,9 @@ class Shape:
         return self.hard and not self.overconstrained
 
     def with_annealing(self, solver: MessagePassing[Any], steps: int) -> MessagePassing[Any]:
-        """The solver at a rising beta, where factors are too many to be satisfied.
+        """The solver with rising beta, where not all factors can be satisfied.
 
-        Otherwise the first batches would settle what all factors together should.
+        At full beta the first batches would fix beliefs before the other factors are seen.
         """
         if not self.hard:
             many = self.weight > max(OVERCONSTRAINED, 2 * self.variables)
@@ -213,7 +214,7 @@ class Shape:
         )
 
     def sampled_update(self, samples: int) -> Update:
-        """Flips where they cost O(1), else counts of as many draws as a flip would cost."""
+        """Flips where one costs O(1), otherwise counts of as many draws as a flip would cost."""
         counted = counting(max(64, 8 * samples), least_hits=MIN_HITS)
         return flip(samples) if self.cheap_flips else counted
 
@@ -227,7 +228,7 @@ def _sbp(shape: Shape, passing: MessageOptions) -> Stage:
 def reinforced_stage(
     shape: Shape, update: Update | None = None, rate: float | None = None, attempts: int = 4
 ) -> Stage:
-    """Belief propagation that commits, restarted more slowly where it failed."""
+    """Reinforced belief propagation, restarted with a slower schedule where it failed."""
     if update is None:
         update = shape.sampled_update(16)
         if shape.linear:
@@ -235,9 +236,9 @@ def reinforced_stage(
             update = closed_form("convolution" if small else "gaussian")
     rate = rate or _rate(shape)
     if shape.density > CAPACITY:
-        attempts = 1  # a slower one would not satisfy everything either
+        attempts = 1  # a slower attempt would not satisfy everything either
     elif not update.exact:
-        attempts = min(attempts, 2)  # noise leaves a violation or two, which polish repairs
+        attempts = min(attempts, 2)  # noise leaves a few violations, which polish repairs
     inner = steady(belief_propagation(update, damping=0.0 if update.exact else 0.7))
     share = linear(rate)
     solver = reinforced(shape.with_annealing(inner, share.steps), share, attempts=attempts)
@@ -257,7 +258,7 @@ def _amp(shape: Shape, rate: float | None, attempts: int) -> Stage | None:
 
 
 def _rate(shape: Shape) -> float:
-    """Slower the closer to capacity; tiny problems are over before that matters."""
+    """Slower near capacity; tiny problems are solved before that matters."""
     return 0.02 if shape.variables <= 64 else 0.002 if shape.density <= 0.65 else 0.001
 
 
@@ -270,20 +271,20 @@ def _s4p(shape: Shape) -> Stage | None:
 
 
 def _search(flips: int, rounds: int) -> Stage:
-    """Few long chains: below capacity solutions are many and have nothing in common."""
+    """Few long chains: below capacity there are many solutions with nothing in common."""
     solver = polish(-(-flips // rounds), steps=rounds, chains=2, agree=False)
     return Stage("search", solver, rounds, start=from_best(solver), marginals=False)
 
 
 def _polish(shape: Shape, flips: int, rounds: int) -> Stage:
-    """Chains that agree in the end, from a lower temperature where factors are soft."""
+    """Polish, from a lower temperature where factors are soft."""
     heat = HARD_HEAT if shape.hard else SOFT_HEAT
     solver = polish(-(-flips // rounds), steps=rounds, heat=heat)
     return Stage("polish", solver, rounds, start=from_best(solver), marginals=False)
 
 
 def from_best(solver: Polish) -> Start:
-    """Chains begin at the best of what was found and what the marginals decode to together."""
+    """Start of chains at the best configuration, the joint decoding and the last decoding."""
 
     def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> PolishState:
         edges = sum(block.num_factors * block.arity for block in graph.blocks)

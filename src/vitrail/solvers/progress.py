@@ -1,4 +1,4 @@
-"""A progress bar for long runs; nothing at all when no one is watching."""
+"""A progress bar for long runs, shown on terminals only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Progress = Callable[[int, Tensor, Tensor], None]
 
 @contextmanager
 def progress_bar(total: int, label: str = "training") -> Iterator[Progress]:
-    """A bar on standard error with the accuracy now and the best; silent when not a terminal."""
+    """A bar on standard error with current and best accuracy; silent when not a terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,9 +1,9 @@
-"""Reinforcement: a growing share of each belief is fed back, until beliefs commit.
+"""Reinforcement: a growing share of each belief is fed back until beliefs commit.
 
     field_{t+1} = share_t · belief_t,      belief = prior + field + Σ messages
 
-Braunstein and Zecchina 2006. An attempt that commits to a configuration with violated factors
-starts again, from another random prior, with a slower schedule.
+Braunstein and Zecchina 2006. After an attempt that commits to a configuration with violated
+factors, another one starts from a new random prior with a slower schedule.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Share(ABC):
     """The share of the belief that is fed back, by step."""
 
     rate: float
-    most: float  # where it stops growing
+    most: float  # upper bound
 
     def __post_init__(self) -> None:
         for name, value in (("rate", self.rate), ("most", self.most)):
@@ -62,7 +62,7 @@ class Linear(Share):
 
 
 class Exponential(Share):
-    """share = 1 − (1 − rate)^step, up to `most`: fast at first, then ever slower."""
+    """share = 1 − (1 − rate)^step, up to `most`: it grows fast at first, then more slowly."""
 
     def __call__(self, step: Tensor) -> Tensor:
         return -torch.expm1(step.double() * math.log1p(-self.rate)).clamp(min=-self.most)
@@ -77,7 +77,7 @@ def linear(rate: float = 0.001, most: float = MAX_SHARE) -> Linear:
 
     Args:
         rate: Growth per step.
-        most: Where it stops.
+        most: Upper bound.
 
     Examples:
         >>> linear(0.01)(torch.tensor([0, 25]))
@@ -90,8 +90,8 @@ def exponential(rate: float = 0.001, most: float = MAX_SHARE) -> Exponential:
     """A share of the belief, for `reinforced`, whose distance from 1 shrinks by `rate` per step.
 
     Args:
-        rate: Part of the distance per step.
-        most: Where it stops.
+        rate: Relative decrease of that distance per step.
+        most: Upper bound.
 
     Examples:
         >>> exponential(0.5)(torch.tensor([1, 2]))
@@ -102,20 +102,20 @@ def exponential(rate: float = 0.001, most: float = MAX_SHARE) -> Exponential:
 
 @dataclass(frozen=True)
 class ReinforcedState(WrapperState):
-    """The field, and how far each problem is with which attempt."""
+    """The field, and the attempt and age of each problem."""
 
     field: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float64 log-odds
-    shift: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,), added by wrappers around
+    shift: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,), added by outer wrappers
     age: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, steps of this attempt
     attempt: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, 0 for the first
 
 
 @dataclass(frozen=True)
 class Reinforced(Wrapper[ReinforcedState]):
-    """Attempt k has its share at age/slower^k, the age in epochs.
+    """Attempt k takes its share at age/slower^k, the age in epochs.
 
-    It has failed when its messages have settled, or its share stopped growing `patience` epochs
-    ago, and some factor is still violated.
+    An attempt has failed when some factor is still violated although messages have converged, or
+    `patience` epochs after its share stopped growing.
     """
 
     share: Share
@@ -127,8 +127,8 @@ class Reinforced(Wrapper[ReinforcedState]):
         super().__post_init__()
         if any(isinstance(solver, Decimated) for solver in nested_solvers(self.solver)):
             raise ValueError(
-                "reinforcement would feed fixes back to themselves, so that none could be taken "
-                "back; put decimated around reinforced"
+                "reinforcement outside decimation would feed fixed variables back to themselves, "
+                "so that none could be released; use decimated(reinforced(solver))"
             )
 
     def wrap_state(self, graph: FactorGraph, inner: Any) -> ReinforcedState:
@@ -144,7 +144,7 @@ class Reinforced(Wrapper[ReinforcedState]):
         slowness = epoch * self.slower ** state.attempt.double()
         share = self.share(state.age / slowness)
         active = feedback.active
-        # what others have put on the prior may be taken back, so it is not fed back
+        # outer wrappers may withdraw their shift of the prior, so it is not fed back
         belief = self.solver.log_odds(graph, inner) - state.shift
         target = on_lattice(share[graph.problem] * belief)
         field = torch.where(active[graph.problem], target, state.field)
@@ -163,7 +163,7 @@ class Reinforced(Wrapper[ReinforcedState]):
             age = torch.where(again, 0, age)
         info = replace(
             info,
-            # a problem about to try again is neither settled nor beyond hope
+            # a problem that restarts has neither converged nor failed for good
             residual=torch.where(again, 1.0, info.residual),
             contradiction=info.contradiction & ~again,
             records={**info.records, "share": share, "attempt": attempt},
@@ -174,7 +174,7 @@ class Reinforced(Wrapper[ReinforcedState]):
         return replace(super().shift_prior(state, by), shift=state.shift + by)
 
     def max_steps(self, graph: FactorGraph) -> int:
-        """Steps within which every attempt comes to its end."""
+        """Steps within which every attempt ends."""
         slowness = sum(self.slower**k for k in range(self.attempts))
         steps = (self.share.steps + self.patience) * slowness * int(self.epoch_steps(graph).max())
         return math.ceil(steps)
@@ -191,12 +191,12 @@ def reinforced(
     """Feed the beliefs of any message-passing solver back to it, so that they commit.
 
     Args:
-        solver: What is reinforced.
-        share: Of the belief, by epoch; None is `linear(0.001)`, about 700 epochs on hard random
-            problems.
+        solver: The solver to reinforce.
+        share: Share of the belief that is fed back, by epoch; None is `linear(0.001)`, about 700
+            epochs on hard random problems.
         attempts: Attempts per problem.
-        slower: How many times as slow each attempt is as the one before.
-        patience: Epochs after which an attempt has failed whose share has stopped growing.
+        slower: Factor by which each attempt is slower than the previous one.
+        patience: Epochs that an attempt may continue after its share has stopped growing.
 
     Examples:
         >>> from vitrail.solvers import belief_propagation
@@ -213,5 +213,5 @@ def reinforced(
 
 
 def _attempt_key(key: Key, attempt: int) -> Key:
-    """A seed of its own for every attempt: the first keeps the run's."""
+    """A separate seed for every attempt; the first uses that of the run."""
     return Key((key.seed + attempt * 0x9E3779B97F4A7C) % 2**56)

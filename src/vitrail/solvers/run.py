@@ -1,8 +1,8 @@
-"""The loop that every solver runs under.
+"""The loop that runs every solver.
 
-It steps, decodes, scores candidates, keeps the best configuration of each problem, freezes what
-is solved, writes checkpoints, and stops: when all problems are solved or settled, when the
-steps or the budget are spent, or at Ctrl-C with the best so far.
+It steps, decodes, scores candidates, keeps the best configuration of each problem, freezes solved
+problems and writes checkpoints. It stops when all problems are solved or converged, when the steps
+or the budget are used up, or at Ctrl-C with the best result so far.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ StateT = TypeVar("StateT")
 
 @dataclass(frozen=True)
 class Solution(Generic[StateT]):
-    """What a run found, for V variables and P problems."""
+    """The result of a run, for V variables and P problems."""
 
     weights: Tensor  # (V,) bool, the last decoded configuration
-    best: Tensor  # (V,) bool, the best configuration ever seen
+    best: Tensor  # (V,) bool, the best configuration of the run
     marginals: Tensor  # (V,) float64, P(w = 1)
     accuracy: Tensor  # (P,) float64, of `weights`
     best_accuracy: Tensor  # (P,) float64, of `best`
     energy: Tensor | None  # (P,) float64, of `best`; None where all factors are constraints
     status: tuple[Status, ...]  # one per problem
-    history: History  # what happened at each step
-    steps: int  # how many were taken
+    history: History  # one row per step
+    steps: int  # number of steps
     evaluations: int  # of factors, by messages and searches; scoring is not counted
-    seconds: float  # by the clock
-    state: StateT  # to go on from, or to read messages out of
+    seconds: float  # wall-clock time
+    state: StateT  # to continue from, or to read messages from
 
     @property
     def solved(self) -> Tensor:
-        """Which problems have every factor satisfied, (P,) bool."""
+        """Whether every factor of each problem is satisfied, (P,) bool."""
         return torch.tensor([status == Status.SOLVED for status in self.status])
 
 
@@ -64,7 +64,7 @@ class _Track:
     accuracy: Tensor  # (P,) float64
     best_accuracy: Tensor  # (P,) float64
     best_objective: Tensor  # (P,) float64, minus the energy of `best`, or its accuracy
-    quiet: Tensor  # (P,) int64, steps in a row with changes below the tolerance
+    quiet: Tensor  # (P,) int64, consecutive steps with changes below the tolerance
     status: Tensor  # (P,) int64
     evaluations: Tensor  # () int64
     seconds: Tensor  # () float64, of all parts of a resumed run
@@ -90,23 +90,23 @@ def run(
     """Run a solver on a graph.
 
     Args:
-        solver: What takes the steps, e.g. `belief_propagation(flip())`.
-        graph: One problem or several; a rank's share of them where ranks work together.
+        solver: The solver, e.g. `belief_propagation(flip())`.
+        graph: One problem or several, or a rank's share of them.
         seed: Same number, same result, on any number of ranks.
-        max_steps: A step updates all factors, or one batch of them.
+        max_steps: Maximum number of steps; a step updates all factors, or one batch of them.
         max_evaluations: Budget of factor evaluations by messages and searches; scoring and decoding
             are not counted.
-        max_seconds: Limit by the clock; what is found then depends on the machine.
-        tolerance: Messages that move less (as probabilities) for a whole epoch have converged.
+        max_seconds: Wall-clock limit; the result then depends on the machine.
+        tolerance: Messages that change less (as probabilities) for a whole epoch have converged.
         score_every: Steps between two scorings; the last step is always scored.
-        state: Start from this state instead of `solver.init`; the run may write into it.
-        after: An earlier solution of the same graph: its solved problems stay as they are, and its
-            best configurations are kept unless beaten.
-        checkpoint: A file to save to; if it exists, the run goes on from it and ends exactly as if
-            it had never stopped. Ranks write one file, which any number of ranks can go on from.
+        state: Initial state instead of `solver.init`; the run may write into it.
+        after: An earlier solution of the same graph: its solved problems are left unchanged, and
+            its best configurations are kept until better ones are found.
+        checkpoint: A file to save to; if it exists, the run resumes from it and ends exactly as if
+            it had never stopped. Ranks write one file, from which any number of ranks can resume.
         checkpoint_every: Steps between two saves.
         progress: True shows a bar on a terminal.
-        on_step: Called after every step with its number, the feedback it was given and its info.
+        on_step: Called after every step with its number, its feedback and its info.
 
     Examples:
         >>> from vitrail import belief_propagation, factor_graph, perceptron
@@ -156,18 +156,18 @@ def run(
     shown = progress if world.first else False
     bar = progress_bar(max_steps) if shown is True else nullcontext(shown or silent)
     finish, whole = Status.MAX_STEPS, True
-    # a step may write into its state: it is taken with all that follows, or not at all
+    # a step may write into its state, so a stop waits until the step is complete
     with bar as show, interrupts.defer_stop():
         try:
             while True:
                 running = [code == Status.RUNNING for code in track.status.tolist()]
                 if not any(running):
-                    break  # a stop that comes now has nothing to cut, and waits
+                    break  # nothing is left to interrupt, so a pending stop waits
                 interrupts.check()
                 if step >= max_steps:
                     break
                 spent = before + time.perf_counter() - begun
-                if max_seconds is not None:  # clocks differ, and all ranks must stop together
+                if max_seconds is not None:  # clocks differ, but all ranks must stop together
                     spent = float(world.max(torch.tensor(spent, dtype=torch.float64))[0])
                 if (max_evaluations is not None and int(track.evaluations) >= max_evaluations) or (
                     max_seconds is not None and spent >= max_seconds
@@ -193,9 +193,9 @@ def run(
                     saver.save(now, track, history, step)
         except KeyboardInterrupt:
             if world.size > 1:
-                raise  # the others go on: no file can be written with them
+                raise  # other ranks continue, so no common file can be written
             finish = Status.INTERRUPTED
-            if not whole:  # where a kernel was compiled; the state may be half of the next
+            if not whole:  # a forced stop: the state may be partly updated
                 step = len(history)
             elif saver is not None and step > 0:
                 saver.save(now, track, history, step)
@@ -218,7 +218,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Loop(Generic[StateT]):
-    """Decoding, scoring and stopping, apart from the order in which `run` does them."""
+    """Decoding, scoring and stopping rules of `run`."""
 
     solver: Solver[StateT]
     graph: FactorGraph
@@ -226,7 +226,7 @@ class _Loop(Generic[StateT]):
     tolerance: float
 
     def start(self, state: StateT, after: Solution | None) -> _Track:
-        """A track that has seen the state's first decoding and what an earlier run found."""
+        """The track after scoring the first state, and with the results of an earlier run."""
         problems, device = self.graph.num_problems, self.graph.device
         none = torch.full((problems,), -1.0, dtype=torch.float64, device=device)
         nothing = torch.zeros(self.graph.num_variables, dtype=torch.bool, device=device)
@@ -278,11 +278,11 @@ class _Loop(Generic[StateT]):
         return replace(track, quiet=quiet, status=status, evaluations=evaluations)
 
     def _objective(self, states: Tensor, accuracy: Tensor) -> Tensor:
-        """What the best of configurations (C, V) has most of, given their accuracy, (C, P)."""
+        """Objective (C, P), to be maximised, of configurations (C, V) with these accuracies."""
         return self.graph.objective(states) if self.graph.has_energies else accuracy
 
     def _agrees_with_prior(self, states: Tensor) -> Tensor:
-        """Whether the prior agrees where it counts as energy: (C, P) or one bool, (1, 1)."""
+        """Whether no bit opposes the prior, if that counts as energy; (C, P), or (1, 1) True."""
         graph, prior = self.graph, self.graph.log_prior
         if not graph.has_energies:
             return torch.ones(1, 1, dtype=torch.bool, device=graph.device)
@@ -313,10 +313,10 @@ class _Loop(Generic[StateT]):
 
 @dataclass
 class _Saver:
-    """The loop in a file: tensors of the solver's state, the track and the history."""
+    """The checkpoint of a run: tensors of the solver's state, the track and the history."""
 
     file: files.Checkpoint
-    step: int = -1  # that the file is of
+    step: int = -1  # the last step saved
 
     def save(self, state: Any, track: _Track, history: History, step: int) -> None:
         if step == self.step:

@@ -55,8 +55,8 @@ def s3p(update: Update, **settings: Any) -> S3P:
     """Survey propagation with exact variable→factor surveys; small problems only.
 
     Args:
-        update: Inner messages, any that takes cavities; its smoothing is set to 0.
-        **settings: Those of `s4p`, but for `variable` and `feed`.
+        update: Update of the inner messages, any that takes cavities; its smoothing is set to 0.
+        **settings: Options of `s4p`, except `variable` and `feed`.
 
     Examples:
         >>> from vitrail.updates import exact
@@ -65,5 +65,7 @@ def s3p(update: Update, **settings: Any) -> S3P:
     """
     sampled = sorted({"variable", "feed"} & settings.keys())
     if sampled:
-        raise TypeError(f"{sampled[0]} is a setting of s4p, where surveys at variables are sampled")
+        raise TypeError(
+            f"s3p does not sample surveys at variables: {sampled[0]} is an option of s4p"
+        )
     return S3P(s4p(update, **settings).settings)

@@ -1,4 +1,4 @@
-"""S4P: surveys sampled both ways, many candidate configurations at every step."""
+"""S4P: surveys sampled in both directions, with many candidate configurations at every step."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ from vitrail.updates import Update
 from vitrail.updates.base import MOST_DRAWS
 from vitrail.updates.flip import Flip
 
-SCRATCH = 1600  # bytes an edge holds for a moment around a compiled step; a track takes one more
-GAUSSIAN_DEGREE = 200  # factors of a variable from which sums of draws are Gaussian enough
+SCRATCH = 1600  # temporary bytes per edge of a compiled step, plus one per track
+GAUSSIAN_DEGREE = 200  # factors per variable above which sums of draws are nearly Gaussian
 
 
 @dataclass(frozen=True)
 class S4P(SurveyPropagation):
-    """Surveys sampled both ways (Algorithms 2 and 3), many candidates at every step."""
+    """Surveys sampled in both directions (Algorithms 2 and 3), many candidates at every step."""
 
-    chosen: VariableUpdate | None  # None leaves the choice to the degree
+    chosen: VariableUpdate | None  # None chooses by degree
     feed: Feed
 
     @property
@@ -134,7 +134,7 @@ class S4P(SurveyPropagation):
             yield part, UpdatedChunk(None, draws, means, change, *counts, every)
 
     def _kernel(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
-        """The compiled module that makes a whole step of gaussian surveys with flips, if any."""
+        """The compiled module for a whole step of gaussian surveys with flips, if any."""
         settings = self.settings
         inner, grid = settings.update, settings.grid
         plain = isinstance(variable, Gaussian) and self.feed == "draws" and not settings.fixed
@@ -144,12 +144,12 @@ class S4P(SurveyPropagation):
         try:
             return find("survey", inner.backend, block, lanes, inner.samples)
         except BackendError:
-            return None  # the named backend still serves the flips, or refuses them itself
+            return None  # the named backend may still run the flips; otherwise it raises there
 
     def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
         if self.y == 1:
             return super().log_odds(graph, state)
-        # away from y = 1 means do not tell the marginal; weighted draws do, and use no address
+        # for y ≠ 1 the marginal needs weighted draws, which do not depend on the key
         tracks = self._tracks(Key(0), state)
         assert tracks.log_weight is not None
         odds, weight = tracks.log_odds, tracks.log_weight
@@ -184,7 +184,7 @@ class S4P(SurveyPropagation):
 
 
 def _tables(block: Factors, kernel: Any, samples: int, grid: Grid) -> Any:
-    """The tables that a compiled step works from."""
+    """Tables of a compiled step."""
     logs = block.log_means(samples)
     tables, units = pair_tables(logs[0], grid), moment_units(grid, logs.device)
     return kernel.Tables(units, tables.bins, tables.rank, tables.mass)
@@ -206,27 +206,26 @@ def s4p(
     watch: Sequence[int] = (),
     memory: int = DEFAULT_MEMORY,
 ) -> S4P:
-    """Stochastic survey propagation: surveys are sampled on both sides.
+    """Stochastic survey propagation: surveys are sampled in both directions.
 
-    The paper's is `s4p(pinned(5), variable=weighted(), feed="histogram")`.
+    The paper's version is `s4p(pinned(5), variable=weighted(), feed="histogram")`.
 
     Args:
-        update: Inner messages, any that takes cavities; its smoothing is set to 0.
+        update: Update of the inner messages, any that takes cavities; its smoothing is set to 0.
         survey_samples: Draws from surveys for each factor.
         bins: Bins of a survey's histogram over [0, 1].
         damping: Share of the old survey that is kept, a number or a `Damping`.
         batch: Factors updated per step in each problem; None updates all.
         variable: How variable→factor surveys are drawn, `weighted()`, `tilted()` or `gaussian()` of
             `vitrail.surveys`; None takes tilted, and gaussian from 200 factors per variable.
-        feed: Cavities from the "draws" themselves, or through a "histogram" of them as the paper
-            has it.
+        feed: Cavities from the "draws" themselves, or from a "histogram" of them as in the paper.
         split: A value goes to the nearest bin ("round") or is shared by its neighbours ("linear").
-        hard_ends: Whether bins 0 and 1 are certainties; None says yes for exact inner messages and
-            reads them as 0.001 and 0.999 for sampled ones.
+        hard_ends: Whether the first and last bin mean probabilities 0 and 1; otherwise 0.001 and
+            0.999. None is True for exact inner messages only.
         prior_scale: Spread of the random prior (log-odds) that breaks symmetry; 0 for none.
-        store: "fixed16" keeps 16-bit masses, half the memory of "float32".
-        watch: Variables whose survey is kept at every step, `history["survey"]` (steps, W, B).
-        memory: Bytes of scratch held at a time.
+        store: "fixed16" stores 16-bit masses, half the memory of "float32".
+        watch: Variables whose survey is recorded at every step, `history["survey"]` (steps, W, B).
+        memory: Limit of temporary memory, in bytes.
 
     Examples:
         >>> from vitrail.updates import flip

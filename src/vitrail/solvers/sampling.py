@@ -1,8 +1,8 @@
-"""Configurations drawn from the posterior, correlations between weights included.
+"""Configurations drawn from the posterior, including correlations between weights.
 
 Independent draws from the marginals of Π potential_I(w) miss these correlations. A short Metropolis
-chain begins at each such draw and flips single weights with probability min(1, exp(−beta·ΔE)), E
-the unsatisfied weight. beta rises from `WARM_BETA` to its last value in the first half.
+chain starts at each such draw and flips single weights with probability min(1, exp(−beta·ΔE)),
+where E is the unsatisfied weight. beta rises from `WARM_BETA` to its final value in the first half.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.flip_search import Energy, Segment, flip_searches
 
-WARM_BETA = 0.5  # beta at which chains begin: half of all flips that break a factor are taken
-MAX_BETA = 20.0  # stands for hard factors: of 5·10⁸ flips that break one, one is taken
+WARM_BETA = 0.5  # initial beta: about half of the flips that violate a factor are accepted
+MAX_BETA = 20.0  # used for hard factors: one in 5·10⁸ flips that violate one is accepted
 
 
 def posterior_samples(
@@ -30,11 +30,11 @@ def posterior_samples(
     beta: float,
     sweeps: int = 20,
 ) -> Tensor:
-    """`num` configurations (num, V) bool from chains that begin at the marginals (V,), log-odds.
+    """`num` configurations (num, V) bool from chains started at the marginals (V,), log-odds.
 
-    beta: inverse temperature per unit of weight; inf for hard factors. sweeps: flips proposed per
-    weight. Cost num·sweeps·V flips, compiled for networks of this package's layers. The graph's own
-    beta and prior are not used.
+    beta: inverse temperature per unit of weight; inf for hard factors. sweeps: proposals per
+    weight. Cost: num·sweeps·V flips, compiled for networks of this package's layers. The graph's
+    own beta and prior are not used.
     """
     if sweeps < 1:
         raise ValueError(f"sweeps must be at least 1, got {sweeps}")

@@ -1,9 +1,9 @@
-"""Random K-SAT by survey propagation: decimation until surveys vanish, then WalkSAT.
+"""Random K-SAT by survey propagation: decimation until surveys are trivial, then WalkSAT.
 
 Braunstein, Mézard and Zecchina, Survey propagation: an algorithm for satisfiability (2005). A
 survey is the probability over clusters of solutions that a clause warns a variable; each variable
-is forced up, forced down or free (three values). The most biased variables are fixed, a share at
-a time, and clauses are simplified.
+is forced to one, forced to zero or free. The most biased variables are fixed, a share at a time,
+and the clauses are simplified.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from vitrail.factors import Table
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream
 
-MAX_SWEEPS = 1000  # until surveys have settled; more means that they do not
+MAX_SWEEPS = 1000  # surveys that need more are taken not to converge
 SURVEY_TOLERANCE = 1e-3  # largest change of a survey, as in the paper
-TRIVIAL_SURVEY = 0.01  # surveys below that say nothing, and local search takes over
-NOISE = 0.57  # of WalkSAT: how often a random variable of the clause is flipped; best for 3-SAT
+TRIVIAL_SURVEY = 0.01  # below, surveys are trivial and local search continues
+NOISE = 0.57  # WalkSAT's probability of flipping a random variable of the clause; best for 3-SAT
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What was found for a formula of V variables."""
+    """An assignment of the V variables of a formula."""
 
     best: Tensor  # (V,) bool
-    unsatisfied: int  # clauses, counted on the formula itself
-    fixed: int  # variables that surveys have fixed; local search did the rest
+    unsatisfied: int  # number of unsatisfied clauses of the original formula
+    fixed: int  # variables fixed by surveys; local search assigned the rest
     sweeps: int  # of survey propagation
 
 
@@ -48,7 +48,7 @@ def solve_formula(
     Args:
         graph: Clauses: tables of 0 and 1, each with a single 0.
         fraction: Share of the free variables that is fixed at a time.
-        flips: Of WalkSAT, at most.
+        flips: Maximum number of WalkSAT flips.
         seed: Same number, same result.
 
     Returns:
@@ -95,7 +95,7 @@ def solve_formula(
     bits = np.where(value < 0, random.integers(0, 2, len(value)), value).astype(bool)
     truth = np.stack([bits, ~bits], 1).reshape(-1)
     words = np.array(Key(seed).of(Stream.SEARCH).words(), np.uint32)
-    for formula in (clauses, original):  # of what is left, then of all where that fails
+    for formula in (clauses, original):  # the simplified formula first, then all clauses
         walk(formula, *_clauses_by_literal(formula, len(truth)), truth, NOISE, flips // 2, words)
         if _unsatisfied(original, truth) == 0:
             break
@@ -104,7 +104,7 @@ def solve_formula(
 
 
 def _clauses(graph: FactorGraph) -> NDArray[np.int64]:
-    """Literals of the clauses, (M, K) int64, −1 where a clause is shorter."""
+    """Literals of the clauses, (M, K) int64, padded with −1."""
     width = max(block.arity for block in graph.blocks)
     rows = []
     for block in graph.blocks:
@@ -132,7 +132,7 @@ def _forced_probabilities(
 def _simplify(
     clauses: NDArray[np.int64], surveys: NDArray[np.float64], value: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Clauses that fixed variables leave open, without the literals that are false."""
+    """Clauses not yet satisfied by fixed variables, without their false literals."""
     known = np.where(clauses >= 0, value[clauses >> 1], -1)
     met = ((known >= 0) & (known != (clauses & 1))).any(1)
     left = np.where(known >= 0, -1, clauses)[~met]
@@ -141,7 +141,7 @@ def _simplify(
 
 
 def _clauses_by_literal(clauses: NDArray[np.int64], literals: int) -> tuple[NDArray, NDArray]:
-    """The clauses of each literal: where its own begin, and their numbers."""
+    """The clauses of each literal in CSR form: offsets and clause indices."""
     row, column = np.nonzero(clauses >= 0)
     of = clauses[row, column]
     first = np.concatenate([[0], np.bincount(of, minlength=literals).cumsum()])

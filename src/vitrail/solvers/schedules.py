@@ -1,4 +1,4 @@
-"""Which factors a step updates: all of them, or a random batch from every problem."""
+"""Schedules of factor updates: all factors, or a random batch from every problem."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CACHE = 2**18  # bytes
 
 @dataclass(frozen=True)
 class Order:
-    """The shuffle in force: the factors of each problem in turn, and each problem's epoch."""
+    """The current shuffle of the factors, problem by problem, and the epoch of each problem."""
 
-    factors: Tensor  # (F,) int64, their numbers over all blocks and ranks
+    factors: Tensor  # (F,) int64, indices over all blocks and ranks
     epoch: Tensor  # (P,) int64
 
     @cached_property
     def epochs(self) -> list[int]:
-        """The epochs on the CPU: a GPU is read once per shuffle."""
+        """The epochs on the CPU, copied from a GPU once per shuffle."""
         return self.epoch.tolist()
 
 
@@ -61,7 +61,7 @@ class Batches:
     ) -> tuple[list[Tensor | None], Order]:
         """Factors to update at step `key.step`: an index (F',) per block, None for a whole block.
 
-        Problems that are not active are left alone. Each rank takes its own factors of the batch.
+        Inactive problems get none. Each rank takes its own factors of the batch.
         """
         if self.size is None:
             if feedback.all_active():
@@ -81,7 +81,7 @@ class Batches:
     def _select_single(
         self, key: Key, graph: FactorGraph, order: Order
     ) -> tuple[list[Tensor | None], Order]:
-        """The same for one problem, whose numbers need no GPU."""
+        """`select` for a single problem, without reading from a GPU."""
         assert self.size is not None
         steps = max(1, -(-graph.everything.num_factors // self.size))
         epoch, place = divmod(key.step, steps)
@@ -91,9 +91,9 @@ class Batches:
         return self._by_block(graph, order.factors[first : first + self.size]), order
 
     def _by_block(self, graph: FactorGraph, chosen: Tensor) -> list[Tensor | None]:
-        """Factors by their numbers over all blocks and ranks: this rank's index of each block.
+        """This rank's index of each block, from indices over all blocks and ranks.
 
-        In rising order, in which rows are read from memory faster than as they were shuffled.
+        Sorted, since rows are read faster in memory order.
         """
 
         def own(places: Tensor) -> Tensor:
@@ -108,7 +108,7 @@ class Batches:
 
 
 def _sort(places: Tensor) -> Tensor:
-    """Sorted; on a CPU by numpy, which takes a fifth of torch's time for it."""
+    """Sort, on a CPU by numpy, which takes a fifth of torch's time."""
     if places.device.type != "cpu":
         return places.sort().values
     return torch.from_numpy(np.sort(places.numpy()))
@@ -127,7 +127,7 @@ def _shuffle(key: Key, graph: FactorGraph, order: Order, epoch: Tensor) -> Order
     graph = graph.everything
     ids = torch.cat([block.ids for block in graph.blocks])
     problem = torch.cat(graph.problem_of_factors)
-    # all ranks shuffle all factors, so it must be quick: in parts that fit a cache it is
+    # every rank shuffles all factors, in chunks that fit into the cache for speed
     parts = chunks(len(ids), 8, CACHE) if ids.device.type == "cpu" else [slice(None)]
     keys = [permutation_keys(key, ids[part], epoch[problem[part]]) for part in parts]
     by_draw = torch.cat(keys).argsort()

@@ -1,4 +1,4 @@
-"""SNMP, the paper's combination: stochastic belief propagation first, then S4P on what is left."""
+"""SNMP, the paper's combination: stochastic belief propagation, then S4P on unsolved problems."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from vitrail.updates import Update
 
 
 def from_messages(surveys: SurveyPropagation) -> Start:
-    """Begin surveys as point masses at the messages that belief propagation ended with."""
+    """Start surveys as point masses at the final messages of belief propagation."""
 
     def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> SPState:
         state = solution.state
         if not isinstance(state, BPState):
             raise TypeError(
-                f"a warm start needs the messages of belief propagation, the stage before ended "
-                f"with {type(state).__name__}; put belief propagation before it"
+                "a warm start needs the messages of belief propagation, but the previous stage "
+                f"returned {type(state).__name__}; put belief propagation before it"
             )
         return surveys.warm_start(key, graph, state.messages, state.prior)
 
@@ -38,15 +38,15 @@ def snmp(
     batch: int | None = None,
     **survey_settings: Any,
 ) -> tuple[Stage, Stage]:
-    """The two stages of SNMP, for `run_stages`: messages, then surveys that begin at them.
+    """The two stages of SNMP, for `run_stages`: messages, then surveys started from them.
 
     Args:
-        update: Messages of the first stage.
-        inner: Messages inside surveys; None is the same as `update`.
+        update: Update of the first stage.
+        inner: Update inside surveys; None is `update`.
         steps: Maximum number of steps of belief propagation and of S4P.
         sbp_damping: Damping of the first stage.
         batch: Factors updated per step in each problem; None updates all.
-        **survey_settings: For `s4p`.
+        **survey_settings: Options of `s4p`.
 
     Examples:
         >>> from vitrail.updates import flip

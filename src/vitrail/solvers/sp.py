@@ -1,4 +1,4 @@
-"""Survey propagation: what S3P and S4P share.
+"""Survey propagation, the common part of S3P and S4P.
 
     factor side    Algorithm 2 of the paper on any update that takes cavities
     variable side  S4P: weighted (Algorithm 3), tilted or gaussian draws; S3P: convolution
@@ -40,15 +40,15 @@ from vitrail.surveys.variable import Cavities, VariableUpdate, log_means, mean_l
 from vitrail.updates import CavityUpdate
 
 Store = Literal["float32", "fixed16"]
-CERTAIN_LOG_ODDS = 1000.0  # log-odds that stand for certainty where the loop wants a finite number
+CERTAIN_LOG_ODDS = 1000.0  # finite log-odds that stand for certainty
 
 
 @dataclass(frozen=True)
 class SPState:
-    """Surveys and the sums over factors that a step needs; a step may consume it.
+    """Surveys and their sums over factors; a step may consume the state.
 
-    In batches, and in compiled steps, the rows of updated factors are written in place: a copy of
-    all surveys would cost more than the step, or not fit.
+    Batches and compiled steps write the rows of updated factors in place: a copy of all surveys
+    would cost more than the step, or would not fit.
     """
 
     surveys: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A, B) float32, or int16 masses
@@ -57,15 +57,15 @@ class SPState:
     means: Tensor = field(metadata=PER_VARIABLE)  # (4, V) float64, exact sums of `log_means`
     prior: Tensor = field(metadata=PER_VARIABLE)  # (V,) float64, with symmetry breaking
     gamma: Tensor = field(metadata=PER_PROBLEM)  # (P,) float64: one minus the damping
-    order: Order  # the shuffle of the factors in force
+    order: Order  # current shuffle of the factors
     kind: Tensor  # () int64: the entry of VARIABLES chosen by degree
 
 
 @dataclass(frozen=True)
 class FactorChunk:
-    """A chunk of factors with their surveys and what they have put into the sums."""
+    """A chunk of factors with their surveys and contributions to the sums."""
 
-    number: int  # of the block
+    number: int  # index of the block
     block: Factors
     index: Tensor  # (f,) int64 into the block
     problem: Tensor  # (f,) int64
@@ -75,7 +75,7 @@ class FactorChunk:
 
     @cached_property
     def factors(self) -> Factors:
-        """The factors of the chunk, where no kernel takes them by their rows."""
+        """The factors of the chunk, for code without a kernel that takes row indices."""
         return self.block.select(self.index)
 
     @cached_property
@@ -87,7 +87,7 @@ class FactorChunk:
 class UpdatedChunk:
     """The same chunk after the update."""
 
-    survey: Tensor | None  # (f, A, B) as stored; None where they are written already
+    survey: Tensor | None  # (f, A, B) as stored; None if already written in place
     draws: Tensor  # (C, R, f, A)
     means: Tensor  # (4, f, A)
     change: Tensor  # (f,) float64, the largest change of a bin's mass
@@ -99,7 +99,7 @@ class UpdatedChunk:
 
 @dataclass(frozen=True)
 class Settings:
-    """What both solvers are told."""
+    """Options of both solvers."""
 
     update: CavityUpdate
     survey_samples: int
@@ -118,7 +118,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class SurveyPropagation(MessagePassing[SPState]):
-    """What S3P and S4P share: everything but the variable→factor side."""
+    """The common part of S3P and S4P: everything but the variable→factor side."""
 
     settings: Settings
 
@@ -129,14 +129,14 @@ class SurveyPropagation(MessagePassing[SPState]):
 
     @abstractmethod
     def variable(self, state: SPState) -> VariableUpdate | None:
-        """How variable→factor surveys are drawn; None where they are not."""
+        """The sampler of variable→factor surveys; None where they are not sampled."""
 
     @abstractmethod
     def variable_kind(self, graph: FactorGraph) -> int:
-        """The number of the variable update that the graph's degree asks for."""
+        """The index of the variable update chosen by the graph's degree."""
 
     def prepare(self, graph: FactorGraph, state: SPState) -> tuple[Tensor, ...]:
-        """What a step makes once for all its factors, handed to `cavities_of`."""
+        """Values computed once per step for all factors, passed to `cavities_of`."""
         return ()
 
     @abstractmethod
@@ -150,9 +150,9 @@ class SurveyPropagation(MessagePassing[SPState]):
         """Surveys of the watched variables over all their factors, (W, B) float32."""
 
     def init(self, key: Key, graph: FactorGraph) -> SPState:
-        """Untouched surveys: all mass at ½, so that no factor votes before its first update."""
+        """Surveys with all mass at ½, which have no effect before the first update."""
         state = self._uniform_state(graph, random_prior(key, graph, self.settings.prior_scale))
-        # a point mass has one draw whatever its address, so one edge speaks for all
+        # draws from a point mass do not depend on the edge, so one edge represents all
         edge = torch.zeros(1, dtype=torch.int64, device=graph.device)
         mass = masses(state.surveys[0][:1, :1])
         own, degree = self._contribution(key, state, edge, edge, mass)[:, :, 0], degrees(graph)
@@ -162,13 +162,13 @@ class SurveyPropagation(MessagePassing[SPState]):
     def start(
         self, key: Key, graph: FactorGraph, surveys: Sequence[Tensor], prior: Tensor
     ) -> SPState:
-        """Begin from surveys (F, A, B) float32 a block, and a prior (V,) log-odds."""
+        """Start from surveys (F, A, B) float32 per block, and a prior (V,) log-odds."""
         state = self._uniform_state(graph, prior)
         for kept, survey in zip(state.surveys, surveys, strict=True):
             if kept.shape != survey.shape:
                 raise ValueError(
                     f"surveys of shape {tuple(kept.shape)} expected, got {tuple(survey.shape)}; "
-                    "give one (F, A, B) tensor a block of the graph"
+                    "give one (F, A, B) tensor per block of the graph"
                 )
             for rows in chunks(len(kept), 32 * kept[:1].numel(), self.settings.memory):
                 kept[rows] = stored(survey[rows].float(), self.settings.fixed)
@@ -184,7 +184,7 @@ class SurveyPropagation(MessagePassing[SPState]):
     def warm_start(
         self, key: Key, graph: FactorGraph, messages: Sequence[Tensor], prior: Tensor
     ) -> SPState:
-        """Each survey a point mass at BP's message (F, A), log-odds, binned."""
+        """Start with each survey a point mass at BP's message (F, A), log-odds, binned."""
         surveys = [point_mass(self.settings.grid, message) for message in messages]
         return self.start(key, graph, surveys, prior)
 
@@ -240,7 +240,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         records = {}
         if self.settings.watch:
             records["survey"] = self.belief_surveys(key, graph, state)
-        if seen or graph.world.size > 1:  # of a batch some rank has a factor
+        if seen or graph.world.size > 1:  # some rank has a factor of every batch
             records["effective_draws"] = total / count
         contradiction = info.contradiction
         if self.settings.update.exact:
@@ -282,7 +282,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         return self.settings.batches.epoch_steps(graph)
 
     def _uniform_state(self, graph: FactorGraph, prior: Tensor) -> SPState:
-        """Untouched surveys, their sums still to be made."""
+        """Surveys with all mass at ½, with sums not yet computed."""
         settings, device = self.settings, graph.device
         half = stored(point_mass(settings.grid, torch.zeros((), device=device)), settings.fixed)
         blocks, gamma = graph.blocks, settings.damping.at(0)
@@ -306,7 +306,7 @@ class SurveyPropagation(MessagePassing[SPState]):
     def _contribution(
         self, key: Key, state: SPState, step: Tensor, ids: Tensor, mass: Tensor
     ) -> Tensor:
-        """What factors put into the sums of draws, (C, R, F, A)."""
+        """Contributions of factors to the sums of draws, (C, R, F, A)."""
         variable, settings = self.variable(state), self.settings
         if variable is None:
             return state.draws.new_zeros(0, 1, *mass.shape[:2])
@@ -315,7 +315,7 @@ class SurveyPropagation(MessagePassing[SPState]):
     def _chunks(
         self, key: Key, graph: FactorGraph, state: SPState, number: int, index: Tensor
     ) -> Iterator[FactorChunk]:
-        """Chunks of a block's factors with what they have put into the sums."""
+        """Chunks of a block's factors with their contributions to the sums."""
         block, settings = graph.blocks[number], self.settings
         per_edge = settings.survey_samples * (200 + 24 * len(state.draws)) + 64 * settings.grid.bins
         for rows in chunks(len(index), block.arity * per_edge, settings.memory):
@@ -335,7 +335,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         part: FactorChunk,
         gamma: Tensor,
     ) -> UpdatedChunk:
-        """New surveys of a chunk of factors, mixed by γ (f,), and their contributions."""
+        """New surveys of a chunk of factors, damped by γ (f,), and their contributions."""
         settings = self.settings
         made = self.cavities_of(key, state, prepared, part)
         limit = settings.update.limit
@@ -365,7 +365,7 @@ def degrees(graph: FactorGraph) -> Tensor:
 
 
 def _write_rows(survey: Tensor, index: Tensor | None, parts: list[Tensor]) -> Tensor:
-    """Surveys with new rows: a new tensor for all of them, in place for some."""
+    """Surveys with new rows: a new tensor if all rows are new, otherwise in place."""
     if not parts:
         return survey
     rows = torch.cat(parts)

@@ -28,24 +28,24 @@ STAGE_SEED_STEP = 2**48  # stages draw from seeds this far apart, so that no two
 
 @dataclass(frozen=True)
 class Stage:
-    """A solver, how long it may run, and how it begins."""
+    """A solver with its limits and initial state."""
 
-    name: str  # what histories and checkpoints call it
-    solver: Solver[Any]  # what takes the steps
-    max_steps: int  # steps at most
+    name: str  # in histories and checkpoints
+    solver: Solver[Any]  # the solver
+    max_steps: int  # maximum number of steps
     start: Start | None = None  # first state from (key, graph, solution so far); None is `init`
-    score_every: int = 1  # steps between two looks at what is decoded
-    max_evaluations: int | None = None  # factor evaluations at most
-    marginals: bool = True  # whether beliefs are marginals of the posterior; no search has them
+    score_every: int = 1  # steps between two scorings
+    max_evaluations: int | None = None  # maximum number of factor evaluations
+    marginals: bool = True  # whether beliefs are posterior marginals; those of a search are not
 
 
 @dataclass(frozen=True)
 class StagedSolution(Solution[Any]):
-    """One solution of all stages. History columns run through; `state` is the last stage's.
+    """The solution of all stages, with their joint history and the state of the last stage.
 
-    history["stage"] (steps,) is the number of the stage that made the step, and
-    history["best_stage"] (steps, P) of the one that found the best configuration so far, −1 for
-    none yet. A column that a stage does not have is NaN there.
+    history["stage"] (steps,) is the index of the stage of each step, history["best_stage"]
+    (steps, P) that of the stage that found the best configuration so far, −1 for none. A column
+    that a stage lacks is NaN there.
     """
 
     stages: tuple[str, ...]  # names of the stages that ran
@@ -70,20 +70,20 @@ def run_stages(
     progress: bool | Progress = False,
     on_stage: Callable[[Stage, Solution[Any]], None] | None = None,
 ) -> StagedSolution:
-    """Run the stages in order until every problem is solved or the budget is spent.
+    """Run the stages in order until every problem is solved or the budget is used up.
 
     Args:
-        stages: What runs, each only on problems that are still unsolved.
+        stages: The stages; each runs only on problems that are still unsolved.
         graph: One problem or several.
         seed: Same number, same result.
-        max_evaluations: For all stages together; a stage may have its own limit too.
-        max_seconds: For all stages together, by the clock.
-        tolerance: Messages that move less (as probabilities) for a whole epoch have converged.
-        checkpoint: Each stage writes to this file with its name appended, and a run that was cut
-            goes on from there.
+        max_evaluations: Limit for all stages together; a stage may also have its own.
+        max_seconds: Wall-clock limit for all stages together.
+        tolerance: Messages that change less (as probabilities) for a whole epoch have converged.
+        checkpoint: Each stage writes to this file with its name appended; an interrupted run
+            resumes from there.
         checkpoint_every: Steps between two saves.
         progress: True shows a bar on a terminal.
-        on_stage: Called after every stage with it and the solution so far.
+        on_stage: Called after every stage with the stage and the solution so far.
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
@@ -98,8 +98,8 @@ def run_stages(
     checked_path("checkpoint", checkpoint)
     names = [stage.name for stage in stages]
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"stages need names of their own, at least one, got {names}")
-    solutions: list[Solution[Any]] = []  # of states only the last is kept
+        raise ValueError(f"stages are one or more with different names, got {names}")
+    solutions: list[Solution[Any]] = []  # only the last keeps its state
     evaluations, seconds = 0, 0.0
     for number, stage in enumerate(stages):
         stage_seed = (seed + number * STAGE_SEED_STEP) % MAX_SEED
@@ -124,7 +124,7 @@ def run_stages(
         )
         evaluations, seconds = evaluations + found.evaluations, seconds + found.seconds
         if earlier is not None:
-            # problems that were solved before keep the marginals they were solved with
+            # problems solved by an earlier stage keep its marginals
             settled = earlier.solved.to(graph.device)[graph.problem]
             kept = torch.where(settled, earlier.marginals, found.marginals)
             found = replace(found, marginals=kept)
@@ -176,7 +176,7 @@ def _join_solutions(names: Sequence[str], solutions: Sequence[Solution[Any]]) ->
 
 
 def _best_score(solution: Solution[Any]) -> Tensor:
-    """What the best configurations are the best by, (P,)."""
+    """The score by which best configurations are chosen, (P,)."""
     return solution.best_accuracy if solution.energy is None else -solution.energy
 
 
@@ -185,7 +185,7 @@ def _remaining(limit: Any, spent: Any) -> Any:
 
 
 def _join_histories(parts: Sequence[History]) -> History:
-    """Histories one after another; what a part lacks is NaN; evaluations go on counting."""
+    """Concatenated histories: missing columns are NaN, and evaluations are cumulative."""
     shapes = {name: rows[0] for part in parts for name, rows in part.columns.items() if rows}
     joined, evaluations = History(), 0.0
     for number, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""Damping that grows when beliefs oscillate, and shrinks again when they do not."""
+"""Damping that grows when beliefs oscillate and shrinks when they do not."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class SteadyState(WrapperState):
 
 @dataclass(frozen=True)
 class Steady(Wrapper[SteadyState]):
-    """γ = 1 − damping shrinks by `cut` where beliefs oscillate, else grows by `grow`.
+    """γ = 1 − damping is multiplied by `cut` where beliefs oscillate, otherwise by `grow`.
 
-    Beliefs oscillate when a step undoes the one before: the cosine between the changes of P(w = 1)
-    at two steps in a row is below −½. The damping of each problem stays within [low, high].
+    Beliefs oscillate when a step reverses the previous one: the cosine between the changes of
+    P(w = 1) at two consecutive steps is below −½. The damping of each problem stays within
+    [low, high].
     """
 
     low: float
@@ -67,14 +68,14 @@ def steady(
     cut: float = 0.5,
     grow: float = 1.02,
 ) -> Steady:
-    """Let damping follow the oscillation of a solver.
+    """Adapt the damping of a solver to the oscillation of its beliefs.
 
     Args:
-        solver: What is steadied; its own damping, a number, is the first.
-        low: Least damping.
+        solver: The solver; its own damping, a number, is the initial one.
+        low: Smallest damping.
         high: Largest damping.
         cut: Factor of 1 − damping, the weight of new messages, where beliefs oscillate.
-        grow: Its factor everywhere else.
+        grow: Factor of 1 − damping where they do not.
 
     Examples:
         >>> from vitrail.solvers import belief_propagation
@@ -86,8 +87,8 @@ def steady(
         raise ValueError(f"damping lies between 0 <= low <= high < 1, got {low} and {high}")
     if not 0 < cut < 1 <= grow:
         raise ValueError(f"cut must lie in (0, 1) and grow be at least 1, got {cut} and {grow}")
-    made = Steady(solver, low, high, cut, grow)
-    return replace(made, solver=made.solver.with_damping_in_state())
+    wrapper = Steady(solver, low, high, cut, grow)
+    return replace(wrapper, solver=wrapper.solver.with_damping_in_state())
 
 
 def _cosine(graph: FactorGraph, one: Tensor, other: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Wrappers: solvers that step another solver and do something before or after."""
+"""Wrappers: solvers that step an inner solver and do something before or after."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vitrail.solvers.base import MessagePassing
 
 @dataclass(frozen=True)
 class WrapperState:
-    """The state of the solver inside; subclasses add what the wrapper remembers."""
+    """The state of the inner solver; subclasses add the state of the wrapper."""
 
     inner: Any
 
@@ -26,7 +26,7 @@ StateT = TypeVar("StateT", bound=WrapperState)
 
 @dataclass(frozen=True)
 class Wrapper(MessagePassing[StateT]):
-    """What all wrappers share: everything but `step` is handed to the solver inside."""
+    """Base of wrappers: everything but `step` is delegated to the inner solver."""
 
     solver: MessagePassing[Any]
 
@@ -34,11 +34,11 @@ class Wrapper(MessagePassing[StateT]):
         name = type(self).__name__.lower()
         if not isinstance(self.solver, MessagePassing):
             raise TypeError(
-                f"{name} goes around a solver that passes messages, such as belief_propagation, "
-                f"s4p or another wrapper, got {type(self.solver).__name__}"
+                f"{name} wraps a solver that passes messages, such as belief_propagation, s4p or "
+                f"another wrapper, got {type(self.solver).__name__}"
             )
         if any(isinstance(solver, type(self)) for solver in nested_solvers(self.solver)):
-            raise ValueError(f"the solver is {name} already; wrap it once, with one setting")
+            raise ValueError(f"the solver is {name} already; wrap it once")
 
     @property
     def over_ranks(self) -> bool:
@@ -46,12 +46,12 @@ class Wrapper(MessagePassing[StateT]):
 
     @property
     def batch(self) -> int | None:
-        """That of the solver inside."""
+        """The batch of the inner solver."""
         return getattr(self.solver, "batch", None)
 
     @abstractmethod
     def wrap_state(self, graph: FactorGraph, inner: Any) -> StateT:
-        """The first state around a first state of the solver inside."""
+        """The initial state, from that of the inner solver."""
 
     def init(self, key: Key, graph: FactorGraph) -> StateT:
         return self.wrap_state(graph, self.solver.init(key, graph))
@@ -85,7 +85,7 @@ class Wrapper(MessagePassing[StateT]):
 
 
 def nested_solvers(solver: MessagePassing[Any]) -> Iterator[MessagePassing[Any]]:
-    """The solver and those inside it, from the outermost to the innermost."""
+    """The solver and its inner solvers, from the outermost to the innermost."""
     yield solver
     if isinstance(solver, Wrapper):
         yield from nested_solvers(solver.solver)
