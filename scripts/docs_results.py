@@ -91,7 +91,7 @@ def page(records: list[dict[str, Any]]) -> str:
         "out zero.",
         table(
             ("figure", "the paper says", "here it"),
-            [(_link(record), c["paper"], f"**{c['verdict']}**") for record, c in claims],
+            [(_link(record), c["paper"], _verdict(c)) for record, c in claims],
         ),
     ]
     for record in records:
@@ -99,9 +99,12 @@ def page(records: list[dict[str, Any]]) -> str:
             f"## {_heading(record)}",
             record["about"],
             drawing(record["figure"], record["title"]),
-            *(
-                f"**{c['paper']}** — *{c['verdict'].capitalize()}.* {c['measured']}{_remedy(c)}"
-                for c in record["claims"]
+            table(
+                ("the paper says", "here it", "measured"),
+                [
+                    (c["paper"], _verdict(c), f"{c['measured']}{_remedy(c)}")
+                    for c in record["claims"]
+                ],
             ),
         ]
         for part in record["tables"]:
@@ -118,6 +121,12 @@ def drawing(name: str, title: str) -> str:
         f'<img src="{name}.svg" alt="{title}">\n'
         "</picture></a>"
     )
+
+
+def _verdict(claim: dict[str, Any]) -> str:
+    """The verdict in its colour, docs/stylesheets/site.css."""
+    verdict = claim["verdict"]
+    return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
 
 
 def _remedy(claim: dict[str, Any]) -> str:
