@@ -57,11 +57,12 @@ def compress(
 
     Example: `vitrail compress mushroom.safetensors mushroom.csv -o small.safetensors`
     """
-    from vitrail.export import flash_bytes
-    from vitrail.learning import compress as compress_model
+    with working("loading", quiet=quiet):
+        from vitrail.export import flash_bytes
+        from vitrail.learning import compress as compress_model
 
-    check_output(output, data, model)
-    net, table = read_model_and_table(model, data)
+        check_output(output, data, model)
+        net, table = read_model_and_table(model, data)
     column, labels = net.record.get("target"), None
     if target is not None or column in table.columns:
         labels = table[target_column(table, target or column)]

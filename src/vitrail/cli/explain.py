@@ -51,19 +51,21 @@ def explain(
 
     Example: `vitrail explain mushroom.safetensors new.csv -o reasons.html`
     """
-    from vitrail.model import explain as explain_rows
-    from vitrail.tables.table import read_table
+    with working("loading", quiet=quiet):
+        from vitrail.model import explain as explain_rows
+        from vitrail.tables.table import read_table
 
-    if output is not None:
-        check_output(output, rows, model)
-    net, table = read_model_and_table(model, rows)
-    others = None if background is None else read_table(background)
+        if output is not None:
+            check_output(output, rows, model)
+        net, table = read_model_and_table(model, rows)
+        others = None if background is None else read_table(background)
     with working("explaining", quiet=quiet):
         found = explain_rows(net, table, background=others, seed=seed)
     if output is not None:
         from vitrail.report.page import write_explanation
 
-        write_explanation(found, net, table, output, shown(rows.name))
+        with working("writing the page", quiet=quiet):
+            write_explanation(found, net, table, output, shown(rows.name))
     with when_stopped("stopped"):
         if as_json:
             places = [table.place(row) for row in range(len(table))]

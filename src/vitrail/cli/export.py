@@ -15,6 +15,7 @@ from vitrail.cli.options import (
     plain_console,
     print_table,
     shown,
+    working,
 )
 
 
@@ -38,15 +39,16 @@ def export(
 
     Example: `vitrail export mushroom.safetensors --to c -o firmware --name mushroom`
     """
-    from vitrail.export import export_model, flash_bytes
-    from vitrail.export.flash import DEVICE_FLASH
-    from vitrail.model import load_model
-    from vitrail.tables.table import read_table
+    with working("exporting"):
+        from vitrail.export import export_model, flash_bytes
+        from vitrail.export.flash import DEVICE_FLASH
+        from vitrail.model import load_model
+        from vitrail.tables.table import read_table
 
-    net = load_model(model)
-    table = None if rows is None else read_table(rows)
+        net = load_model(model)
+        table = None if rows is None else read_table(rows)
+        paths = export_model(net, to, output, name=name, layout=layout, rows=table)
     console = plain_console(stderr=True)
-    paths = export_model(net, to, output, name=name, layout=layout, rows=table)
     if report:
         paths.append(_reported(net, name, output, table))
     with when_stopped("stopped; the files are written"):
@@ -78,15 +80,16 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
     for part in ("test", "train"):
         if (score := net.record.get(f"{part}_accuracy")) is not None:
             lead.append(f"{part} accuracy {score:.4f} when trained.".capitalize())
-    found = costs.costs(net, name, golden_rows(net, table))
+    with working("measuring on devices"):
+        found = costs.costs(net, name, golden_rows(net, table))
+        others, notes = _rival_lines(net, table, found, accuracy)
     console = plain_console()
     console.print(" ".join(lead))
     for cost in found:
         print_table(costs.HEAD, costs.table_of(cost), cost.target.title)
         console.print(costs.work_of(cost))
-    others, notes = _rival_lines(net, table, found, accuracy)
     if others:
-        print_table(costs.RIVAL_HEAD, others, "RivalCost what others export")
+        print_table(costs.RIVAL_HEAD, others, "Beside what others export")
     for line in [*costs.absent(), *notes]:
         console.print(line)
     path = output / f"{name}-report.html"

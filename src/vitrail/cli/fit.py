@@ -33,6 +33,7 @@ from vitrail.cli.options import (
     plain_console,
     rows_per_second,
     shown,
+    working,
 )
 from vitrail.cli.options import target_column as find_target
 
@@ -98,14 +99,15 @@ def fit(
 
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """
-    from vitrail import ranks
-    from vitrail.engines import checked_backend, workers
-    from vitrail.estimator import BinaryNetClassifier
-    from vitrail.export import flash_bytes
-    from vitrail.learning.examples import split_rows
-    from vitrail.learning.table import canonical
-    from vitrail.solvers import Status
-    from vitrail.tables.table import read_table
+    with working("loading", quiet=quiet):
+        from vitrail import ranks
+        from vitrail.engines import checked_backend, workers
+        from vitrail.estimator import BinaryNetClassifier
+        from vitrail.export import flash_bytes
+        from vitrail.learning.examples import split_rows
+        from vitrail.learning.table import canonical
+        from vitrail.solvers import Status
+        from vitrail.tables.table import read_table
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
     canonical(solver)
@@ -154,7 +156,8 @@ def fit(
             _stream(data, target, output, units, epochs or 1, byte_count(memory), seed, quiet)
         return
     with when_stopped("stopped; nothing is saved"), interrupts.allow_partial():
-        table = read_table(data)
+        with working("reading", quiet=quiet):
+            table = read_table(data)
         column = find_target(table, target)
         labels = table.labels(column)
         rows, held_out = split_rows(labels, test_size, seed)
@@ -192,7 +195,8 @@ def fit(
             f"train {model.record['train_accuracy']:.4f}",
         ]
         if len(held_out):
-            model = tested(model, features.take(held_out), labels[held_out])
+            with working("testing", quiet=quiet):
+                model = tested(model, features.take(held_out), labels[held_out])
             score = model.record["test_accuracy"]
             summary.append(f"test {score:.4f} on {len(held_out):,} rows held out")
         model.save(output)
