@@ -132,7 +132,7 @@ def solvers(args: argparse.Namespace, rows: int, epochs: int) -> dict[str, tuple
             batches=BATCHES,
             beta=geometric(1.0, last, steps),
             rate=falling(args.rate or usual_rate(batches), steps),
-            forget=args.forget,
+            memory=args.memory,
             first=args.first,
         )
         found[f"streaming, beta to {last:g}"] = solver, steps
@@ -171,7 +171,7 @@ def main() -> None:
     parser.add_argument("--answer", type=float, default=0.3, help="share of it, of the posterior")
     parser.add_argument("--rates", nargs="*", type=float, default=[0.003, 0.01])
     parser.add_argument("--rate", type=float, help="first rate; by the batches if not given")
-    parser.add_argument("--forget", type=float, default=0.0)
+    parser.add_argument("--memory", type=float, help="examples; for ever if not given")
     parser.add_argument("--first", type=float, default=1.0)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, help="write all rows here, JSON")

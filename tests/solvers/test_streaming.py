@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,17 +13,27 @@ from torch import nn
 from vitrail.datasets import glass, mnist
 from vitrail.factors import network, perceptron, table
 from vitrail.graph import factor_graph, indexed, join
-from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sign, Threshold, mlp
+from vitrail.nn import (
+    BinaryConv2d,
+    BinaryLinear,
+    Flatten,
+    MaxPool2d,
+    Sign,
+    Threshold,
+    mlp,
+    program_of,
+)
 from vitrail.nn.moments import class_probabilities
 from vitrail.random import Key
 from vitrail.solvers import Status, falling, geometric, run, streaming, usual_rate
 from vitrail.solvers.base import Feedback
 from vitrail.solvers.checkpoint import flatten
+from vitrail.solvers.moment_messages import messages_at
 from vitrail.updates import closed_form, flip
 
 CASES = {
     "moments": streaming(batch=8, batches=3),
-    "forgetting": streaming(batch=8, batches=1, forget=0.1, beta=geometric(1.0, 5.0, 20)),
+    "forgetting": streaming(batch=8, batches=1, memory=700.0, beta=geometric(1.0, 5.0, 20)),
     "closed form": streaming(closed_form("gaussian"), batch=8, batches=2),
     "flip": streaming(flip(16), batch=8, batches=2),
 }
@@ -131,15 +142,49 @@ def test_a_soft_factor_says_less_and_a_heavy_one_more():
     assert torch.allclose(found["heavy"], 3 * found["soft"], rtol=1e-3)
 
 
-def test_forgetting_pulls_towards_the_prior():
+def test_evidence_weighs_one_in_e_after_the_memory():
     graph = factor_graph(perceptron(*noise())).with_prior(torch.full((21,), 0.5))
-    kept, gone = (streaming(batch=70, batches=1, forget=forget, first=5.0) for forget in (0.0, 1.0))
+    kept, fading = (
+        streaming(batch=70, batches=1, memory=memory, first=5.0) for memory in (None, 70.0)
+    )
     start = kept.init(Key(0), graph)
     with_start, _ = kept.step(Key(0), graph, start, everyone(graph))
-    without, _ = gone.step(Key(0), graph, start, everyone(graph))
-    # every example is in the batch, so that only its messages are left beside the prior
-    assert torch.allclose(with_start.field - start.field, without.field, atol=1e-5)
-    assert torch.allclose(gone.log_odds(graph, without), (0.5 + without.field).double())
+    faded, _ = fading.step(Key(0), graph, start, everyone(graph))
+    messages = with_start.field - start.field
+    assert torch.allclose(faded.field, start.field / math.e + messages, atol=1e-5)
+    assert torch.allclose(fading.log_odds(graph, faded), (0.5 + faded.field).double())
+    absorbed = fading.absorb(Key(0), graph, graph.blocks, start)
+    assert torch.allclose(absorbed.field, faded.field, atol=1e-5)
+
+
+def test_without_a_rate_messages_are_added_as_they_are():
+    inputs, labels = noise()
+    factors = perceptron(inputs, labels)
+    graph = factor_graph(factors)
+    solver = streaming(batch=70, batches=1, rate=None)
+    start = solver.init(Key(0), graph)
+    after, _ = solver.step(Key(0), graph, start, everyone(graph))
+    x = inputs.to(torch.float32)
+    p = torch.sigmoid(start.field).requires_grad_()
+    mean, variance = x @ (2 * p - 1), 4 * (p * (1 - p)).sum()
+    signs = 2 * labels - 1
+    score = signs * mean * variance.rsqrt()
+    (messages,) = torch.autograd.grad(torch.special.log_ndtr(score).sum(), p)
+    assert torch.allclose(after.field - start.field, messages, rtol=1e-3, atol=1e-4)
+
+
+def test_messages_of_nets_side_by_side_are_those_of_each():
+    program = program_of(mlp(6, (5,), 3), (6,))
+    draw = torch.Generator().manual_seed(1)
+    field = torch.randn(2, program.num_bits, generator=draw)
+    inputs = torch.randint(0, 2, (2, 7, 6), generator=draw).to(torch.int8)
+    labels = torch.arange(14).view(2, 7) % 3
+    both = torch.vmap(partial(messages_at, program))(field, inputs, labels)
+    solver = streaming(batch=7, batches=1, rate=None, first=0.0)
+    for net in range(2):
+        graph = factor_graph(network(program, inputs[net], labels[net])).with_prior(field[net])
+        after, _ = solver.step(Key(0), graph, solver.init(Key(0), graph), everyone(graph))
+        assert torch.allclose(both[net], after.field, atol=1e-5)
 
 
 def test_beliefs_are_what_was_said_times_beta():
@@ -306,7 +351,7 @@ def test_nets_of_any_kind_learn_digits(name):
         ({"batch": 0}, "batch must be at least 1"),
         ({"batches": 0}, "batches must be at least 1"),
         ({"rate": 0.0}, "rate must be a positive number"),
-        ({"forget": 1.5}, "forget must be from 0 to 1"),
+        ({"memory": 0.0}, "memory must be a positive number of examples"),
         ({"first": -1.0}, "first must be at least 0"),
     ],
 )
