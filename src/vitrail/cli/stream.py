@@ -20,7 +20,7 @@ from vitrail.cli.options import LEARN, ModelFile, Target, check_apart, output_op
 
 PIECE = 2**16  # bytes read at a time
 WAIT = 0.2  # seconds without a row, after which those that came are answered
-PREDICTED_AT_ONCE = 4096  # rows, where none are learned
+AT_ONCE = 1024  # rows, each predicted and then learned by itself
 MOST_WAITING = 10_000  # rows whose labels may still come
 COLUMNS = ("prediction", "probability", "uncertainty")
 
@@ -40,9 +40,6 @@ def stream(
         str,
         typer.Option(help="Rows after which evidence weighs 1/e, `none` for ever, or `auto`."),
     ] = "auto",
-    batch: Annotated[
-        int, typer.Option(min=1, help="Labelled rows that are learned at once.")
-    ] = 100,
     save_every: Annotated[
         int, typer.Option(min=1, help="Rows from one save to the next.")
     ] = 10_000,
@@ -81,11 +78,12 @@ def stream(
     lines = _Lines(sys.stdin.buffer)
     place = int(notes.get("output", 0)) if resume else 0
     with _opened(output, place) as stream_out, when_stopped("stopped; the model is saved"):
-        run = _Run(found, learner, column, key, batch, stream_out, notes, resume)
-        size = PREDICTED_AT_ONCE if learner is None else batch
+        run = _Run(found, learner, column, key, stream_out, notes, resume)
         saved = run.rows
         try:
-            for rows in lines.batches(size, run):
+            for rows in lines.batches(
+                AT_ONCE if learner is None else min(AT_ONCE, save_every), run
+            ):
                 run.take(rows)
                 if learner is not None and run.rows - saved >= save_every:
                     saved = run.rows
@@ -191,7 +189,6 @@ class _Run:
         learner: Any,
         target: str | None,
         key: str | None,
-        batch: int,
         out: BinaryIO,
         notes: dict[str, Any],
         resume: bool,
@@ -204,9 +201,8 @@ class _Run:
             int(notes.get("rows", 0)) if resume else 0
         )  # rows that were taken before the last save
         self._model, self._learner = model, learner
-        self._target, self._key, self._batch, self._out = target, key, batch, out
+        self._target, self._key, self._out = target, key, out
         self._waiting: dict[str, tuple[Any, ...]] = {}  # rows without a label, by key
-        self._queue: list[tuple[Any, int]] = []  # inputs and labels to learn from
         self._scored, self._hits, self._loss = 0, 0, 0.0
         self._drift, self._began = PageHinkley(), time.perf_counter()
         if notes:
@@ -217,7 +213,6 @@ class _Run:
         self._drift.restore(notes["drift"])
         for name, (inputs, chances) in notes["waiting"].items():
             self._waiting[name] = (np.array(inputs, np.int8), chances)
-        self._queue = [(np.array(x, np.int8), label) for x, label in notes["queue"]]
 
     def notes(self) -> dict[str, Any]:
         """What a resumed stream needs beside the learner."""
@@ -231,7 +226,6 @@ class _Run:
             "loss": self._loss,
             "drift": self._drift.state(),
             "waiting": {name: (x.tolist(), p) for name, (x, p) in self._waiting.items()},
-            "queue": [(x.tolist(), label) for x, label in self._queue],
         }
 
     def begin(self, header: list[str]) -> None:
@@ -252,6 +246,8 @@ class _Run:
 
     def take(self, rows: list[tuple[int, list[str]]]) -> None:
         """Predict rows, and learn from those that have labels."""
+        import torch
+
         assert self.header is not None
         if self.rows + len(rows) <= self._until:
             self.rows += len(rows)
@@ -273,22 +269,16 @@ class _Run:
                 if number is None:
                     continue
                 if name in self._waiting or any(name == row.key for row in kept if name):
-                    self._predict_all(kept)  # in the order of arrival
+                    self._predict(kept)  # in the order of arrival
                     kept = []
                     if name in self._waiting:
                         inputs, chances = self._waiting.pop(name)
-                        self._score(inputs, number, chances)
+                        self._score(number, chances)
+                        self._learner.follow(torch.from_numpy(inputs[None]), np.array([number]))
                         continue
             kept.append(Row(line, cells, name, number))
-        self._predict_all(kept)
+        self._predict(kept)
         self._out.flush()
-
-    def _predict_all(self, rows: list[Row]) -> None:
-        """Predict rows, each before it is learned; how many came together makes no difference."""
-        while rows:
-            room = len(rows) if self._learner is None else self._batch - len(self._queue)
-            self._predict(rows[:room])
-            rows = rows[room:]
 
     def _class(self, line: int, label: str) -> int | None:
         try:
@@ -298,14 +288,19 @@ class _Run:
             return None
 
     def _predict(self, rows: list[Row]) -> None:
+        if not rows:
+            return
         rows, read = self._inputs(rows)
         if not rows:
             return
         from vitrail.model.voting import ONE
 
-        model = self._model if self._learner is None else self._learner.model
-        answers = model.answers_of(read)
-        words = model.labels.decode(answers.numbers.numpy())
+        numbers = np.array([-1 if row.label is None else row.label for row in rows])
+        if self._learner is None:
+            answers = self._model.answers_of(read)
+        else:
+            answers = self._learner.follow(read, numbers)
+        words = self._model.labels.decode(answers.numbers.numpy())
         chances = answers.probabilities.numpy() / ONE
         against = answers.against.numpy() / ONE
         best = chances.max(1)
@@ -317,7 +312,7 @@ class _Run:
             return
         for (_, _, name, number), x, p in zip(rows, read.numpy(), chances, strict=True):
             if number is not None:
-                self._score(x, number, p.tolist())
+                self._score(number, p.tolist())
             elif name:
                 self._waiting[name] = (x, p.tolist())
                 if len(self._waiting) > MOST_WAITING:
@@ -353,8 +348,8 @@ class _Run:
         table = Table(arrow, rows=lines, place_of=lambda line: f"line {line}", untyped=True)
         return self._model.inputs(table)
 
-    def _score(self, inputs: Any, number: int, chances: list[float]) -> None:
-        """Count a prediction whose label has come, and queue its row to be learned."""
+    def _score(self, number: int, chances: list[float]) -> None:
+        """Count a prediction whose label has come."""
         wrong = int(np.argmax(chances)) != number
         self._scored += 1
         self._hits += not wrong
@@ -364,15 +359,6 @@ class _Run:
                 f"drift: the error rate has risen to {self._drift.late:.3f} by labelled row "
                 f"{self._scored:,}\n"
             )
-        self._queue.append((inputs, number))
-        if len(self._queue) < self._batch:
-            return
-        import torch
-
-        inputs = torch.from_numpy(np.stack([x for x, _ in self._queue]))
-        labels = torch.tensor([label for _, label in self._queue])
-        self._queue = []
-        self._learner.learn_inputs(inputs, labels)
 
     def flush(self) -> None:
         """Write what is predicted."""

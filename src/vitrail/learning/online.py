@@ -1,18 +1,15 @@
-"""Learning from rows as they arrive: chains that follow a posterior whose evidence decays.
+"""Learning from rows as they arrive: beliefs whose evidence decays, row by row.
 
-A row that has come n rows ago still counts with probability exp(−n/memory): rows leave at random
-times, so that those that stay all weigh the same. After every batch the chains go on for a few
-sweeps on the rows that are left, and the networks they pass by are the ones that vote.
-
-With memory "auto", several memories have chains of their own. Each batch is predicted before it is
-learned, and the networks of a memory vote by the likelihood it gave to the labels of late batches.
+Evidence weighs exp(−n/memory) after n rows. Of each memory, several nets begin at networks of the
+model and follow their own beliefs by moments. The model as it began, the memories and the shares of
+late labels are weighed by a logistic regression that follows the rows too: a memory counts as far
+as it has predicted rows before they were learned.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -21,66 +18,74 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load
+from scipy.special import expit
 from torch import Tensor
 
-from vitrail.draws import Purpose, random_words
-from vitrail.learning.chains import MOST_VOTES
-from vitrail.learning.effort import USUAL_BETAS
-from vitrail.learning.examples import Examples, nets_of
-from vitrail.learning.posterior import raw_margins_of
-from vitrail.learning.sampling import SWAPS, neighbours
+from vitrail.decode import samples
+from vitrail.learning.preprocessing import BIAS, multilayer
 from vitrail.learning.table import AUTO
 from vitrail.model import Model, load_model, model_from_bytes
-from vitrail.model.calibration import Evidence, calibrate
+from vitrail.model.calibration import MIDDLES
 from vitrail.model.files import spelled
 from vitrail.model.model import Answers, ModelError
-from vitrail.model.voting import ONE, clipped_margins
+from vitrail.model.voting import LEVELS, ONE, Scheme, class_probabilities, class_scores
 from vitrail.output import atomic_output
-from vitrail.random import MAX_SEED, Key
-from vitrail.solvers.chains import Chains, Sample
+from vitrail.random import Key
+from vitrail.solvers.row_beliefs import RowBeliefs
+from vitrail.tables.encoders import TableEncoder
+from vitrail.tables.labels import LabelCoder
 
-MEMORIES = (500.0, 2000.0, 8000.0)  # rows, those of "auto"
-CHAINS = 8  # of each memory
-DRAWS = 4  # networks of a chain after every batch
-MOST_ROWS = 8192  # that a memory keeps; of more, as many at random
-WORK = 1e7  # words that the chains look at after a batch, some 30 ms on one core
-PROPOSAL = 64  # words that drawing and judging a proposal costs
-MOST_SWEEPS = 12  # after a batch
-LATE = 1000.0  # rows after which the likelihood of a memory weighs 1/e
-CALIBRATION_ROWS = 2000  # late ones
-RECALIBRATED = 500  # rows from one calibration to the next
-FIRST_CALIBRATION = 200  # rows
-SCALE = 2**20 + 1  # of scores that are kept as whole numbers
-ANCHOR = 8.0  # log-odds by which chains hold on to the networks of a model without its rows
-LEAST = 1e-4  # probability below which a loss does not look
+MEMORIES = (500.0, 4000.0, math.inf)  # rows, those of "auto"
+MOST_COPIES = 4  # nets of a memory that begin at different networks
+MOST_WEIGHTS = 2**16  # of all nets together, beyond which there are fewer copies
+START = 1.0  # log-odds by which nets begin at a network
+FLOOR = 0.03  # probability that a label is any
+SHARES = (2.0, 20.0, 200.0)  # rows over which shares of late labels are taken
+PSEUDO = 0.02  # added to both shares
+FOLLOWED = 20_000.0  # rows after which the weights of the mixture are 1/e forgotten
+SPREAD = 0.3  # of these weights about where they begin
+BEGIN = 3.0  # log-odds of all nets together where they agree, at the beginning
+DRAWS = 8  # networks of each copy that a saved model votes with
+MOST_VOTES = 64  # of a network
+UNITS, THRESHOLDS = 12, 64  # of a net that begins without a model
 SUFFIX = ".stream"
-FORMAT = "vitrail-stream-1"
+FORMAT = "vitrail-stream-2"
 
 
 @dataclass(eq=False)
-class Memory:
-    """The rows that one memory still holds, and its chains."""
+class Mixture:
+    """Logistic regression by a Kalman filter: weights w that drift about where they begin."""
 
-    span: float  # rows
-    kept: Tensor  # (R,) int64, places in the learner's rows
-    chains: Tensor  # (C, N, A) bool
-    networks: Tensor  # (C·DRAWS, N, A) bool, those that vote
-    loss: float = 0.0  # −log-likelihood of late labels
+    weights: np.ndarray  # (F,)
+    covariance: np.ndarray  # (F, F)
+    centre: np.ndarray  # (F,)
 
-    def anchor(self, rows: int) -> float:
-        """How strongly chains still hold on to where they began."""
-        return ANCHOR * math.exp(-rows / self.span)
+    @staticmethod
+    def begun(centre: np.ndarray) -> Mixture:
+        """At `centre`, with spread SPREAD."""
+        return Mixture(centre.copy(), np.eye(len(centre)) * SPREAD**2, centre)
+
+    def learn(self, features: np.ndarray, label: float, probability: float) -> None:
+        """Learn that features (F,) had a label of 0 or 1, given what was predicted."""
+        variance = max(probability * (1 - probability), 1e-3)
+        seen = self.covariance @ features
+        scale = 1 + variance * float(features @ seen)
+        weights = self.weights + seen * ((label - probability) / scale)
+        covariance = self.covariance - np.outer(seen, seen) * (variance / scale)
+        kept = math.exp(-1 / FOLLOWED)
+        self.weights = self.centre + kept * (weights - self.centre)
+        self.covariance = kept**2 * covariance
+        self.covariance.flat[:: len(weights) + 1] += (1 - kept**2) * SPREAD**2
 
 
 @dataclass(eq=False)
 class OnlineLearner:
-    """A model that goes on learning: `answers` and `learn`, batch after batch.
+    """A model that goes on learning: `answers` and `learn`, row after row.
 
     Args:
-        model: What it begins with: nets that chains sample, with at most one hidden layer, one
-            output and inputs of 0/1.
-        memory: After so many rows evidence weighs 1/e; None is for ever; "auto" goes by how well
-            each batch is predicted before it is learned.
+        began: What it begins with: nets with at most one hidden layer and one output.
+        memory: After so many rows evidence weighs 1/e; None is for ever; "auto" weighs memories by
+            how well they predict rows before these are learned.
         seed: Same number, same answers.
 
     Examples:
@@ -88,213 +93,186 @@ class OnlineLearner:
         >>> rows, labels = [[0, 1], [1, 0]] * 20, ["no", "yes"] * 20
         >>> net = BinaryNetClassifier(hidden=(3,), random_state=0).fit(rows, labels)
         >>> learner = OnlineLearner(net.model_, memory=1000)
-        >>> learner.learn(rows, labels)
+        >>> answers = learner.learn(rows, labels)  # those before each row was learned
         >>> learner.model.predict([[1, 0]]).tolist()
         ['yes']
     """
 
-    model: Model  # as it answers now
+    began: Model
     memory: float | str | None = AUTO  # in rows
     seed: int = 0  # of all draws
     rows: int = 0  # learned from
-    batches: int = 0  # learned from
-    _inputs: Tensor = field(init=False, repr=False)  # (R, I) int8, rows that some memory holds
-    _labels: Tensor = field(init=False, repr=False)  # (R,) int64
-    _arrival: Tensor = field(init=False, repr=False)  # (R,) int64
-    _life: Tensor = field(init=False, repr=False)  # (R,) float64, in memories
-    _memories: list[Memory] = field(init=False, repr=False)  # one per span
-    _starts: Tensor | None = field(init=False, repr=False)  # (C, N, A), of a model without rows
-    _scores: Tensor = field(init=False, repr=False)  # (late rows, N) float64, before learning
-    _truth: Tensor = field(init=False, repr=False)  # (late rows,)
-    _calibrated: int = field(init=False, repr=False, default=0)  # rows at the last calibration
+    _beliefs: RowBeliefs = field(init=False, repr=False)  # of memories × copies × nets
+    _mixture: Mixture = field(init=False, repr=False)
+    _shares: np.ndarray = field(init=False, repr=False)  # (SHARES, N) of label 1
+    _single: Model = field(init=False, repr=False)  # as it began, each network one vote at most
 
     def __post_init__(self) -> None:
-        model = self.model
+        model = self.began
         check_learnable(model)
+        self._single = replace(model, clip=1)
         spans = memories_of(self.memory)
-        count, nets, _ = model.networks.shape
-        some = torch.arange(count - CHAINS, count) % count
-        starts = model.networks[some].contiguous()
-        self._starts = starts
-        self._inputs = torch.zeros(0, model.program.num_inputs, dtype=torch.int8)
-        self._labels = self._arrival = torch.zeros(0, dtype=torch.int64)
-        self._life = torch.zeros(0, dtype=torch.float64)
-        every = torch.arange(CHAINS * DRAWS * max(1, -(-count // (CHAINS * DRAWS)))) % count
-        self._memories = [
-            Memory(span, torch.zeros(0, dtype=torch.int64), starts.clone(), model.networks[every])
-            for span in spans
-        ]
-        self._scores = torch.zeros(0, nets, dtype=torch.float64)
-        self._truth = torch.zeros(0, dtype=torch.int64)
+        count, nets, bits = model.networks.shape
+        copies = max(1, min(MOST_COPIES, MOST_WEIGHTS // (len(spans) * nets * bits)))
+        some = torch.arange(copies) * count // copies
+        signs = 2 * model.networks[some].numpy().astype(np.float32) - 1
+        log_odds = np.tile(START * signs.reshape(copies * nets, bits), (len(spans), 1))
+        kept = np.repeat([math.exp(-1 / span) for span in spans], copies * nets)
+        self._beliefs = RowBeliefs(model.program, log_odds, kept, FLOOR)
+        parts = 1 + len(spans)
+        centre = np.r_[np.full(parts, BEGIN / parts), np.zeros(len(SHARES) + 1)]
+        self._mixture = Mixture.begun(centre)
+        self._shares = np.full((len(SHARES), nets), 0.5)
 
     @staticmethod
-    def begun(model: Model, table: Any, labels: Any, **settings: Any) -> OnlineLearner:
-        """The learner of a model together with the rows that it was fitted to."""
-        learner = OnlineLearner(model, **settings)
-        learner._starts = None
-        learner._keep(model.inputs(table), torch.from_numpy(model.labels.encode(labels)))
-        return learner
+    def untrained(table: Any, labels: Any, **settings: Any) -> OnlineLearner:
+        """The learner of random nets, for a stream that has no model yet.
+
+        table, labels: the first rows, which set thresholds of columns and name all classes; they
+        are not learned.
+        """
+        encoder = TableEncoder.fit(table, thresholds=THRESHOLDS)
+        coder = LabelCoder.fit(np.asarray(labels))
+        classes = len(coder.classes)
+        scheme: Scheme = "argmax" if classes == 2 else "one-vs-rest"
+        nets = 1 if classes == 2 else classes
+        bias = BIAS["bipolar"]
+        program = multilayer((len(encoder.bit_names) + bias,), (UNITS,), 1)
+        even = torch.zeros(MOST_COPIES * nets * program.num_bits, dtype=torch.float64)
+        networks = samples(Key(settings.get("seed", 0)), even, 1)
+        networks = networks.reshape(MOST_COPIES, nets, program.num_bits)
+        share = ONE // 2 if classes == 2 else ONE // classes
+        model = Model(
+            encoder=encoder,
+            labels=coder,
+            coding="bipolar",
+            bias=bias,
+            program=program,
+            scheme=scheme,
+            best=networks[0],
+            marginals=torch.full(networks.shape[1:], ONE // 2),
+            networks=networks,
+            votes=torch.ones(networks.shape[:2], dtype=torch.int64),
+            clip=1,
+            calibration=torch.full((nets, LEVELS + 1), share),
+        )
+        return OnlineLearner(model, **settings)
 
     def answers(self, table: Any) -> Answers:
-        """Answers to a table's rows."""
-        return self.model.answers(table)
+        """Answers to a table's rows, by all that is learned so far."""
+        return self.follow(self.began.inputs(table))
 
-    def learn(self, table: Any, labels: Any) -> None:
-        """Learn from a batch of rows (rows, columns) with labels (rows,)."""
-        self.learn_inputs(
-            self.model.inputs(table), torch.from_numpy(self.model.labels.encode(labels))
-        )
+    def learn(self, table: Any, labels: Any) -> Answers:
+        """Learn rows (rows, columns) with labels (rows,), one by one; answers before each."""
+        numbers = self.began.labels.encode(np.asarray(labels))
+        return self.follow(self.began.inputs(table), numbers)
 
-    def learn_inputs(self, inputs: Tensor, labels: Tensor) -> None:
-        """The same for rows as the net reads them, and numbers of classes."""
-        if not len(labels):
-            return
-        self._judge(inputs, labels)
-        self._keep(inputs, labels)
-        for number, memory in enumerate(self._memories):
-            self._advance(number, memory)
-        self._answer()
-        self.batches += 1
+    def follow(self, inputs: Tensor, numbers: np.ndarray | None = None) -> Answers:
+        """The same for rows as the net reads them, and numbers of classes, −1 for none."""
+        model, nets = self.began, self._shares.shape[1]
+        rows = inputs.numpy().astype(np.float32)
+        first = self._of_model(inputs)
+        probability = np.empty((len(rows), nets))
+        agreeing = np.empty((len(rows), nets))
+        for place, row in enumerate(rows):
+            memories = self._beliefs.agreement(row).reshape(-1, self._copies, nets).mean(1)
+            features = self._features(first[place], memories)
+            probability[place] = expit(features @ self._mixture.weights)
+            agreeing[place] = (1 + features[:, : 1 + len(memories)].mean(1)) / 2
+            if numbers is not None and numbers[place] >= 0:
+                self._learn(int(numbers[place]), features, probability[place])
+        parts = torch.from_numpy((probability * ONE).round().astype(np.int64))[:, :, None]
+        scores = class_scores(parts, model.num_classes, model.scheme)
+        number = scores.argmax(1)
+        voted = torch.from_numpy((agreeing * ONE).round().astype(np.int64))[:, :, None]
+        of_class = class_probabilities(class_scores(voted, model.num_classes, model.scheme))
+        against = ONE - of_class.gather(1, number[:, None])[:, 0]
+        return Answers(number, class_probabilities(scores), against)
 
-    def _judge(self, inputs: Tensor, labels: Tensor) -> None:
-        """What the networks say of rows that they have not learned: likelihoods and scores."""
-        model, spans = self.model, self._memories
-        faded = math.exp(-len(labels) / LATE)
-        margins = [
-            clipped_margins(raw_margins_of(model.program, one.networks, inputs)[..., 0], model.clip)
-            .double()
-            .mean(1)
-            / model.clip
-            for one in spans
-        ]
-        votes = torch.tensor([float(vote) for vote in self._votes()], dtype=torch.float64)
-        score = (torch.stack(margins) * (votes / votes.sum())[:, None, None]).sum(0)
-        if len(spans) > 1:
-            for one, own in zip(spans, margins, strict=True):
-                evidence = _evidence(own, labels)
-                chance = evidence.probabilities(
-                    SCALE, model.calibration, model.num_classes, model.scheme
-                )
-                right = chance.gather(1, labels[:, None]).double() / ONE
-                one.loss = faded * one.loss - float(right.clamp(min=LEAST).log().sum())
-        self._scores = torch.cat([self._scores, score])[-CALIBRATION_ROWS:]
-        self._truth = torch.cat([self._truth, labels])[-CALIBRATION_ROWS:]
+    def _learn(self, number: int, features: np.ndarray, probability: np.ndarray) -> None:
+        signs = self._signs[number]
+        for net in np.flatnonzero(signs):
+            self._mixture.learn(features[net], float(signs[net] > 0), float(probability[net]))
+        self._beliefs.learn(np.tile(signs, len(self._beliefs.kept) // len(signs)))
+        kept = np.exp(-1 / np.array(SHARES))[:, None]
+        after = kept * self._shares + (1 - kept) * (signs > 0)
+        self._shares = np.where(signs == 0, self._shares, after)
+        self.rows += 1
 
-    def _keep(self, inputs: Tensor, labels: Tensor) -> None:
-        """Add rows, and let those go that no memory holds any more."""
-        count = len(labels)
-        words = random_words(self.seed * 2**32 + self.batches, Purpose.ROWS, count)
-        life = -np.log((words.astype(np.float64) + 0.5) / 2.0**64)
-        self._inputs = torch.cat([self._inputs, inputs])
-        self._labels = torch.cat([self._labels, labels])
-        self._arrival = torch.cat([self._arrival, self.rows + torch.arange(count)])
-        self._life = torch.cat([self._life, torch.from_numpy(life)])
-        self.rows += count
-        held = torch.zeros(len(self._labels), dtype=torch.bool)
-        kept = []
-        for memory in self._memories:
-            left = self._life - (self.rows - 1 - self._arrival) / memory.span
-            mine = left > 0
-            if int(mine.sum()) > MOST_ROWS:
-                mine &= left >= left.topk(MOST_ROWS).values[-1]
-            kept.append(mine)
-            held |= mine
-        for memory, mine in zip(self._memories, kept, strict=True):
-            memory.kept = mine[held].nonzero()[:, 0]
-        self._inputs, self._labels = self._inputs[held], self._labels[held]
-        self._arrival, self._life = self._arrival[held], self._life[held]
+    @property
+    def _copies(self) -> int:
+        return len(self._beliefs.kept) // (len(memories_of(self.memory)) * self._shares.shape[1])
 
-    def _advance(self, number: int, memory: Memory) -> None:
-        """Some sweeps of one memory's chains on the rows that it holds."""
-        model, labels = self.model, self._labels[memory.kept]
-        ones = torch.ones(len(labels), dtype=torch.float64)
-        examples = Examples(self._inputs[memory.kept], labels, ones, ones)
-        nets = nets_of(examples, model.num_classes, model.scheme)
-        present = [at for at, one in enumerate(nets) if len(one)]
-        if not present:
-            return
-        prior, anchor = None, memory.anchor(self.rows)
-        if self._starts is not None and anchor > 0:
-            prior = torch.where(self._starts[:, present], anchor, -anchor).double()
-        running = Chains(
-            Key((self.seed + number) % MAX_SEED, self.batches),
-            [Sample(nets[at].inputs, nets[at].labels, nets[at].weight) for at in present],
-            memory.chains[:, present].contiguous(),
-            partner=neighbours(model.encoder, model.bias),
-            swaps=SWAPS,
-            prior=prior,
-        )
-        betas = [USUAL_BETAS[chain % len(USUAL_BETAS)] for chain in range(CHAINS)]
-        networks = memory.chains.repeat(DRAWS, 1, 1)
-        sweeps = self._sweeps([len(nets[at]) for at in present])
-        for draw in range(DRAWS):
-            share = sweeps * (draw + 1) // DRAWS - sweeps * draw // DRAWS
-            running.advance(max(1, share), betas, betas)
-            networks[draw * CHAINS : (draw + 1) * CHAINS, present] = running.bits
-        memory.chains = networks[-CHAINS:].clone()
-        memory.networks = networks
+    @property
+    def _signs(self) -> np.ndarray:
+        """The label ±1 of each net for a row of each class, 0 where it learns nothing, (C, N)."""
+        classes = self.began.num_classes
+        if self.began.scheme == "argmax":
+            return np.array([[-1.0], [1.0]])
+        if self.began.scheme == "one-vs-rest":
+            return 2 * np.eye(classes) - 1
+        low, high = np.triu_indices(classes, 1)
+        number = np.arange(classes)[:, None]
+        return (number == high).astype(float) - (number == low)
 
-    def _sweeps(self, sizes: Sequence[int]) -> int:
-        """As many as the work allows, but at least one per draw."""
-        words = sum(max(PROPOSAL, -(-size // 64)) for size in sizes)
-        each = CHAINS * self.model.program.num_bits * words
-        return max(DRAWS, min(MOST_SWEEPS, int(WORK / len(self._memories) / each)))
+    def _of_model(self, inputs: Tensor) -> np.ndarray:
+        """What the model as it began says: mean votes from −1 to 1, (rows, N)."""
+        votes = self._single.votes.sum(0).numpy()
+        parts = [score[..., 0].numpy() / votes for score, _ in self._single.tallies(inputs)]
+        return np.concatenate(parts) if parts else np.zeros((0, len(votes)))
 
-    def _votes(self) -> list[int]:
-        """How much every network of each memory counts."""
-        least = min(memory.loss for memory in self._memories)
-        shares = [math.exp(least - memory.loss) for memory in self._memories]
-        return [max(1, round(MOST_VOTES * share)) for share in shares]
+    def _features(self, first: np.ndarray, memories: np.ndarray) -> np.ndarray:
+        """Mean answers of the model and the memories, log-odds of late labels, and 1: (N, F)."""
+        odds = np.log((self._shares + PSEUDO) / (1 - self._shares + PSEUDO))
+        return np.concatenate([first[None], memories, odds, np.ones((1, len(first)))]).T
 
-    def _answer(self) -> None:
-        """Make the model answer with the networks as they are."""
-        model, votes = self.model, self._votes()
-        networks = torch.cat([memory.networks for memory in self._memories])
-        each = [
-            torch.full(memory.networks.shape[:2], vote, dtype=torch.int64)
-            for memory, vote in zip(self._memories, votes, strict=True)
-        ]
-        calibration = model.calibration
-        due = FIRST_CALIBRATION if not self._calibrated else self._calibrated + RECALIBRATED
-        if self.rows >= due and len(self._truth) >= FIRST_CALIBRATION:
-            self._calibrated = self.rows
-            found = _evidence(self._scores, self._truth)
-            calibration = calibrate(found, model.num_classes, model.scheme, clip=SCALE).table
-        votes = torch.cat(each)
-        share = (networks * votes[..., None]).sum(0).double() / votes.sum(0)[:, None]
-        self.model = replace(
-            model,
-            best=min(self._memories, key=lambda one: one.loss).chains[-1].clone(),
-            networks=networks,
-            votes=votes,
-            calibration=calibration,
-            marginals=(share * ONE).round().to(torch.int64),
+    @property
+    def model(self) -> Model:
+        """The model as it answers now, by networks drawn from beliefs: near `answers`, not equal.
+
+        Networks vote by the weights of the mixture.
+        """
+        began, nets = self.began, self._shares.shape[1]
+        memories = memories_of(self.memory)
+        beliefs = torch.from_numpy(self._beliefs.beliefs.astype(np.float64))
+        drawn = samples(Key(self.seed, self.rows), beliefs.flatten(), DRAWS)
+        drawn = drawn.reshape(DRAWS, len(memories), self._copies, nets, -1).transpose(0, 1)
+        groups = [began.networks, *drawn.reshape(len(memories), -1, nets, drawn.shape[-1])]
+        weights = self._mixture.weights[: len(groups)].clip(min=0)
+        if not weights.any():
+            weights[-1] = 1.0
+        each = weights / [len(group) for group in groups]
+        votes = np.maximum(1, np.round(MOST_VOTES * each / each.max())).astype(np.int64)
+        kept = [place for place, weight in enumerate(weights) if weight > 0]
+        odds = self._features(np.zeros(nets), np.zeros((len(memories), nets)))
+        shift = odds @ self._mixture.weights
+        curve = expit(weights.sum() * MIDDLES.numpy().clip(-1, 1) + shift[:, None])
+        log_odds = beliefs.reshape(len(memories), -1, nets, beliefs.shape[1])
+        strongest = log_odds[int(weights[1:].argmax()), 0]
+        return replace(
+            began,
+            networks=torch.cat([groups[place] for place in kept]),
+            votes=torch.cat(
+                [torch.full(groups[place].shape[:2], int(votes[place])) for place in kept]
+            ),
+            best=strongest > 0,
+            marginals=(torch.sigmoid(strongest) * ONE).round().to(torch.int64),
+            clip=1,
+            calibration=torch.from_numpy((curve * ONE).round().astype(np.int64)),
+            thresholds=(),
+            record=dict(began.record),
         )
 
     def to_bytes(self, **notes: Any) -> bytes:
         """All that later learning depends on, and notes fit for JSON."""
         tensors = {
-            "model": torch.frombuffer(bytearray(self.model.to_bytes()), dtype=torch.uint8),
-            "inputs": torch.from_numpy(np.packbits(self._inputs.numpy() > 0, axis=1)),
-            "labels": self._labels,
-            "arrival": self._arrival,
-            "life": self._life,
-            "scores": self._scores,
-            "truth": self._truth,
+            "model": torch.frombuffer(bytearray(self.began.to_bytes()), dtype=torch.uint8),
+            "beliefs": torch.from_numpy(self._beliefs.beliefs),
+            "weights": torch.from_numpy(self._mixture.weights),
+            "covariance": torch.from_numpy(self._mixture.covariance),
+            "shares": torch.from_numpy(self._shares),
         }
-        if self._starts is not None:
-            tensors["starts"] = self._starts
-        for number, memory in enumerate(self._memories):
-            tensors |= {f"kept.{number}": memory.kept, f"chains.{number}": memory.chains}
-            tensors[f"networks.{number}"] = memory.networks
-        state = {
-            "memory": self.memory,
-            "seed": self.seed,
-            "rows": self.rows,
-            "batches": self.batches,
-            "calibrated": self._calibrated,
-            "losses": [memory.loss.hex() for memory in self._memories],
-        }
+        state = {"memory": self.memory, "seed": self.seed, "rows": self.rows}
         texts = {"format": FORMAT, "state": json.dumps(state), "notes": json.dumps(notes)}
         return spelled(tensors, texts)
 
@@ -306,21 +284,12 @@ class OnlineLearner:
         metadata = header["__metadata__"]
         if metadata.get("format") != FORMAT:
             raise ModelError("this is no state of a stream; remove it, and begin from the model")
-        notes = json.loads(metadata["state"])
-        model = model_from_bytes(bytes(tensors["model"].numpy()))
-        learner = OnlineLearner(model, notes["memory"], notes["seed"])
-        learner.rows, learner.batches = notes["rows"], notes["batches"]
-        learner._calibrated = notes["calibrated"]
-        wide = np.unpackbits(tensors["inputs"].numpy(), axis=1, count=model.program.num_inputs)
-        learner._inputs = torch.from_numpy(wide.astype(np.int8))
-        learner._labels, learner._arrival = tensors["labels"], tensors["arrival"]
-        learner._life, learner._starts = tensors["life"], tensors.get("starts")
-        learner._scores, learner._truth = tensors["scores"], tensors["truth"]
-        for number, (memory, loss) in enumerate(
-            zip(learner._memories, notes["losses"], strict=True)
-        ):
-            memory.kept, memory.chains = tensors[f"kept.{number}"], tensors[f"chains.{number}"]
-            memory.networks, memory.loss = tensors[f"networks.{number}"], float.fromhex(loss)
+        began = model_from_bytes(bytes(tensors["model"].numpy()))
+        learner = OnlineLearner(began, **json.loads(metadata["state"]))
+        learner._beliefs = replace(learner._beliefs, log_odds=tensors["beliefs"].numpy().copy())
+        learner._mixture.weights = tensors["weights"].numpy().copy()
+        learner._mixture.covariance = tensors["covariance"].numpy().copy()
+        learner._shares = tensors["shares"].numpy().copy()
         return learner, json.loads(metadata["notes"])
 
 
@@ -390,15 +359,9 @@ def memories_of(memory: float | str | None) -> tuple[float, ...]:
 
 
 def check_learnable(model: Model) -> None:
-    """Raise where chains cannot go on from a model."""
-    if model.coding != "binary" or not model.program.packable or model.program.num_outputs > 1:
+    """Raise where rows cannot be learned one by one."""
+    if not model.program.packable or model.program.num_outputs > 1:
         raise ModelError(
-            "a stream is learned by chains, which sample nets with at most one hidden layer, one "
-            "output and inputs of 0/1; fit such a model with solver='chains', or only predict"
+            "a stream is learned by nets with at most one hidden layer and one output; fit such a "
+            "model with solver='chains', or only predict"
         )
-
-
-def _evidence(scores: Tensor, labels: Tensor) -> Evidence:
-    """Scores (rows, N) in [−1, 1] as what one network says."""
-    raw_margins = ((scores * SCALE + 1) / 2).round().to(torch.int64)[:, None, :, None]
-    return Evidence(raw_margins, labels, torch.ones(len(labels), dtype=torch.float64))
