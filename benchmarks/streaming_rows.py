@@ -63,7 +63,7 @@ def main() -> None:
         model = fit_stream(
             rows,  # pyright: ignore[reportArgumentType] (tuples of two)
             hidden=(hidden,) if hidden else (),
-            memory=int(args.memory * 2**30),
+            ceiling=int(args.memory * 2**30),
         )
         signs, labels = block(0, FRESH, net)
         row = {

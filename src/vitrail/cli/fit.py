@@ -242,7 +242,7 @@ def _stream(
     console = plain_console()
     with rows_per_second("training", quiet=quiet) as progress:
         model = fit_stream(
-            data, target, hidden=units, epochs=epochs, memory=memory, seed=seed, progress=progress
+            data, target, hidden=units, epochs=epochs, ceiling=memory, seed=seed, progress=progress
         )
     if not ranks.here().first:
         return

@@ -79,6 +79,12 @@ def _hidden(name: str, value: Any) -> Any:
     return tuple(checked_count("a hidden layer", units, 1) for units in value)
 
 
+def _memory(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 1 <= float(value) < math.inf:
+        raise ValueError(f"{name} is a number of rows from 1, or None, got {value!r}")
+    return float(value)
+
+
 def _module(name: str, value: Any) -> Any:
     if not isinstance(value, nn.Module | Program):
         raise TypeError(f"{name} is a torch module, made already, got {value!r}")
@@ -165,11 +171,12 @@ OR_AUTO: dict[str, Check] = {
     "device": checked_device,
 }
 """Settings that may also be "auto"."""
-OR_NONE = {"batch_size", "module", "checkpoint"}
+OR_NONE = {"batch_size", "memory", "module", "checkpoint"}
 """Settings that may also be None."""
 
 CHECKS: dict[str, Check] = {
     **OR_AUTO,
+    "memory": _memory,
     "module": _module,
     "warm_start": _flag,
     "verbose": _flag,

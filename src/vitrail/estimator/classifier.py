@@ -47,7 +47,7 @@ IMAGE_AXES = 4  # (rows, channels, height, width)
 SEQUENCES = (list, tuple, np.ndarray)
 PASSED = (
     "solver", "hidden", "module", "multiclass", "inputs", "bias", "predictor", "networks", "device",
-    "class_weight", "checkpoint",
+    "class_weight", "memory", "checkpoint",
 )  # fmt: skip
 FIXED = {"hidden", "module", "multiclass", "inputs", "bias", "restarts"}  # by the first training
 
@@ -97,6 +97,8 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         networks: How many networks vote; "auto" is 128, and more for `chains` of narrow nets.
             Refused where one network predicts.
         class_weight: None, "balanced" or {label: weight}.
+        memory: Rows of `partial_fit` after which earlier evidence weighs 1/e; None is for ever. For
+            `chains` and `streaming`.
         warm_start: Whether `fit` starts from the previous fit, with the same net: chains from where
             they were, messages from the marginals. Gradient methods and searches train anew.
             Options of the training may change between the two.
@@ -161,6 +163,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         effort: Literal["auto", "quick", "normal", "best"] = "auto",
         networks: int | Auto = "auto",
         class_weight: str | Mapping[Any, float] | None = None,
+        memory: float | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
@@ -185,6 +188,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self.effort = effort
         self.networks = networks
         self.class_weight = class_weight
+        self.memory = memory
         self.warm_start = warm_start
         self.random_state = random_state
         self.device = device

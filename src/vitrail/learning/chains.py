@@ -94,8 +94,9 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     elif data.examples.num_rows >= RECALIBRATED * state.calibrated or options.changed & RESTARTING:
         drawn, found = run.learned(betas)
     else:
-        # with balanced classes the weights of earlier rows change too
-        drawn = None if options.class_weight == "balanced" else run.reweighted(state)
+        # with balanced classes, or a memory, the weights of earlier rows change too
+        changed = options.class_weight == "balanced" or data.kept < 1
+        drawn = None if changed else run.reweighted(state)
         if drawn is None:
             drawn = run.draw(betas or state.betas, starts, calls)
         drawn, keep_calibration = replace(drawn, calibrated=state.calibrated), True

@@ -74,6 +74,10 @@ class Examples:
             rows=self.rows[chosen],
         )
 
+    def faded(self, kept: float) -> Examples:
+        """The examples as evidence that weighs less than it did."""
+        return replace(self, weight=self.weight * kept, rows=self.rows * kept)
+
     def share(self, share: Tensor) -> Examples:
         """A part of the rows: of each example the share (F,) in [0, 1]."""
         kept = share > 0

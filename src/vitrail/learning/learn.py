@@ -17,6 +17,7 @@ found so far wherever it comes; before anything is found it goes on up.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ from vitrail.tables.labels import LabelCoder
 
 LEARNERS: dict[str, Learner] = {"chains": chains, "select": select}
 """Those that run no stages by their name; `learn_by_stages` runs all others."""
+REMEMBERING = ("chains", "streaming")  # whose earlier evidence can fade
 BY_RULES = ", which solver='auto' takes for these rows and this net"
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 SCHEMES: dict[str, Scheme] = {"argmax": "argmax", "ovo": "pairs", "ovr": "one-vs-rest"}
@@ -63,6 +65,11 @@ UNRELATED = (
 )
 
 
+def weight_after(rows: int, memory: float | None) -> float:
+    """What earlier evidence weighs after so many rows: exp(−rows/memory)."""
+    return 1.0 if memory is None else math.exp(-rows / memory)
+
+
 @dataclass(frozen=True)
 class FitResult:
     """All that training has found, and what later training goes on from."""
@@ -72,7 +79,7 @@ class FitResult:
     calibration: Calibration
     model: Model
     rows: int  # so far
-    memory: Examples  # they stand for all rows so far
+    remembered: Examples  # they stand for all rows so far
     status: tuple[Status, ...]  # how it ended, of each net
 
 
@@ -135,15 +142,16 @@ def learn(
     start = time.perf_counter()
     labels = torch.from_numpy(preprocessing.coder.encode(y))
     batch = Examples.distinct(preprocessing.inputs(table), labels, torch.from_numpy(weight))
-    examples, rows = batch, len(y)
+    examples, rows, kept = batch, len(y), 1.0
     if added and previous is not None:
-        examples, rows = previous.memory.merged(batch), previous.rows + rows
+        kept = weight_after(len(y), options.memory)
+        examples, rows = previous.remembered.faded(kept).merged(batch), previous.rows + rows
     if options.class_weight is not None:
         of_class = preprocessing.class_weights(examples, options.class_weight)
         examples, batch = examples.weighted(of_class), batch.weighted(of_class)
     examples = examples.with_columns(preprocessing.encoder.spans)
     nets = nets_of(examples, preprocessing.num_classes, preprocessing.scheme)
-    data = TrainingData(preprocessing, examples, nets, batch if added else None)
+    data = TrainingData(preprocessing, examples, nets, batch if added else None, kept)
     earlier = None if previous is None else previous.posterior
     learner, options = resolved(options, data, earlier)
     with interrupts.defer_stop():  # a stop is taken between steps, where what was found can be kept
@@ -158,10 +166,11 @@ def learn(
         hits = model.answers_of(sample.inputs).numbers == sample.labels
         accuracy = float((hits * sample.weight).sum() / sample.weight.sum())
         model.record["train_accuracy"] = round(accuracy, 6)
-        memory = examples.subsampled(REMEMBERED, (options.seed + posterior.calls - 1) % MAX_SEED)
+        seed = (options.seed + posterior.calls - 1) % MAX_SEED
+        remembered = examples.subsampled(REMEMBERED, seed)
         stopped = interrupts.consume_stop() or posterior.interrupted
     status = (Status.INTERRUPTED,) if stopped else posterior.status
-    return FitResult(preprocessing, posterior, calibration, model, rows, memory, status)
+    return FitResult(preprocessing, posterior, calibration, model, rows, remembered, status)
 
 
 def resolved(
@@ -183,6 +192,11 @@ def resolved(
     if solver != "chains" and isinstance(options.given.get("beta"), tuple):
         raise ValueError("several betas are for chains; give one beta, or take solver='chains'")
     name = solver if isinstance(solver, str) else ""
+    if options.memory is not None and name not in REMEMBERING:
+        raise ValueError(
+            f"memory is for learners that go on from a posterior, {' and '.join(REMEMBERING)}, not "
+            f"for {name or 'a solver object'}; leave it out, or take one of these"
+        )
     for option in options.given if name in SOLVERS else ():
         if option not in SOLVERS[name].options:
             others = [other for other, entry in SOLVERS.items() if option in entry.options]

@@ -251,7 +251,7 @@ def _trained(
                 plan,
                 seed=(options.seed + calls) % MAX_SEED,
                 device=options.device,
-                earlier=None if previous is None else _as_trained(previous),
+                earlier=None if previous is None else _as_trained(previous).faded(data.kept),
                 progress=options.progress,
                 checkpoint=options.checkpoint,
             )

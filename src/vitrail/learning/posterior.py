@@ -54,6 +54,7 @@ class FitOptions:
     device: str
     progress: bool
     class_weight: Any = None  # None, "balanced" or a mapping of labels to weights
+    memory: float | None = None  # rows after which earlier evidence weighs 1/e
     checkpoint: str | Path | None = None  # where a run is saved, to go on from
     changed: frozenset[str] = frozenset()  # parameters of the classifier, since the previous fit
 
@@ -66,6 +67,7 @@ class TrainingData:
     examples: Examples  # of all rows, labels are numbers of classes
     nets: Sequence[Examples]  # the same for each net, labels are 0 and 1 or numbers of classes
     added: Examples | None = None  # those that come on top of what a previous posterior has seen
+    kept: float = 1.0  # what the evidence of a previous posterior still weighs
 
 
 @dataclass(frozen=True)

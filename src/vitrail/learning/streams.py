@@ -44,7 +44,7 @@ from vitrail.tables.encoders import fit_encoder
 from vitrail.tables.sources import RowSelector
 from vitrail.tables.streams import ROWS, Windows, blocks, labels_of, sample, target_of
 
-DEFAULT_MEMORY = 2**31
+CEILING = 2**31
 BASE = 3 * 2**28  # bytes that the program itself takes, with torch and the blocks it reads
 COPIES = 3  # of a window's bits: as read, put together, shuffled
 SAMPLE, HELD_OUT = 20_000, 4_000  # rows that the encoder is fitted to; of these, held out at most
@@ -60,7 +60,8 @@ def fit_stream(
     *,
     hidden: tuple[int, ...] = (),
     epochs: int = 1,
-    memory: int = DEFAULT_MEMORY,
+    memory: float | None = None,
+    ceiling: int = CEILING,
     networks: int = 128,
     seed: int = 0,
     progress: Progress | None = None,
@@ -73,7 +74,8 @@ def fit_stream(
         target: The column of labels; None is the one that the file names.
         hidden: Units of each hidden layer.
         epochs: How often every row is used.
-        memory: Bytes that the process may take.
+        memory: Rows after which earlier evidence weighs 1/e; None is for ever.
+        ceiling: Bytes that the process may take.
         networks: How many networks of the posterior are kept, at most.
         seed: Same number, same model.
         progress: Called with rows so far, rows in all epochs, and rows per second.
@@ -82,11 +84,13 @@ def fit_stream(
         The model; its record says how many rows the encoder was fitted to.
 
     Examples:
-        >>> model = fit_stream("long.parquet", "kind", memory=4 * 2**30)  # doctest: +SKIP
+        >>> model = fit_stream("long.parquet", "kind", ceiling=4 * 2**30)  # doctest: +SKIP
     """
     start = time.perf_counter()
     checked_count("epochs", epochs, 1)
     checked_count("networks", networks, 1)
+    if memory is not None and not 1 <= memory < float("inf"):
+        raise ValueError(f"memory is a number of rows from 1, or None, got {memory!r}")
     for units in hidden:
         checked_count("a hidden layer", units, 1)
     target = target_of(rows, target)
@@ -98,12 +102,12 @@ def fit_stream(
     program = multilayer(fixed.shape, hidden, fixed.num_outputs)
     held = _held_out(found.labels, seed)
     held_numbers = found.numbers[held]
-    size = window_rows(len(encoder.bit_names), memory)
+    size = window_rows(len(encoder.bit_names), ceiling)
     windows = Windows(found.total, size, len(encoder.bit_names), seed, world)
     per_epoch = -(-(found.total - len(held_numbers)) // STREAM_BATCH)
     batches = epochs * per_epoch
     beta, rate = stream_schedules(batches, batches)
-    solver = streaming(batch=STREAM_BATCH, batches=1, beta=beta, rate=rate)
+    solver = streaming(batch=STREAM_BATCH, batches=1, beta=beta, rate=rate, memory=memory)
     state, graph, number, done = None, None, 0, 0
     fitting = time.perf_counter()
     for epoch in range(epochs):
@@ -140,6 +144,7 @@ def fit_stream(
         "epochs": epochs,
         "batch_size": STREAM_BATCH,
         "predictor": "posterior",
+        "memory": memory,
         "window_rows": size,
         "seed": seed,
     }
@@ -182,12 +187,12 @@ def _held_out(labels: np.ndarray, seed: int) -> np.ndarray:
     return held if len(held) else random_order(seed, len(labels))[:1]
 
 
-def window_rows(bits: int, memory: int) -> int:
-    """How many rows a window may have under a ceiling of memory, in bytes."""
-    room = memory - BASE
+def window_rows(bits: int, ceiling: int) -> int:
+    """How many rows a window may have under a ceiling, in bytes."""
+    room = ceiling - BASE
     if room < COPIES * bits * STREAM_BATCH:
         raise ValueError(
-            f"a ceiling of {in_gigabytes(memory)} leaves no room beside the program's own "
+            f"a ceiling of {in_gigabytes(ceiling)} leaves no room beside the program's own "
             f"{in_gigabytes(BASE)}; allow more"
         )
     return max(STREAM_BATCH, min(LARGEST_WINDOW, room // (COPIES * (bits + 16))))

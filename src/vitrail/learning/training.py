@@ -71,6 +71,10 @@ class Trained:
         """The stage that found the best network of each net; "" where none had examples."""
         return tuple(self.stage[start][net] for net, start in enumerate(self.best_start.tolist()))
 
+    def faded(self, kept: float) -> Trained:
+        """The same, as evidence that weighs less than it did."""
+        return self if kept == 1 else replace(self, log_odds=self.log_odds * kept)
+
     def of_best(self, values: Tensor) -> Tensor:
         """Of values (R, N, …), those of the best start of each net, (N, …)."""
         return values[self.best_start, torch.arange(values.shape[1])]
