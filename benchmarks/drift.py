@@ -28,7 +28,9 @@ from vitrail.model.voting import ONE
 
 LEAST = 1e-4  # probability below which a loss does not look
 AFTER = 1000  # rows after a sudden drift
-WINDOW = 500  # rows of a point of a curve
+WINDOW = 500  # rows of an accuracy that is kept
+MERGED = 3  # of these in a point of a curve
+DRAWN = ("vitrail", "adaptive forest", "logistic regression")
 FIRST = 200  # rows that set thresholds of columns
 BLOCK = 100  # rows that are read at once; each is predicted and then learned by itself
 GENERATED = 20_000  # rows
@@ -170,16 +172,13 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
 
     panels = []
     for name in dict.fromkeys(row["stream"] for row in found):
-        lines = [
-            Line(
-                row["learner"],
-                WINDOW * np.arange(1, len(row["curve"]) + 1),
-                row["curve"],
-                thin=True,
-            )
-            for row in found
-            if row["stream"] == name
-        ]
+        lines = []
+        for row in found:
+            if row["stream"] == name and row["learner"] in DRAWN:
+                whole = len(row["curve"]) // MERGED
+                y = np.reshape(row["curve"][: whole * MERGED], (whole, MERGED)).mean(1)
+                x = WINDOW * MERGED * np.arange(1, whole + 1)
+                lines.append(Line(row["learner"], x, y))
         lowest = min(min(line.y) for line in lines)
         limits = (max(0.4, lowest - 0.02), 1.0)
         panels.append(Panel(name, "rows", "accuracy", tuple(lines), limits=limits))

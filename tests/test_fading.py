@@ -51,9 +51,7 @@ def test_a_rule_that_has_changed_is_learned(settings):
 
 
 def test_learners_that_cannot_go_on_refuse_a_memory():
-    with pytest.raises(
-        ValueError, match=r"^memory is for learners that go on .* not for sbp;"
-    ):
+    with pytest.raises(ValueError, match=r"^memory is for learners that go on .* not for sbp;"):
         BinaryNetClassifier(solver="sbp", memory=30, random_state=0).fit(ROWS, LABELS)
     for wrong in (0, math.inf, math.nan, "long", True):
         with pytest.raises(ValueError, match="memory is a number of rows from 1, or None"):

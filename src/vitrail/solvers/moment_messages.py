@@ -64,17 +64,21 @@ def messages_at(
     input, where independent weights move the sums of a unit many times too far.
     """
     first = next(node for node in program.nodes if isinstance(node, Linear))
-    bits = first.num_bits
-    mean = inputs.mean(0, keepdim=True)
-    parts = torch.cat([inputs - mean, mean.expand_as(inputs)], 1)
-    wide = replace(first, inputs=2 * first.inputs)
-    twice = Program((wide.inputs,), tuple(wide if n is first else n for n in program.nodes))
+    parts, split = inputs, program
+    if common != 1:
+        mean = inputs.to(torch.float32).mean(0, keepdim=True)
+        parts = torch.cat([inputs - mean, mean.expand(inputs.shape)], 1)
+        wide = replace(first, inputs=2 * first.inputs)
+        split = Program((wide.inputs,), tuple(wide if n is first else n for n in program.nodes))
 
     def likelihood(probability: Tensor) -> Tensor:
-        own = probability[:bits].view(-1, first.inputs)
-        slow = common * own + (1 - common) * own.detach()
-        weights = torch.cat([torch.cat([own, slow], 1).flatten(), probability[bits:]])
-        return log_probability(moments(twice, weights, parts, bipolar=False), labels).sum()
+        weights = probability
+        if common != 1:
+            own = probability[: first.num_bits].view(-1, first.inputs)
+            slow = common * own + (1 - common) * own.detach()
+            both = torch.cat([own, slow], 1).flatten()
+            weights = torch.cat([both, probability[first.num_bits :]])
+        return log_probability(moments(split, weights, parts, bipolar=False), labels).sum()
 
     return torch.func.grad(likelihood)(torch.sigmoid(log_odds))
 
