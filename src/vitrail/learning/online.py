@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load
-from scipy.special import expit
 from torch import Tensor
 
 from vitrail.decode import samples
@@ -177,7 +176,7 @@ class OnlineLearner:
         for place, row in enumerate(rows):
             memories = self._beliefs.agreement(row).reshape(-1, self._copies, nets).mean(1)
             features = self._features(first[place], memories)
-            probability[place] = expit(features @ self._mixture.weights)
+            probability[place] = _sigmoid(features @ self._mixture.weights)
             agreeing[place] = (1 + features[:, : 1 + len(memories)].mean(1)) / 2
             if numbers is not None and numbers[place] >= 0:
                 self._learn(int(numbers[place]), features, probability[place])
@@ -246,7 +245,7 @@ class OnlineLearner:
         kept = [place for place, weight in enumerate(weights) if weight > 0]
         odds = self._features(np.zeros(nets), np.zeros((len(memories), nets)))
         shift = odds @ self._mixture.weights
-        curve = expit(weights.sum() * MIDDLES.numpy().clip(-1, 1) + shift[:, None])
+        curve = _sigmoid(weights.sum() * MIDDLES.numpy().clip(-1, 1) + shift[:, None])
         log_odds = beliefs.reshape(len(memories), -1, nets, beliefs.shape[1])
         strongest = log_odds[int(weights[1:].argmax()), 0]
         return replace(
@@ -365,3 +364,7 @@ def check_learnable(model: Model) -> None:
             "a stream is learned by nets with at most one hidden layer and one output; fit such a "
             "model with solver='chains', or only predict"
         )
+
+
+def _sigmoid(log_odds: np.ndarray) -> np.ndarray:
+    return torch.sigmoid(torch.from_numpy(log_odds)).numpy()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+import torch
 
 from vitrail.nn import Program
 from vitrail.nn.moments import SMALLEST_VARIANCE
@@ -89,3 +89,8 @@ class RowBeliefs:
         self._first *= kept[:, :, None]
         self._first += (slope / spread)[:, :, None] * x
         self._first += (slope * score / variance)[:, :, None] * (weight * square)
+
+
+def ndtr(score: np.ndarray) -> np.ndarray:
+    """Φ of every score."""
+    return torch.special.ndtr(torch.from_numpy(score)).numpy()
