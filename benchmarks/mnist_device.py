@@ -34,7 +34,7 @@ NETS: dict[str, dict[str, Any]] = {  # chosen on the last 10,000 training images
     "16k": {"channels": (16, 40, 56, 60), "digits": (3, 2, 2, 2, 2), "kernel": 4, "padding": 0},
     "3k": {"channels": (6, 12, 24), "digits": (3, 2, 2, 2), "padding": 0},
 }
-EPOCHS = 60
+EPOCHS = 50
 KNOWN = 4  # images with known answers, for the emulator to check
 BEGIN, END = "<!-- measured by benchmarks/mnist_device.py -->", "<!-- end -->"
 NAME = "tiny"
