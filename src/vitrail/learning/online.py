@@ -97,14 +97,14 @@ class OnlineLearner:
         ['yes']
     """
 
-    began: Model
+    began: Model  # as it was before the stream
     memory: float | str | None = AUTO  # in rows
     seed: int = 0  # of all draws
     rows: int = 0  # learned from
     _beliefs: RowBeliefs = field(init=False, repr=False)  # of memories × copies × nets
     _mixture: Mixture = field(init=False, repr=False)
     _shares: np.ndarray = field(init=False, repr=False)  # (SHARES, N) of label 1
-    _single: Model = field(init=False, repr=False)  # as it began, each network one vote at most
+    _single: Model = field(init=False, repr=False)  # `began`, where a network is one vote
 
     def __post_init__(self) -> None:
         model = self.began
