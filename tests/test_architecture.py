@@ -23,7 +23,7 @@ FLOW = (
         "prepared",
         "fingerprint",
         "interrupts",
-        "wires",
+        "sockets",
         "ranks",
         "engines",
         "extras",

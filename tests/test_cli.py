@@ -258,8 +258,8 @@ def test_ctrl_c_keeps_the_best_and_says_where(data, tmp_path, monkeypatch):
 def test_the_table_is_not_replaced_by_the_model(data, model):
     before = data.read_bytes()
     sentence = one_line(call("fit", data, "--target", "class", "-o", data))
-    assert "is the input itself" in sentence
-    assert "is the input itself" in one_line(call("predict", model, data, "-o", data))
+    assert "is also the input" in sentence
+    assert "is also the input" in one_line(call("predict", model, data, "-o", data))
     assert data.read_bytes() == before
 
 

@@ -162,7 +162,7 @@ def test_what_cannot_be_told_apart_is_said(value):
 def test_a_list_that_holds_itself_is_said():
     endless: list = []
     endless.append(endless)
-    with pytest.raises(FingerprintError, match="holds itself"):
+    with pytest.raises(FingerprintError, match="contains itself"):
         fingerprint(endless)
 
 

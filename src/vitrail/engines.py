@@ -1,11 +1,10 @@
-"""Where independent tasks run: processes of this machine, a Dask cluster, or Ray.
+"""Backends for independent tasks: processes of this machine, a Dask cluster, or Ray.
 
     with workers("dask", 4):
-        for found in each(trained, [(plan,) for plan in plans]): ...
+        for found in map_tasks(trained, [(plan,) for plan in plans]): ...
 
-All three are joblib backends, and `each` follows joblib's own `parallel_config` too. Dask and Ray
-start a cluster on this machine, or join the one that their own variables name:
-DASK_SCHEDULER_ADDRESS, RAY_ADDRESS.
+All three are joblib backends, and `map_tasks` follows joblib's `parallel_config`. Dask and Ray
+start a cluster on this machine, or join the one named by DASK_SCHEDULER_ADDRESS or RAY_ADDRESS.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 def checked_backend(name: str) -> Backend:
-    """`name`, or an error where there is no backend of that name or it is not installed."""
+    """`name`; an error if there is no such backend or it is not installed."""
     checked_choice("backend", name, get_args(Backend))
     if name != "processes":
         _package("distributed" if name == "dask" else name, name)
@@ -42,24 +41,24 @@ class Failure:
     reason: str
 
 
-def attempt(task: Callable[..., Any], *given: Any) -> Any:
-    """`task(*given)`, at the second try if need be; a `Failure` where that fails, too."""
+def run_task(task: Callable[..., Any], *given: Any) -> Any:
+    """`task(*given)`, retried once; a `Failure` if it fails again."""
     try:
         return _retry_once(task, *given)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in NO_SPACE:
-            raise  # so will all others
+            raise  # all other tasks would fail too
         return Failure(f"{type(error).__name__}: {error}")
 
 
-def each(task: Callable[..., T], given: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-    """`task(*one)` for each of `given`, in order: by the workers in force, or here and now.
+def map_tasks(task: Callable[..., T], given: Sequence[tuple[Any, ...]]) -> Iterator[T]:
+    """`task(*one)` for each of `given`, in order, on the current workers or in this process.
 
-    On workers a task that fails is tried once more, and its error is raised if it fails again.
+    On workers a task that fails is retried once; its second error is raised.
     """
     from joblib import Parallel, delayed, effective_n_jobs
 
-    in_force: Any = None  # the workers of the block that we are in
+    in_force: Any = None  # None is the workers of the current block
     if effective_n_jobs(in_force) == 1 or len(given) == 1:
         yield from (task(*one) for one in given)
         return
@@ -75,19 +74,19 @@ def _retry_once(task: Callable[..., T], *given: Any) -> T:
 
 
 @contextmanager
-def engine(backend: Backend, jobs: int) -> Iterator[Any]:
-    """A joblib.Parallel on `jobs` workers that gives results as they come, where it can."""
+def worker_pool(backend: Backend, jobs: int) -> Iterator[Any]:
+    """A joblib.Parallel on `jobs` workers that yields results as they complete if possible."""
     from joblib import Parallel
 
     with workers(backend, jobs):
-        # Ray's backend has no generators: its results arrive when all are there
+        # Ray's backend has no generators: it returns all results at the end
         return_as = "list" if backend == "ray" else "generator_unordered"
         yield Parallel(return_as=return_as, pre_dispatch="n_jobs")
 
 
 @contextmanager
 def workers(backend: Backend, jobs: int) -> Iterator[None]:
-    """In the block joblib's tasks are done by `jobs` workers; with one process, right here."""
+    """Run joblib's tasks on `jobs` workers inside the block; one process means this one."""
     from joblib import parallel_config
 
     if backend == "processes" and jobs == 1:

@@ -1,9 +1,9 @@
-"""Digests of settings, data and code: equal where a run would go the same way, in any process.
+"""Digests of settings, data and code, equal in any process if a run would give the same result.
 
-Tensors, arrays and plain values count by their contents. A function counts by its code, its
-defaults, what it closes over and the globals it names; a module by its class, constants and
-parts; any other object by its class and what it would be copied from. Code of installed packages
-counts by its name. What cannot be told apart (an open file, a function compiled elsewhere) raises.
+Tensors, arrays and plain values are hashed by their contents. A function is hashed by its code,
+defaults, closure and the globals it names; a module by its class, constants and submodules; any
+other object by its class and the state that `copy` would use. Code of installed packages is hashed
+by name. Values without comparable contents (an open file, a compiled function) raise an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torch import Tensor, nn
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 STDLIB = Path(sysconfig.get_path("stdlib")).resolve()
 PACKAGES = {"site-packages", "dist-packages"}
-# what Python itself writes into a class, beside what its author wrote
+# attributes that Python adds to a class
 WRITTEN_BY_PYTHON = {
     *vars(type("Empty", (), {})),
     *("__annotations__", "__annotate__", "__annotations_cache__", "__annotate_func__"),
@@ -41,20 +41,20 @@ MODULE_OWN = frozenset(vars(nn.Module()))
 
 
 class FingerprintError(TypeError):
-    """A value has no contents that could be told apart; the message names it."""
+    """A value has no contents that can be compared; the message names it."""
 
 
 def fingerprint(*values: Any) -> str:
     """A digest of values: 64 hex digits, the same in every process.
 
     Args:
-        values: Tensors, settings, functions, modules, and what is made of them.
+        values: Tensors, settings, functions, modules, and containers of them.
 
     Returns:
         The digest.
 
     Raises:
-        FingerprintError: Where a value cannot be told from another one.
+        FingerprintError: If a value has no contents that can be compared.
 
     Examples:
         >>> by = lambda number: lambda x: number * x
@@ -65,12 +65,12 @@ def fingerprint(*values: Any) -> str:
     try:
         reader.every(values)
     except RecursionError as error:
-        raise FingerprintError("a value holds itself, or others too deep to follow") from error
+        raise FingerprintError("a value contains itself, or is nested too deeply") from error
     return reader.digest.hexdigest()
 
 
 class _Reader:
-    """Reads values into one digest. Code and objects that were read before count by their turn."""
+    """Reads values into one digest. Repeated code and objects are hashed by first occurrence."""
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
@@ -220,7 +220,7 @@ class _Reader:
                 self.module(part)
 
     def object(self, value: Any) -> None:
-        """By what it would be copied from, as copy and pickle do."""
+        """Hash an object by the state that copy and pickle use."""
         reduce = copyreg.dispatch_table.get(type(value))
         try:
             made = value.__reduce_ex__(4) if reduce is None else reduce(value)
@@ -241,7 +241,7 @@ class _Reader:
 
 
 def _named(code: CodeType) -> tuple[set[str], set[str]]:
-    """Names of globals and of attributes that code asks for, with the functions inside it."""
+    """Names of globals and attributes used by code and by functions nested in it."""
     names, attributes = set(), set()
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -256,7 +256,7 @@ def _named(code: CodeType) -> tuple[set[str], set[str]]:
 
 
 def _installed(value: Any) -> bool:
-    """Whether code belongs to vitrail, Python or a package: its name says what it does."""
+    """Whether code belongs to vitrail, Python or a package, so that its name identifies it."""
     name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     if name is None or name == "__main__":
         return False

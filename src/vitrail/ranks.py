@@ -1,15 +1,15 @@
-"""Several processes at one problem: who they are, and the few things they tell each other.
+"""Several processes (ranks) on one problem, and the collectives between them.
 
     torchrun --nproc-per-node=4 script.py
 
-    with joined() as world:                       # a world of one where torchrun is not there
+    with joined() as world:                       # a world of one without torchrun
         run(solver, graph.shared(world), checkpoint="run.ckpt")
 
-Each rank owns a share of the factors and their messages. Sums of messages are exact, so that all
-ranks hold the same beliefs to the last bit, and so does a single process.
+Each rank owns a share of the factors and their messages. Sums of messages are exact, so all ranks
+have the same beliefs to the last bit, and the same as a single process.
 
-A rank that is lost, by a crash, a kill or a hang, ends the job: the others check which ranks
-respond and name the missing ones. `torchrun --max-restarts` goes on from the last checkpoint.
+Losing a rank, by a crash, a kill or a hang, ends the job: the remaining ranks check which ranks
+respond and report the missing ones. `torchrun --max-restarts` resumes from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from torch.distributed import (  # documented there, but not in its list of name
     rendezvous,  # pyright: ignore[reportPrivateImportUsage]
 )
 
-from vitrail.wires import MAX_BYTES, Wires, wired
+from vitrail.sockets import MAX_BYTES, RankSockets, connect_ranks
 
 TIMEOUT = "VITRAIL_RANK_TIMEOUT"  # seconds that ranks wait for one another
-USUAL_TIMEOUT = 300.0
+DEFAULT_TIMEOUT = 300.0
 RESPONSE_TIME = 3.0  # seconds that ranks have to answer when one is missing
 STOPS = (signal.SIGINT, signal.SIGTERM)
 LOCAL_SIZE = "LOCAL_WORLD_SIZE"  # where torchrun says how many ranks this machine has
-BY_WIRE = {
+NUMPY_REDUCTIONS = {
     dist.ReduceOp.SUM: np.add,
     dist.ReduceOp.MAX: np.maximum,
     dist.ReduceOp.BOR: np.bitwise_or,
@@ -53,15 +53,15 @@ BY_WIRE = {
 class LostRankError(RuntimeError):
     """Another rank cannot be reached any more; the message says which."""
 
-    def __init__(self, message: str, told_here: bool) -> None:
+    def __init__(self, message: str, report_here: bool) -> None:
         super().__init__(message)
-        self.told_here = told_here  # whether this is the rank that should tell the user
+        self.report_here = report_here  # whether this rank prints the error
 
 
 class World:
-    """The ranks at work on one problem, seen from one of them.
+    """The ranks of one problem, as seen by one of them.
 
-    What a rank hands to collectives is counted in `bytes_sent`, bytes.
+    `bytes_sent` counts the bytes that this rank has passed to collectives.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
@@ -69,24 +69,24 @@ class World:
 
     @property
     def machines(self) -> int:
-        """How many machines share the memory, as torchrun has laid the ranks out."""
+        """Number of machines that torchrun runs the ranks on."""
         return max(1, self.size // int(os.environ.get(LOCAL_SIZE, self.size)))
 
     @property
     def first(self) -> bool:
-        """Whether this is the rank that prints and writes."""
+        """Whether this is rank 0, which prints and writes files."""
         return self.rank == 0
 
     def share(self, count: int) -> slice:
-        """Which of `count` things are this rank's: every size-th, so that shares are alike."""
+        """This rank's share of `count` items: every size-th, so that shares are similar."""
         return slice(self.rank, count, self.size)
 
     def contiguous_share(self, count: int) -> range:
-        """Which of `count` things in a row are this rank's: a run of them."""
+        """This rank's contiguous share of `count` items."""
         return range(self.rank * count // self.size, (self.rank + 1) * count // self.size)
 
     def own(self, places: Tensor) -> Tensor:
-        """Of places (f,) among all things, those of this rank, counted within its share."""
+        """The indices (f,) that belong to this rank, converted to indices into its share."""
         if self.size == 1:
             return places
         return places[places % self.size == self.rank] // self.size
@@ -103,7 +103,7 @@ class World:
         return self._reduced(values, dist.ReduceOp.MAX)
 
     def any(self, values: Tensor) -> Tensor:
-        """Whether a bool holds at any rank; eight of them travel as a byte."""
+        """Logical or over all ranks; eight bools are sent as one byte."""
         if self.size == 1:
             return values
         flat = values.flatten().to(device="cpu", dtype=torch.uint8)
@@ -149,7 +149,7 @@ class World:
         return [theirs[:length] for theirs, length in zip(buffer, lengths, strict=True)]
 
     def all_gather_objects(self, thing: Any) -> list[Any]:
-        """What every rank has to tell, rank by rank, at every rank; small, and made by us."""
+        """The objects of all ranks, at every rank; for small, trusted objects."""
         if self.size == 1:
             return [thing]
         pickled = torch.frombuffer(bytearray(pickle.dumps(thing)), dtype=torch.uint8)
@@ -166,7 +166,7 @@ class World:
         return self.sum(whole)[0].to(part.dtype)
 
     def broadcast(self, text: str) -> str:
-        """What rank 0 says, at every rank; at most 64 ASCII characters."""
+        """The text of rank 0, at every rank; at most 64 ASCII characters."""
         if self.size == 1:
             return text
         sent = list(text.encode().ljust(64)) if self.first else [0] * 64
@@ -188,16 +188,16 @@ class World:
 
     def _all_reduce(self, values: Tensor, how: Any) -> None:
         self.bytes_sent += values.nbytes
-        wires = None if _membership is None else _membership.wires
-        if wires is None or values.nbytes > MAX_BYTES or values.device.type != "cpu":
+        sockets = None if _membership is None else _membership.sockets
+        if sockets is None or values.nbytes > MAX_BYTES or values.device.type != "cpu":
             self._run_collective(lambda: dist.all_reduce(values, op=how))
         else:
-            self._run_collective(lambda: wires.combine(values.numpy(), BY_WIRE[how]))
+            self._run_collective(lambda: sockets.combine(values.numpy(), NUMPY_REDUCTIONS[how]))
 
     def _run_collective(self, collective: Callable[[], Any]) -> None:
-        """Do it with the others; where one of them is missing, say which."""
+        """Run a collective; report the missing ranks if it fails."""
         if _membership is None:
-            raise RuntimeError("the ranks have parted; keep to the block of `joined()`")
+            raise RuntimeError("collectives work only inside the block of `joined()`")
         _membership.check()
         try:
             collective()
@@ -208,27 +208,27 @@ class World:
 ALONE = World()
 
 
-def here() -> World:
-    """The world that this process has joined; a world of one where it has joined none."""
+def current_world() -> World:
+    """The world that this process has joined; a world of one without `joined`."""
     return ALONE if _membership is None else _membership.world
 
 
-def started() -> bool:
+def launched_by_torchrun() -> bool:
     """Whether torchrun has started this process as one of several."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
 class _Membership:
-    """The place of this process among the others, from joining to parting."""
+    """Membership of this process in a world, inside the block of `joined`."""
 
     def __init__(self, world: World, store: Store) -> None:
         self.world, self.store = world, store
-        self.wires: Wires | None = None  # where all ranks are on this machine
-        self.stopped = 0  # the number of the signal that has come
+        self.sockets: RankSockets | None = None  # where all ranks are on this machine
+        self.stopped = 0  # number of the signal received
         self.leaving = False  # whether ranks are being checked
 
     def check(self) -> None:
-        """No collective is begun after a stop: the others may be gone."""
+        """Exit after a stop signal: other ranks may have ended, so no collective may start."""
         if not self.stopped:
             return
         if self.stopped == signal.SIGTERM and not self.leaving:
@@ -237,26 +237,26 @@ class _Membership:
         sys.exit(128 + self.stopped)
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-C or SIGTERM: end here, or when absent ranks have been named."""
+        """Ctrl-C or SIGTERM: exit, after reporting ranks that do not respond."""
         self.stopped = number
         if not self.leaving:
             self.check()
 
     def fail(self, error: Exception) -> NoReturn:
-        """A collective failed: check which ranks respond, and name those that do not."""
+        """A collective failed: report the ranks that do not respond."""
         self.leaving = True
-        self.part()
+        self.leave()
         absent, reports = self._absent()
         waited = "did not answer within the time that ranks wait for one another"
         how = waited if "imed out" in str(error) else "ended or cannot be reached"
         raise LostRankError(
             f"rank {absent or 'unknown'} of {self.world.size} {how}, so the job ends; with a "
-            "checkpoint, the same command goes on from it",
-            told_here=reports,
+            "checkpoint, the same command resumes from it",
+            report_here=reports,
         ) from error
 
     def _report_absent(self) -> None:
-        """Name the ranks that do not answer: a launcher ends all others when one is lost."""
+        """Report ranks that do not respond: a launcher ends all others when one is lost."""
         absent, reports = self._absent()
         if absent and reports and sys.__stderr__ is not None:
             sys.__stderr__.write(
@@ -264,15 +264,15 @@ class _Membership:
                 "answer\n"
             )
 
-    def part(self) -> None:
-        """Let go of the others; those that wait for this rank notice."""
-        if self.wires is not None:
-            self.wires.close()
+    def leave(self) -> None:
+        """Close the sockets, so that ranks waiting for this one get an error."""
+        if self.sockets is not None:
+            self.sockets.close()
 
     def _absent(self) -> tuple[str, bool]:
-        """The ranks that do not answer, by notes left at the store that torchrun keeps.
+        """The ranks that do not respond, found through torchrun's store.
 
-        And whether this rank, the first of those that do, tells the user.
+        The second value is whether this rank, the first that responds, prints the report.
         """
         world, end = self.world, time.monotonic() + RESPONSE_TIME
         absent = [rank for rank in range(world.size) if rank != world.rank]
@@ -281,7 +281,7 @@ class _Membership:
             while absent and time.monotonic() < end:
                 absent = [r for r in absent if not self.store.check([f"vitrail/present/{r}"])]
                 time.sleep(0.02)
-        except RuntimeError:  # with the store's own machine gone, nobody can be asked
+        except RuntimeError:  # the machine of the store is lost, so no rank can be checked
             pass
         reports = set(range(world.rank)) <= set(absent)
         return ", ".join(map(str, absent)), reports
@@ -309,15 +309,15 @@ def joined(timeout: float | None = None) -> Iterator[World]:
         1
     """
     global _membership
-    if not started() or _membership is not None:
-        yield here()
+    if not launched_by_torchrun() or _membership is not None:
+        yield current_world()
         return
     wait = timedelta(seconds=_seconds(timeout))
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     store, rank, size = next(iter(rendezvous("env://", timeout=wait)))
-    # notes of the ranks before a restart must not be taken for those of these
+    # keys from before a restart must not be read after it
     store = PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
     member = _Membership(World(rank, size), store)
     main = threading.current_thread() is threading.main_thread()
@@ -331,12 +331,12 @@ def joined(timeout: float | None = None) -> Iterator[World]:
             timeout=wait,
         )
         if os.environ.get(LOCAL_SIZE) == str(size):
-            member.wires = wired(rank, size, store, wait)
+            member.sockets = connect_ranks(rank, size, store, wait)
         _membership = member
         yield member.world
     finally:
         _membership = None
-        member.part()
+        member.leave()
         if dist.is_initialized():
             dist.destroy_process_group()
         for number, handler in zip(STOPS, before, strict=False):
@@ -344,7 +344,7 @@ def joined(timeout: float | None = None) -> Iterator[World]:
 
 
 def _seconds(timeout: float | None) -> float:
-    text = os.environ.get(TIMEOUT, str(USUAL_TIMEOUT)) if timeout is None else str(timeout)
+    text = os.environ.get(TIMEOUT, str(DEFAULT_TIMEOUT)) if timeout is None else str(timeout)
     try:
         value = float(text)
     except ValueError:

@@ -89,4 +89,4 @@ def test_other_commands_are_refused_in_one_line(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["info", "model.safetensors"])
     assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith("error: only `vitrail fit` works over ranks")
+    assert capsys.readouterr().err.startswith("error: only `vitrail fit` runs on ranks")

@@ -64,7 +64,7 @@ def test_a_killed_rank_is_named_and_the_job_restarts_to_the_same_end(tmp_path: P
     assert json.loads((tmp_path / "found.json").read_text()) == whole
 
 
-@pytest.mark.parametrize("means", [{}, WIRED], ids=["gloo", "wires"])
+@pytest.mark.parametrize("means", [{}, WIRED], ids=["gloo", "sockets"])
 def test_a_killed_rank_ends_the_job(tmp_path: Path, start, whole, means):
     (kept, said), (killed, _) = ended(start("kill", 10, **means))
     assert killed == -signal.SIGKILL

@@ -25,7 +25,7 @@ GARBAGE = 50_000  # objects between two garbage collections: 700 make loading a 
 
 
 class _Commands(TyperGroup):
-    """Commands are stopped by the policy of `interrupts`, and not by that of typer."""
+    """A command group that stops by the policy of `interrupts` instead of typer's."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -37,7 +37,7 @@ class _Commands(TyperGroup):
 
 @contextmanager
 def when_stopped(sentence: str) -> Iterator[None]:
-    """What to say if the block is stopped, at the first stop or the second."""
+    """Print a message if the block is stopped, at the first stop or the second."""
     try:
         yield
     except (KeyboardInterrupt, interrupts.ForcedStop) as stop:
@@ -73,7 +73,7 @@ def vitrail(
 
 
 def _open_streams() -> None:
-    """Streams that were closed by the caller lead nowhere; what a terminal lacks is spelled out."""
+    """Replace streams that the caller closed, and characters that the terminal cannot show."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (open until the end)
@@ -88,14 +88,14 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 @contextmanager
 def _ranks(arguments: Sequence[str]) -> Iterator[None]:
-    """Where torchrun has started several of us: work together, and only rank 0 prints."""
+    """Join the ranks that torchrun has started; only rank 0 prints."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
     from vitrail.ranks import LostRankError, joined
 
     if "fit" not in arguments[:1]:
-        raise ValueError("only `vitrail fit` works over ranks; start other commands without them")
+        raise ValueError("only `vitrail fit` runs on ranks; start other commands without torchrun")
     stderr = sys.stderr
     with joined() as world, ExitStack() as quiet:
         if not world.first:
@@ -105,7 +105,7 @@ def _ranks(arguments: Sequence[str]) -> Iterator[None]:
         try:
             yield
         except LostRankError as error:
-            if error.told_here:
+            if error.report_here:
                 stderr.write(f"error: {error}\n")
             sys.exit(1)
         except (OSError, MemoryError) as error:  # of this machine; other errors occur on every rank
@@ -115,7 +115,7 @@ def _ranks(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the program now: threads that may be at work are not waited for."""
+    """End the program now, without waiting for running threads."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
@@ -123,7 +123,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; what a user can mend is one line on standard error and exit code 2."""
+    """Run the command; errors that users can fix are one line on standard error, exit code 2."""
     _open_streams()
     if arguments is None:
         gc.set_threshold(GARBAGE)

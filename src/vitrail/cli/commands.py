@@ -1,4 +1,4 @@
-"""Every command; importing its module is what registers it, in the order of the help."""
+"""All commands, in the order of the help; importing a module registers its commands."""
 
 from vitrail.cli import fit, stream, compare, demo  # isort: skip
 from vitrail.cli import predict, explain, inspect, report  # isort: skip

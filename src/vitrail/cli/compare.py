@@ -41,7 +41,7 @@ NAMED = "glass[:NxM], stained-glass[:NxM], digits[:A-B], mnist:A-B"
 
 @app.command(rich_help_panel=LEARN)
 def compare(
-    data: Annotated[str, typer.Argument(metavar="DATA", help=f"A file, or one of: {NAMED}.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help=f"A file or one of: {NAMED}.")],
     solvers: Annotated[str, typer.Option(help=f"With commas: {SOLVER_NAMES}.")] = "sbp,ste",
     target: Target = None,
     hidden: Hidden = "0",
@@ -95,7 +95,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Task:
-    """What every solver of a comparison is given; it travels to workers in place of the rows."""
+    """The settings of a comparison, sent to workers in place of the rows."""
 
     data: str
     target: str | None
@@ -105,7 +105,7 @@ class Task:
     seed: int
 
     def done(self, solver: str) -> tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]:
-        """What one solver reached, and its training curve."""
+        """The results of one solver, and its training curve."""
         from vitrail.estimator import BinaryNetClassifier
         from vitrail.learning import SOLVERS
         from vitrail.learning.table import canonical
@@ -139,14 +139,14 @@ class Task:
 
 @cache
 def _rows(task: Task) -> tuple[Any, Any, Any, Any, bool]:
-    """Rows and labels to train and to test on, and whether they are of a named data set."""
+    """Training and test rows with labels, and whether the data set is a named one."""
     named = _named(task.data, task.seed)
     found = named or _file(task.data, task.target, task.test_size, task.seed)
     return *found, named is not None
 
 
 def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iterator[Any]:
-    """What each solver reached, as they end; those that fail twice are reported at the end."""
+    """The results of each solver as it ends; solvers that fail twice are reported at the end."""
     if jobs == 1 and backend == "processes":
         for name in names:
             try:  # what a solver has found when it is stopped compares to nothing
@@ -158,11 +158,11 @@ def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iter
         return
     from joblib import delayed
 
-    from vitrail.engines import Failure, attempt, engine
+    from vitrail.engines import Failure, run_task, worker_pool
 
     failed = []
-    with engine(backend, min(jobs, len(names))) as pool:
-        for done in pool(delayed(attempt)(task.done, name) for name in names):
+    with worker_pool(backend, min(jobs, len(names))) as pool:
+        for done in pool(delayed(run_task)(task.done, name) for name in names):
             if isinstance(done, Failure):
                 failed.append(done.reason)
             else:

@@ -1,4 +1,4 @@
-"""`vitrail compress`: a small model that answers as many networks do."""
+"""`vitrail compress`: a small model that reproduces the predictions of many networks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ members: networks that vote in each net; ←: the model chosen
 inputs: bits that the model reads of an encoded row; bits: its one-bit weights
 flash: bytes of code and constants on a Cortex-M0+, estimated
 agreement: share of the rows of DATA that the model answers as all networks do
-accuracy: share of rows that it answers right, where DATA has labels"""
+accuracy: share of rows that it predicts correctly, where DATA has labels"""
 
 
 @app.command(rich_help_panel=SHIP)
@@ -47,7 +47,7 @@ def compress(
     target: Target = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make a small model that answers as the many networks of a model do.
+    """Make a small model that reproduces the predictions of a model's many networks.
 
     DATA is a table like the training table, or the training table itself; labels are not needed.
     The table printed shows small models of several kinds: their agreement with the model, and their

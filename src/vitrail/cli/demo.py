@@ -36,15 +36,15 @@ def demo(
     console.print(table_of(found))
     watch = found.stopwatch
     console.print(
-        f"{watch.work:.1f} s of work, and {watch.compiling:.1f} s to make kernels ready (compiled "
-        "once, then kept)"
+        f"{watch.work:.1f} s of work, and {watch.compiling:.1f} s to load kernels (compiled once, "
+        "then cached)"
     )
     console.print(f"the picture: {shown(save(figure(found), output))}")
     console.print(f"next: {NEXT}")
 
 
 def table_of(found: DemoResult) -> Table:
-    """One row per method, under the problem that it was tried on."""
+    """One row per method, grouped by problem."""
     from vitrail.lab.demo import SHOTS
 
     table = Table(Column("", no_wrap=True), pad_edge=False)

@@ -24,9 +24,9 @@ def export(
     model: ModelFile,
     to: Annotated[str, typer.Option(help="c, js, onnx or numpy.")] = "c",
     output: Annotated[Path, output_option("A folder for the files.")] = Path("."),
-    name: Annotated[str, typer.Option(help="Of the files, and in C of all names.")] = "tiny",
+    name: Annotated[str, typer.Option(help="Name of the files, and prefix in C.")] = "tiny",
     layout: Annotated[
-        str, typer.Option(help="Of C: header, arduino, platformio, zephyr or firmware.")
+        str, typer.Option(help="Form of C: header, arduino, platformio, zephyr or firmware.")
     ] = "header",
     rows: Annotated[
         Path | None, typer.Option(help="A table; the code is checked with its first rows.")
@@ -101,7 +101,7 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
 def _rival_lines(
     net: Any, table: Any, found: list[Any], accuracy: float | None
 ) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Lines of rivals that learn from the same rows, the model first; or why there are none."""
+    """Results of other methods on the same rows, the model first; or why there are none."""
     from vitrail.export.report import rival_line
 
     own = next((cost for cost in found if cost.target.name == "m0plus"), None)

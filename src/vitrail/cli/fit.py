@@ -122,19 +122,19 @@ def fit(
             check_output(path, data)
     if report is not None and report.resolve() == output.resolve():
         raise ValueError(
-            f"{shown(report)} is the model's file; give the page another with --report"
+            f"{shown(report)} is the model's file; give another file for the page with --report"
         )
     if checkpoint is not None and not checkpoint.parent.is_dir():
         raise ValueError(
-            f"the folder of the checkpoint {shown(checkpoint)} is not there; make it, or choose "
-            "another place"
+            f"the folder of the checkpoint {shown(checkpoint)} does not exist; make it or choose "
+            "another one"
         )
-    if str(data) == "-" and ranks.started():
-        raise ValueError("ranks each read the table, which can come but once from `-`; give a file")
+    if str(data) == "-" and ranks.launched_by_torchrun():
+        raise ValueError("every rank reads the table, but `-` can be read only once; give a file")
     if memory is not None:
         if str(data) == "-":
             raise ValueError(
-                "--memory reads the rows more than once, and `-` comes but once; give a file"
+                "--memory reads the rows more than once, but `-` can be read only once; give a file"
             )
         settings = {
             "--solver": solver != "auto",
@@ -151,7 +151,7 @@ def fit(
         }
         if any(settings.values()):
             named = ", ".join(name for name, given in settings.items() if given)
-            raise ValueError(f"--memory streams the rows, which takes no {named}; leave that out")
+            raise ValueError(f"--memory streams the rows and does not take {named}; leave that out")
         with when_stopped("stopped; nothing is saved"):
             _stream(data, target, output, units, epochs or 1, byte_count(memory), seed, quiet)
         return
@@ -180,7 +180,7 @@ def fit(
         except KeyboardInterrupt:
             if not hasattr(classifier, "model_"):
                 raise
-    if not ranks.here().first:
+    if not ranks.current_world().first:
         return  # rank 0 tests, writes and prints
     model = classifier.model_
     if flash is not None:
@@ -233,7 +233,7 @@ def _stream(
     seed: int,
     quiet: bool,
 ) -> None:
-    """Train on rows that are read as they come, and save the model."""
+    """Train on streamed rows and save the model."""
     from vitrail import ranks
     from vitrail.learning import fit_stream
     from vitrail.tables.columns import column_lines
@@ -244,7 +244,7 @@ def _stream(
         model = fit_stream(
             data, target, hidden=units, epochs=epochs, ceiling=memory, seed=seed, progress=progress
         )
-    if not ranks.here().first:
+    if not ranks.current_world().first:
         return
     model.record.update(data=shown(data.name))
     model.save(output)
@@ -269,8 +269,8 @@ def convolutions(net: str, table: Table, labels: np.ndarray) -> nn.Module:
 
     if table.image_shape is None:
         raise ValueError(
-            f"--net {net} reads images, and the rows of this file are none; give an NPZ file with "
-            "X of shape (rows, height, width), or MNIST's idx files"
+            f"--net {net} needs images, but the rows of this file are not images; give an NPZ file "
+            "with X of shape (rows, height, width), or MNIST's idx files"
         )
     classes = len(np.unique(labels))
     outputs = classes if classes > 2 else 1
@@ -291,7 +291,7 @@ def is_gray(table: Table) -> bool:
 
 
 def compressed(model: Model, table: Table, labels: np.ndarray, flash: int) -> Model:
-    """The best small model within bytes of flash; its record tells its accuracy on these rows."""
+    """The best small model within the limit of flash, with its accuracy on these rows recorded."""
     from vitrail.learning import compress
 
     small = compress(model, table, labels, flash=flash)
@@ -302,7 +302,7 @@ def compressed(model: Model, table: Table, labels: np.ndarray, flash: int) -> Mo
 
 
 def tested(model: Model, table: Table, labels: np.ndarray) -> Model:
-    """The model with its accuracy on held-out rows, and thresholds from them where they suffice."""
+    """The model with its accuracy on held-out rows, and abstention thresholds if they suffice."""
     from vitrail.model.model import thresholds_of
 
     answers = model.answers(table)

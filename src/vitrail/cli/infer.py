@@ -1,4 +1,4 @@
-"""`vitrail infer`: questions about a graphical model in a file."""
+"""`vitrail infer`: inference on a graphical model in a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def infer(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Answer a question about a graphical model, in the format of UAI result files.
+    """Answer a query about a graphical model, in the format of UAI result files.
 
     Exact by elimination where the graph is narrow enough, else by belief propagation and local
     search; a line on standard error says which.

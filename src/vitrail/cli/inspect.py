@@ -97,7 +97,7 @@ def _device_bytes(net: Model) -> dict[str, Any]:
 
 
 def versions() -> dict[str, Any]:
-    """What a report of a bug should say of the machine."""
+    """Facts about the machine for a bug report."""
     found = {"vitrail": __version__, "python": platform.python_version()}
     for name in ("torch", "numpy", "numba", "scikit-learn", "pyarrow", "safetensors", "triton"):
         try:

@@ -22,7 +22,7 @@ LEARN, LOOK, SHIP, RESEARCH = "Learn", "Look", "Ship", "Research"
 
 
 def output_option(help: str) -> Any:  # noqa: A002 (typer's name)
-    """`--output`, for what a command writes."""
+    """The option `--output` with a help text."""
     return typer.Option("--output", "-o", help=help)
 
 
@@ -35,7 +35,7 @@ DataFile = Annotated[
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fit` wrote.")]
 Target = Annotated[
     str | None,
-    typer.Option(help="The column of labels; NPZ and idx files say it themselves."),
+    typer.Option(help="The column of labels; not needed for NPZ and idx files."),
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0)]
 Hidden = Annotated[
@@ -45,7 +45,7 @@ TestSize = Annotated[
     float, typer.Option(min=0.0, max=0.9, help="Share of rows held out to test; 0 for none.")
 ]
 Epochs = Annotated[
-    int | None, typer.Option(min=1, help="How often every row is used; chosen if left out.")
+    int | None, typer.Option(min=1, help="Passes over the rows; chosen if left out.")
 ]
 FlashLimit = Annotated[
     int | None,
@@ -56,7 +56,7 @@ Workers = Annotated[
     str, typer.Option("--backend", help="What runs the workers: processes, dask, or ray.")
 ]
 FigureFile = Annotated[Path | None, typer.Option("--figure", help="Draw a figure to this file.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, no account of columns.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar and no list of columns.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 # Those of `vitrail.learning.SOLVERS`, whose import would load torch for a page of help.
@@ -70,19 +70,19 @@ BatchT = TypeVar("BatchT", bound=Sized)
 
 
 def plain_console(*, stderr: bool = False) -> Console:
-    """A console that prints what it is given: square brackets in names are no markup."""
+    """A console without markup, since names may contain square brackets."""
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def shown(path: Path | str) -> str:
-    """A path as text that any terminal and file takes, also where its name is not UTF-8."""
+    """A path as printable text, even if its name is not UTF-8."""
     return str(path).encode("utf-8", "backslashreplace").decode()
 
 
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None
 ) -> None:
-    """A table on standard output: words left, numbers right and with thousands separators."""
+    """Print a table: text left-aligned, numbers right-aligned with thousands separators."""
     lines = [list(row) for row in rows]
     table = TextTable(title=title, title_justify="left")
     for place, name in enumerate(columns):
@@ -104,7 +104,7 @@ def cell(value: Any) -> str:
 
 
 def mixing_text(mixing: Mapping[str, Any]) -> str:
-    """How well the chains of a fit mixed, by the record's "mixing"."""
+    """R-hat and effective sample size of a fit's chains, from the record's "mixing"."""
     size, count = mixing["effective_networks"], mixing["chains"] * mixing["draws"]
     return f"R-hat {mixing['spread']:.2f}, effective sample size {size:.0f} of {count}"
 
@@ -114,7 +114,7 @@ def check_apart(output: Path, *inputs: Path) -> None:
     for source in inputs:
         if output.exists() and source.exists() and output.samefile(source):
             raise ValueError(
-                f"the output {shown(output)} is the input itself and would replace it; "
+                f"the output {shown(output)} is also the input and would replace it; "
                 "give another file with --output"
             )
 
@@ -128,7 +128,7 @@ def check_output(output: Path, *inputs: Path) -> None:
 
 
 def check_figure(path: Path | None) -> None:
-    """Refuse a figure that could not be drawn or written, before the work that it shows."""
+    """Refuse a figure that cannot be drawn or written, before the work starts."""
     if path is None:
         return
     from vitrail.lab import plots
@@ -150,7 +150,7 @@ def hidden_units(text: str) -> tuple[int, ...] | Literal["auto"]:
     except ValueError:
         units = (-1,)
     if min(units) < 0 or (0 in units and units != (0,)):
-        raise ValueError(f"hidden units are whole numbers such as 8 or 16,8 or auto, got {text!r}")
+        raise ValueError(f"hidden units are auto or whole numbers such as 8 or 16,8, got {text!r}")
     return () if units == (0,) else units
 
 
@@ -177,7 +177,7 @@ def byte_count(text: str) -> int:
 
 
 def target_column(table: Any, target: str | None) -> str:
-    """The column of labels: `target`, or the one that the file names."""
+    """The column of labels: `target`, or the one named in the file."""
     chosen = target if target is not None else table.label
     names = ", ".join(table.columns[:20])
     if chosen is None:
@@ -188,7 +188,7 @@ def target_column(table: Any, target: str | None) -> str:
 
 
 def read_model_and_table(model: Path, data: Path) -> tuple[Model, Table]:
-    """The model and the table that a command is given."""
+    """The model and the table of a command."""
     from vitrail.model import load_model
     from vitrail.tables.table import read_table
 
@@ -199,7 +199,7 @@ def read_model_and_table(model: Path, data: Path) -> tuple[Model, Table]:
 def _row_bar(
     what: str, text: str, total: int | None = None, *, quiet: bool = False, **fields: Any
 ) -> Iterator[Callable[..., None]]:
-    """A bar on standard error, if it is a terminal; yields what updates it."""
+    """A bar on standard error, if it is a terminal; yields its update function."""
     console = Console(stderr=True)
     with Progress(
         SpinnerColumn(),
@@ -215,7 +215,7 @@ def _row_bar(
 
 @contextmanager
 def working(what: str, *, quiet: bool = False) -> Iterator[None]:
-    """What a command does and since when, while a terminal is watching."""
+    """A status line with elapsed time on a terminal."""
     with _row_bar(what, "", quiet=quiet):
         yield
 
@@ -224,14 +224,14 @@ def working(what: str, *, quiet: bool = False) -> Iterator[None]:
 def rows_per_second(
     what: str, *, quiet: bool = False
 ) -> Iterator[Callable[[int, int, float], None]]:
-    """A bar to call with the rows so far, in all, and per second."""
+    """A bar to update with the rows so far, the total and the rate."""
     text = "{task.completed:,} of {task.total:,} rows {task.fields[speed]:,.0f} per second"
     with _row_bar(what, text, total=0, quiet=quiet, speed=0.0) as update:
         yield lambda done, total, speed: update(completed=done, total=total, speed=speed)
 
 
 def count_rows(batches: Iterable[BatchT], what: str) -> Iterator[BatchT]:
-    """The batches, with a count of rows while a terminal is watching."""
+    """The batches, with a row count on terminals."""
     with _row_bar(what, "{task.completed:,} rows") as update:
         for batch in batches:
             yield batch

@@ -53,7 +53,7 @@ def report(
 def page_of(
     model: Model, table: Table, labels: np.ndarray, output: Path, rows_are: str, *, quiet: bool
 ) -> None:
-    """Measure, write, and say where the page is."""
+    """Measure the model, write the page and print its path."""
     from vitrail.report import write_report
 
     with working("measuring the model", quiet=quiet):

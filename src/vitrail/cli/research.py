@@ -37,7 +37,7 @@ def bench(
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
     figure: FigureFile = None,
     share: Annotated[
-        float, typer.Option(min=0.001, max=1.0, help="Part of the factors, for a quick look.")
+        float, typer.Option(min=0.001, max=1.0, help="Share of the factors, for a quick run.")
     ] = 1.0,
 ) -> None:
     """Time every update and survey step against the paper's formulation, with message errors.
@@ -63,21 +63,21 @@ def capacity(
     solvers: Annotated[
         str,
         typer.Option(
-            help="Of messages, reinforced, sampled, ste, bop, bayesbinn, annealing; with commas."
+            help="With commas: messages, reinforced, sampled, ste, bop, bayesbinn, annealing."
         ),
     ] = "messages",
-    count: Annotated[int, typer.Option(help="Instances for each α.", min=1)] = 10,
-    seconds: Annotated[float, typer.Option(help="Limit for one instance.", min=0.1)] = 60.0,
+    count: Annotated[int, typer.Option(help="Instances per α.", min=1)] = 10,
+    seconds: Annotated[float, typer.Option(help="Time limit per instance.", min=0.1)] = 60.0,
     seed: Seed = 0,
     jobs: Jobs = 1,
     backend: Workers = "processes",
     device: Annotated[str, typer.Option(help="cpu, or cuda: all instances side by side.")] = "cpu",
     out: Annotated[
-        Path, typer.Option(help="Folder for results and figure; what is there is not run again.")
+        Path, typer.Option(help="Folder for results and figure; existing results are reused.")
     ] = Path("capacity"),
     as_json: Json = False,
 ) -> None:
-    """Solve random perceptrons of M = α·N examples and draw how many were solved, and how fast.
+    """Solve random perceptrons of M = α·N examples and plot the share solved and the time.
 
     Stop it at any time: called again with the same folder it goes on where it was.
 
@@ -115,16 +115,16 @@ def reproduce(
         bool, typer.Option("--quick", help="Few repeats, reduced grids: minutes, not an hour.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the results; what is there is reused.")
+        Path | None, typer.Option("--out", help="Folder for results; existing results are reused.")
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; every core if left out.")
     ] = None,
     backend: Workers = "processes",
 ) -> None:
-    """Make a figure of the paper again: drawing, numbers, settings, claims, and a page of it all.
+    """Reproduce a figure of the paper: plot, numbers, settings, claims, and a page with them.
 
-    It can be stopped at any time; the same command goes on where it was.
+    It can be stopped at any time; the same command resumes.
 
     Example: `vitrail reproduce all --quick --out results`
     """
@@ -159,8 +159,8 @@ def reproduce(
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise OSError(
-            f"no space left for the results in {folder}; free some space and give the same command "
-            "again: what is finished is kept"
+            f"no space left for the results in {folder}; free some space and run the same command "
+            "again: finished results are kept"
         ) from error
     claims = [
         (result.plan.experiment.name, claim.paper, str(claim.verdict))
@@ -173,7 +173,7 @@ def reproduce(
 
 @contextmanager
 def bars(totals: Mapping[str, int]) -> Iterator[Callable[[str], None]]:
-    """A bar for each name, and what advances it; a file has a line for every tenth instead."""
+    """A bar per name and the function that advances it; in files, a line per tenth instead."""
     console, words = plain_console(stderr=True), TextColumn("{task.description}")
     parts = (words, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*parts, console=console, disable=not console.is_terminal) as bar:

@@ -472,7 +472,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             seed = int(self.random_state)
         else:  # any other random state gives one, that of rank 0 for all ranks
             drawn = check_random_state(self.random_state).randint(2**31)
-            seed = int(ranks.here().broadcast(str(drawn)))
+            seed = int(ranks.current_world().broadcast(str(drawn)))
         given = {option: settings[PARAMETERS.get(option, option)] for option in OPTIONS}
         return FitOptions(
             **{name: settings[name] for name in PASSED},

@@ -100,7 +100,7 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         if drawn is None:
             drawn = run.draw(betas or state.betas, starts, calls)
         drawn, keep_calibration = replace(drawn, calibrated=state.calibrated), True
-    if not drawn.interrupted and ranks.here().first:
+    if not drawn.interrupted and ranks.current_world().first:
         for journal in run.journals:
             journal.remove()
     return _posterior(run, drawn, found, calls, keep_calibration=keep_calibration)
@@ -364,7 +364,11 @@ class Run:
         if self.options.checkpoint is None:
             return None
         nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
-        num_bits, burn_in, world = self.plan.program.num_bits, self.plan.burn_in, ranks.here()
+        num_bits, burn_in, world = (
+            self.plan.program.num_bits,
+            self.plan.burn_in,
+            ranks.current_world(),
+        )
         digest = run_digest(world, nets, num_bits, burn_in, self.options.seed, *settings)
         path = Path(f"{checkpoint_path(self.options.checkpoint, digest)}.{name}")
         journal = Journal(Checkpoint(path, digest, world))
@@ -373,5 +377,5 @@ class Run:
 
     def _progress(self, sweeps: int, label: str) -> AbstractContextManager[Progress | None]:
         """A bar of sweeps, on a terminal where that is asked for."""
-        shown = self.options.progress and ranks.here().first
+        shown = self.options.progress and ranks.current_world().first
         return progress_bar(sweeps, label) if shown else nullcontext(None)

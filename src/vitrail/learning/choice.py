@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vitrail.engines import each
+from vitrail.engines import map_tasks
 from vitrail.learning.examples import Examples, nets_of, stratified_folds
 from vitrail.learning.posterior import FitOptions, TrainingData, raw_margins_of
 from vitrail.learning.table import Plan, Problem
@@ -63,7 +63,7 @@ def train_each(
 ) -> Iterator[Trained]:
     """What each plan finds on the same nets, in order; over workers where there are any."""
     settings = (options.seed, options.device, options.progress)
-    return each(_trained, [(nets, plan, *settings) for plan in plans])
+    return map_tasks(_trained, [(nets, plan, *settings) for plan in plans])
 
 
 def correct_rows(evidence: Evidence, data: TrainingData) -> Tensor:

@@ -69,7 +69,7 @@ def learn_by_gradients(
         torch.manual_seed(seed)
         if previous is None:
             _start(module)
-        run.train(shown=options.progress and ranks.here().first)
+        run.train(shown=options.progress and ranks.current_world().first)
     module = module.cpu().eval()
     program, bits = program_of(module, data.preprocessing.shape), get_bits(module)
     networks = bits[None, None]

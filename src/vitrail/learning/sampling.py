@@ -63,7 +63,7 @@ class ChainRun:
             starts,
             partner=neighbours(fixed.encoder, fixed.bias),
             swaps=SWAPS,
-            world=ranks.here(),
+            world=ranks.current_world(),
             journal=journal,
         )
         self.program, self.betas, self.sweeps, self.history = program, betas, 0, History()

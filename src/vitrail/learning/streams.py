@@ -94,7 +94,7 @@ def fit_stream(
     for units in hidden:
         checked_count("a hidden layer", units, 1)
     target = target_of(rows, target)
-    world = ranks.here()
+    world = ranks.current_world()
     found = sample(rows, target, SAMPLE, seed, world)
     encoder = fit_encoder(found.table)
     coding = default_coding(encoder)

@@ -114,7 +114,7 @@ def train(
     graph = graph_of(program, [nets[number] for number in present], plan.beta, plan.restarts)
     if earlier is not None:
         graph = graph.with_prior(earlier.log_odds[:, present].flatten())
-    graph = graph.to(device).shared(ranks.here())
+    graph = graph.to(device).shared(ranks.current_world())
     stages = plan.stages if earlier is None else tuple(map(_from_earlier, plan.stages))
     if checkpoint is not None:
         solvers = (stage.solver for stage in stages)
@@ -196,7 +196,7 @@ def messages_fit(problem: Problem, restarts: int = 1) -> bool:
 
 def _message_bytes(problem: Problem, restarts: int) -> int:
     total = MESSAGE_BYTES * problem.examples * problem.program.num_bits * restarts
-    return total // ranks.here().machines
+    return total // ranks.current_world().machines
 
 
 def _check_memory(plan: Plan) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from lab.experiments.sweep import chosen, units
 
-from vitrail.engines import checked_backend, each, workers
+from vitrail.engines import checked_backend, map_tasks, workers
 from vitrail.lab.experiments.reproduce import FIGURES, plans
 from vitrail.lab.experiments.units import FailedUnitsError, Unit, compute
 
@@ -103,12 +103,12 @@ def squared(number: int, folder: str) -> int:
 def test_each_keeps_the_order_and_tries_once_more(tmp_path: Path):
     given = [(number, str(tmp_path)) for number in range(4)]
     with workers("processes", 2):
-        assert list(each(squared, given)) == [0, 1, 4, 9]
+        assert list(map_tasks(squared, given)) == [0, 1, 4, 9]
         with pytest.raises(ZeroDivisionError):
-            list(each(divmod, [(1, 1), (1, 0)]))
+            list(map_tasks(divmod, [(1, 1), (1, 0)]))
     (tmp_path / "tried 1").unlink()
     with pytest.raises(RuntimeError, match="the first try"):  # here it would fail the same way
-        list(each(squared, given))
+        list(map_tasks(squared, given))
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from vitrail import __version__, interrupts
-from vitrail.engines import Backend, Failure, attempt, engine
+from vitrail.engines import Backend, Failure, run_task, worker_pool
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
@@ -125,13 +125,13 @@ def _spread(
     units: Sequence[Unit], cache: Path, jobs: int, backend: Backend
 ) -> Iterator[Done | Failure]:
     if not units or (backend == "processes" and (jobs == 1 or len(units) == 1)):
-        yield from (attempt(_work, unit, cache) for unit in units)
+        yield from (run_task(_work, unit, cache) for unit in units)
         return
     from joblib import delayed
 
     try:
-        with engine(backend, min(jobs, len(units))) as pool:
-            for done in pool(delayed(attempt)(_work, unit, cache) for unit in units):
+        with worker_pool(backend, min(jobs, len(units))) as pool:
+            for done in pool(delayed(run_task)(_work, unit, cache) for unit in units):
                 if isinstance(done, Done) and not done.unit.place(cache).exists():
                     _write(done, cache)  # made on a machine with another disk
                 yield done

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from torch.distributed import HashStore  # pyright: ignore[reportPrivateImportUsage]
 
-from vitrail.wires import LOOPBACK, MAX_BYTES, Wires, wired
+from vitrail.sockets import LOOPBACK, MAX_BYTES, RankSockets, connect_ranks
 
 WAIT = timedelta(seconds=20)
 
 
-def together(size: int, work: Callable[[Wires, int], object]) -> list:
+def together(size: int, work: Callable[[RankSockets, int], object]) -> list:
     """What each of so many ranks, here threads, comes to."""
     store = HashStore()
 
     def rank(number: int) -> object:
-        wires = wired(number, size, store, WAIT)
+        sockets = connect_ranks(number, size, store, WAIT)
         try:
-            return work(wires, number)
+            return work(sockets, number)
         finally:
-            wires.close()
+            sockets.close()
 
     with ThreadPoolExecutor(size) as ranks:
         return list(ranks.map(rank, range(size)))
@@ -40,11 +40,11 @@ def vectors(size: int, count: int) -> np.ndarray:
 def test_every_rank_has_the_vectors_of_all_put_together_in_order(size, count, how):
     given = vectors(size, count)
 
-    def work(wires: Wires, rank: int) -> list[np.ndarray]:
+    def work(sockets: RankSockets, rank: int) -> list[np.ndarray]:
         found = []
         for _ in range(3):
             values = given[rank].copy()
-            wires.combine(values, how)
+            sockets.combine(values, how)
             found.append(values)
         return found
 
@@ -55,11 +55,11 @@ def test_every_rank_has_the_vectors_of_all_put_together_in_order(size, count, ho
 
 
 def test_a_rank_that_goes_is_noticed():
-    def work(wires: Wires, rank: int) -> str:
+    def work(sockets: RankSockets, rank: int) -> str:
         if rank == 2:
             return "gone"
         with pytest.raises(ConnectionError):
-            wires.combine(np.ones(3), np.add)
+            sockets.combine(np.ones(3), np.add)
         return "noticed"
 
     assert together(3, work) == ["noticed", "noticed", "gone"]
@@ -75,8 +75,8 @@ def test_a_stranger_at_the_door_is_sent_away():
             return wire.recv(1)
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(wired, 0, 2, store, WAIT)
+        first = pool.submit(connect_ranks, 0, 2, store, WAIT)
         assert pool.submit(unauthenticated).result() == b""
-        second = pool.submit(wired, 1, 2, store, WAIT)
-        for wires in (first.result(), second.result()):
-            wires.close()
+        second = pool.submit(connect_ranks, 1, 2, store, WAIT)
+        for sockets in (first.result(), second.result()):
+            sockets.close()

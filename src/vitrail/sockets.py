@@ -1,8 +1,8 @@
-"""Small sums between the ranks of one machine: a socket from each to each.
+"""Small sums between the ranks of one machine, over a socket for each pair of ranks.
 
-gloo, which does the large ones, has threads of its own. Where ranks keep all cores busy these wait
-for the cores, and one of them turns in circles while it waits for another: adding up 196 numbers
-of two ranks took 2 to 5 ms on two cores. A rank that reads its sockets itself takes a tenth of it.
+gloo, which computes large sums, has its own threads. Where ranks keep all cores busy, these
+threads wait for a core, and one spins while it waits for another: a sum of 196 numbers over two
+ranks took 2 to 5 ms on two cores. Sockets read by the rank itself take a tenth of that.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from torch.distributed import Store  # pyright: ignore[reportPrivateImportUsage]
 LOOPBACK = "127.0.0.1"
 TOKEN = 16  # bytes of the authentication token between ranks
 RANK = 4  # bytes of a rank's number
-MAX_BYTES = 2**16  # bytes of a vector; larger ones are quicker around a ring
-BUFFER_BYTES = 4 * MAX_BYTES  # bytes that wait in a socket: all may write before anybody reads
+MAX_BYTES = 2**16  # bytes of a vector; gloo's ring is faster for larger ones
+BUFFER_BYTES = 4 * MAX_BYTES  # bytes buffered in a socket: all ranks may write before any reads
 
 
-class Wires:
+class RankSockets:
     """One socket to every other rank."""
 
     def __init__(self, rank: int, others: Mapping[int, socket.socket]) -> None:
@@ -33,7 +33,7 @@ class Wires:
     def combine(self, values: np.ndarray, how: Callable[..., object]) -> None:
         """`how`, such as `np.add`, over the vectors (n,) of all ranks, in place.
 
-        Everybody does it in the order of ranks, so that all get the same bits.
+        Every rank adds in rank order, so all results have the same bits.
         """
         if not values.size:
             return
@@ -50,13 +50,13 @@ class Wires:
                 values[:] = part
 
     def close(self) -> None:
-        """Part; ranks that wait for this one notice."""
+        """Close all sockets; ranks waiting for this one get an error."""
         for other in self._others.values():
             other.close()
 
 
-def wired(rank: int, size: int, store: Store, wait: timedelta) -> Wires:
-    """Connect the ranks of one machine, who find each other by the store."""
+def connect_ranks(rank: int, size: int, store: Store, wait: timedelta) -> RankSockets:
+    """Connect the ranks of one machine, which exchange ports through the store."""
     token, seconds = secrets.token_bytes(TOKEN), wait.total_seconds()
     others: dict[int, socket.socket] = {}
     with socket.create_server((LOOPBACK, 0), backlog=size) as server:
@@ -78,17 +78,17 @@ def wired(rank: int, size: int, store: Store, wait: timedelta) -> Wires:
             else:
                 other.close()
     for other in others.values():
-        other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small things leave at once
+        other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # send small vectors at once
         for end in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             other.setsockopt(socket.SOL_SOCKET, end, BUFFER_BYTES)
-    return Wires(rank, others)
+    return RankSockets(rank, others)
 
 
-def _receive(wire: socket.socket, buffer: np.ndarray) -> None:
+def _receive(socket_: socket.socket, buffer: np.ndarray) -> None:
     """Fill an array."""
     left = buffer.data.cast("B")
     while left:
-        count = wire.recv_into(left)
+        count = socket_.recv_into(left)
         if not count:
-            raise ConnectionError("the rank at the other end is gone")
+            raise ConnectionError("the other rank has closed its socket")
         left = left[count:]
