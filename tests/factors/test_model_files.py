@@ -137,7 +137,7 @@ def test_formulas_are_counted_and_their_weights_are_energies(tmp_path):
         ("MARKOV\n1\n2\n1\n1 0\n2\n1 -2", "line 7: a potential of factor 0 should be at least 0"),
         ("MARKOV\n1\n2\n1\n1 0\n2\n1 nan", "line 7: a potential of factor 0"),
         ("MARKOV\n1\n2\n1\n1 0\n2\n1", "line 7: the file ends where a potential of factor 0"),
-        ("MARKOV\n1\n2\n0\n7", "line 5: '7' comes after the end"),
+        ("MARKOV\n1\n2\n0\n7", "line 5: '7' is beyond the end"),
         ("p cnf 2 1\n1 3 0", "line 2: literal 3 is beyond the 2 variables"),
         ("p cnf 2 1\n1 x 0", "line 2: a clause is made of whole numbers, got 'x'"),
         ("p cnf 2 1\n1 2", "line 2: the last clause does not end with 0"),

@@ -1,4 +1,4 @@
-"""What a factor is: a score in [0, 1] for each configuration, and a floor.
+"""Factors: a score in [0, 1] for each configuration, and a floor.
 
     potential(w) = floor + (1 − floor)·score(w),      floor = exp(−beta)
 
@@ -31,8 +31,8 @@ T = TypeVar("T")
 class Factors(ABC):
     """F factors of one kind and one arity."""
 
-    ids: Tensor  # (F,) int64: the address of a factor's draws, whatever its place in a batch
-    scope: Scope  # which variables each factor sees
+    ids: Tensor  # (F,) int64: the address of a factor's draws, independent of its batch
+    scope: Scope  # the variables of each factor
     beta: Tensor  # (F,) float64 > 0, inf allowed
     weight: Tensor  # (F,) float64: how much the factor counts in the accuracy
 
@@ -56,7 +56,7 @@ class Factors(ABC):
 
     @property
     def log_scale(self) -> Tensor:
-        """What is missing in `log_potential`, whose largest value is 0, (F,) float64."""
+        """Constant that `log_potential`, whose maximum is 0, leaves out, (F,) float64."""
         return torch.zeros_like(self.weight)
 
     @abstractmethod
@@ -83,28 +83,28 @@ class Factors(ABC):
 
     @property
     def perceptron_low(self) -> int | None:
-        """What a zero bit stands for, where the factors are linear threshold units."""
+        """The value of a zero bit (−1 or 0) for linear threshold units; None for other factors."""
         return None
 
     @property
     def row_bytes(self) -> int:
-        """Scratch that scoring one configuration of one factor takes, for chunking."""
+        """Temporary bytes for scoring one configuration of one factor, for chunking."""
         return 16 * self.arity
 
     def select(self, index: Tensor) -> Self:
-        """The factors at `index` (F',) int64, their ids kept. They know where they come from."""
+        """The factors at `index` (F',) int64, with their ids and a reference to these factors."""
         made = self.alone(index)
         whole, rows = self.origin()
         object.__setattr__(made, "_origin", (whole, index if rows is None else rows[index]))
         return made
 
     def alone(self, index: Tensor) -> Self:
-        """The same, without a memory of the others: what is prepared for them is theirs alone."""
+        """`select` without the reference, so that results of `once` are not shared."""
         parts = {name: part[index] for name, part in self._tensors().items()}
         return replace(self, scope=self.scope.select(index), **parts)
 
     def chunks(self, bytes_per_factor: int, memory: int) -> Iterator[tuple[slice, Self]]:
-        """The factors piece by piece, with their places; scratch stays within `memory` bytes."""
+        """The factors in chunks, with their slices; temporary memory is at most `memory`."""
         for part in chunks(self.num_factors, bytes_per_factor, memory):
             if part == slice(0, self.num_factors):
                 yield part, self
@@ -175,7 +175,7 @@ class Factors(ABC):
         return table if rows is None or len(table) == 1 else table[rows]
 
     def once(self, make: Callable[..., T], *details: Hashable) -> T:
-        """What `make(self, *details)` gives, worked out at the first request.
+        """`make(self, *details)`, computed at the first request and cached.
 
         For what does not depend on beta: the same factors at another beta share it. Factors that
         are made of these begin anew.
@@ -183,7 +183,7 @@ class Factors(ABC):
         return self._prepared.get(make, self, *details)
 
     def once_at_beta(self, make: Callable[..., T], *details: Hashable) -> T:
-        """The same for what depends on beta too."""
+        """`once` for values that depend on beta."""
         return self._prepared_at_beta.get(make, self, *details)
 
     @cached_property

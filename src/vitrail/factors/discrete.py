@@ -64,7 +64,7 @@ class DiscreteModel:
 
     @property
     def log_constant(self) -> float:
-        """What log Z has beside that of the graph: factors that no variable is left of."""
+        """Log Z minus that of the graph: factors without free variables."""
         constant = sum(float(each.values) for each in self.factors if not each.scope)
         return constant if any(self.bits) else constant - math.log(2)  # a bit that is free
 

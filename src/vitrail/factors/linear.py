@@ -1,4 +1,4 @@
-"""One-layer nets in a graph, as plain tables: what exact and incremental searches work on."""
+"""One-layer nets of a graph as plain tables, for exact and incremental searches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LinearProblem:
     variables: Tensor  # (N,) int64, their numbers in the graph
 
     def counts(self) -> Tensor:
-        """How often each example counts, (M,) int64: its weight, or that over the smallest one."""
+        """Integer weight of each example, (M,) int64, in units of 1 or of the smallest weight."""
         whole = bool((self.weight == self.weight.round()).all())
         unit = 1.0 if whole else self.weight[self.weight > 0].min()
         counts = torch.round(self.weight / unit)
@@ -36,7 +36,7 @@ class LinearProblem:
         return counts.to(torch.int64)
 
     def satisfied(self, bits: Tensor) -> Tensor:
-        """Which examples bits (N,) bool get right, (M,) bool."""
+        """Whether bits (N,) bool satisfy each example, (M,) bool."""
         values = torch.where(bits, 1, self.low)
         return (self.inputs.to(torch.int64) @ values > 0) == self.labels
 

@@ -32,7 +32,7 @@ class _Tokens:
             self.lines = (text or b"").decode("ascii").splitlines()
         except UnicodeDecodeError as error:
             self.line = (text or b"")[: error.start].count(b"\n") + 1
-            self.fail("is no text; give a UAI or DIMACS file")
+            self.fail("not a text file; give a UAI or DIMACS file")
         self.line = 1
         self._words = self._all()
 
@@ -64,11 +64,11 @@ class _Tokens:
     def end(self) -> None:
         word = next(self._words, None)
         if word is not None:
-            self.fail(f"{word!r} comes after the end of what the counts announce")
+            self.fail(f"{word!r} is beyond the end given by the counts")
 
 
 def read_model(path: str | Path, evidence: str | Path | None = None) -> DiscreteModel:
-    """A model from a file, its kind told by the first word.
+    """Read a model from a file; the first word gives the format.
 
     Args:
         path: UAI (MARKOV or BAYES), DIMACS CNF or WCNF; gzipped or not.

@@ -1,4 +1,4 @@
-"""Which compiled kernels serve an update: one table, one rule.
+"""The choice of compiled kernels for an update: one table, one rule.
 
 Kernels give the same bits as the torch definition, so choosing them changes the time and nothing
 else. `auto` takes kernels where there are any, but not before the definition has done about as
@@ -48,12 +48,12 @@ LANES_BEFORE_LOADING = 5_000_000  # lanes drawn by torch in about the time it ta
 
 
 class BackendError(RuntimeError):
-    """A backend asked for by name cannot serve; the message says why and what to do."""
+    """The requested backend cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class SurveyDraws:
-    """How a step of surveys draws."""
+    """Settings of the draws in a step of surveys."""
 
     stream: Stream
     samples: int  # for each message
@@ -71,17 +71,17 @@ class GaussianCavities:
 
 
 class Store:
-    """The modules of kernels that this process has loaded, and when to load one."""
+    """The kernel modules loaded in this process, and the rule for loading more."""
 
     def __init__(self) -> None:
         self._drawn = 0  # lanes that `auto` left to torch so far
 
     def load(self, name: str) -> ModuleType:
-        """The module of that name; its kernels are compiled when they are first called."""
+        """The module of that name; its kernels are compiled at their first call."""
         return sys.modules.get(name) or importlib.import_module(name)
 
     def worth_loading(self, name: str, lanes: int) -> bool:
-        """Whether a module is here already, or about as much work was done without it."""
+        """Whether a module is loaded, or torch has done about the work that loading would cost."""
         if name in sys.modules:
             return True
         self._drawn += lanes
@@ -114,7 +114,7 @@ def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) ->
     try:
         kernel = STORE.load(name)
     except ImportError as error:
-        return _absent(named, f"backend {backend!r} is not here ({error}); {REMEDY[backend]}")
+        return _absent(named, f"backend {backend!r} is not installed ({error}); {REMEDY[backend]}")
     whole, _ = factors.origin()
     if not whole.once_at_beta(kernel.serves, samples):
         kind = type(factors).__name__
