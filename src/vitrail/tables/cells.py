@@ -1,4 +1,4 @@
-"""What a cell of a table says: nothing, a number, or a word.
+"""The cells of a table: missing, a number, or a word.
 
 A column is read through its distinct values, so that text is parsed once per value and not once
 per row: `levels[codes]` is the column. Arrow columns are held in few types:
@@ -194,7 +194,7 @@ def checked_names(names: list[str], title: str = "") -> list[str]:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """What a column of that type is held as."""
+    """The Arrow type in which a column of that type is stored."""
     types = pa.types
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return TEXT
@@ -241,5 +241,5 @@ def _held(column: Any, name: str) -> Any:
 
 
 def sentence(error: Exception) -> str:
-    """What pyarrow says, on one line."""
+    """A pyarrow error message on one line."""
     return " ".join(str(error).split()).rstrip(".")

@@ -1,4 +1,4 @@
-"""What one column of a table becomes: its bits, their names, a summary, and how it is saved.
+"""The encoding of one column of a table: its bits, their names, a summary, and its file format.
 
 A microcontroller holds a number as int32 or float32. So that it decides as Python does, cells and
 thresholds are rounded to that type before they are compared. Whole numbers are int32: x > 54.5 is

@@ -1,4 +1,4 @@
-"""What a table can be read from: one small class per kind of file, all of one shape."""
+"""Sources of tables: one small class per kind of file, all with one interface."""
 
 from __future__ import annotations
 

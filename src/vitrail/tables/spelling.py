@@ -170,7 +170,7 @@ def _is_currency(unit: str) -> bool:
 
 @dataclass(frozen=True)
 class SpellingEvidence:
-    """What the cells of a column tell of how it spells numbers."""
+    """Evidence in the cells of a column for its number format."""
 
     marks: frozenset[str]  # the marks of decimals that some cell leaves no doubt of
     spelling: Spelling | None  # None where it takes the rest of the table to tell

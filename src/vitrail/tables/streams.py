@@ -34,7 +34,7 @@ LABEL = "label"  # what the column of labels is called where batches have no nam
 
 @dataclass(frozen=True)
 class Sample:
-    """What reading all rows once tells."""
+    """Statistics from one pass over all rows."""
 
     table: Table  # some rows, drawn evenly, without the labels
     labels: np.ndarray  # (rows of the table,)
@@ -88,7 +88,7 @@ def labels_of(block: Table, target: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _RankSample:
-    """What one rank has read of the rows."""
+    """Statistics of the rows that one rank has read."""
 
     keys: np.ndarray  # of the sampled rows
     numbers: np.ndarray  # their places in the stream
