@@ -102,7 +102,7 @@ class OnlineLearner:
     seed: int = 0  # of all draws
     rows: int = 0  # learned from
     _beliefs: RowBeliefs = field(init=False, repr=False)  # of memories × copies × nets
-    _mixture: Mixture = field(init=False, repr=False)
+    _mixture: Mixture = field(init=False, repr=False)  # of the model, memories and shares
     _shares: np.ndarray = field(init=False, repr=False)  # (SHARES, N) of label 1
     _single: Model = field(init=False, repr=False)  # `began`, where a network is one vote
 
