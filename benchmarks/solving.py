@@ -21,7 +21,7 @@ from collections import Counter
 from typing import Any
 
 import torch
-from harness import parser_of, timer
+from harness import parser_of, save_record, timer
 
 from vitrail.baselines import optima, straight_through
 from vitrail.baselines.annealing import annealing
@@ -213,6 +213,14 @@ def nets(args: argparse.Namespace) -> None:
         )
 
 
+CAPACITY = {  # columns of the table in docs/solving.md
+    "weights": "{n:,}",
+    "α": "{alpha}",
+    "instances from seed": "{first:,}",
+    "solved": "{solved} of {count}",
+    "unsatisfied in the others": "{left}",
+    "seconds for all": "{seconds:,} of {limit:g}",
+}
 LINES = (  # weights, alpha, instances, seconds for all of them
     (1001, 0.72, 20, 60.0),
     (1001, 0.74, 20, 60.0),
@@ -227,18 +235,28 @@ def gpu(args: argparse.Namespace) -> None:
     """Perceptrons at the frontier: all instances of a line side by side, in many copies each."""
     if args.device == "cuda":
         print(torch.cuda.get_device_name())
+    found = []
     for number in args.lines:
         n, alpha, count, seconds = LINES[number]
         n, count = args.n or n, args.count or count
         seeds = range(args.first, args.first + count)
         rows = trials(n, alpha, seeds, "amp", seconds / count, args.device)
         missed = sorted(row["unsatisfied"] for row in rows)
-        print(
-            f"N={n} alpha={alpha}: solved {missed.count(0)} of {count} in "
-            f"{sum(row['seconds'] for row in rows):.1f} s of at most {seconds:g} s for all, "
-            f"{rows[0]['steps']} steps; unsatisfied {missed}",
-            flush=True,
+        found.append(
+            {
+                "n": n,
+                "alpha": alpha,
+                "first": args.first,
+                "count": count,
+                "solved": missed.count(0),
+                "seconds": round(sum(row["seconds"] for row in rows)),
+                "limit": seconds,
+                "left": ", ".join(str(left) for left in missed if left) or "none",
+            }
         )
+        print(found[-1], flush=True)
+    if args.record:
+        save_record("capacity", "python benchmarks/solving.py gpu --record", CAPACITY, found)
 
 
 def main() -> None:
@@ -273,6 +291,7 @@ def main() -> None:
     added["gpu"].add_argument("--lines", type=int, nargs="*", default=list(range(len(LINES))))
     added["gpu"].add_argument("--device", default="cuda")
     added["gpu"].add_argument("--n", type=int)
+    added["gpu"].add_argument("--record", action="store_true", help="keep the table of the page")
     args = parser.parse_args()
     args.task(args)
 
