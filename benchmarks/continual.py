@@ -5,9 +5,6 @@ python benchmarks/continual.py FOLDER --device cuda --tasks 1000 --seeds 0 1 2 -
 python benchmarks/continual.py FOLDER --split --tasks 5 --memory 60000
 python benchmarks/continual.py FOLDER --held-out 5000 --memory 4e5 8e5   # to select settings
 
-The pixels of a batch have a mean, which is most of what all its messages have in common: along it
-beliefs would move many times too far. Only a share --common of it counts.
-
 Several nets learn side by side, each its own order of rows and its own tasks. All that a net keeps
 is one number per weight: messages of each batch are added, and earlier evidence weighs 1/e after
 `memory` rows. It answers by the moments of its posterior. A run goes on from its file --state; the
@@ -93,12 +90,10 @@ class Task:
 class Nets:
     """The beliefs of several nets, and how batches move them."""
 
-    def __init__(
-        self, program: Program, field: Tensor, memories: Tensor, rates: Tensor, common: float
-    ) -> None:
+    def __init__(self, program: Program, field: Tensor, memories: Tensor, rates: Tensor) -> None:
         self._field, self._rates = field, rates
         self._kept = faded(torch.full_like(memories, float(BATCH)), memories)
-        self._messages = torch.vmap(partial(messages_at, program, common=common))
+        self._messages = torch.vmap(partial(messages_at, program))
         self._recorded: Callable[..., tuple[Tensor, ...]] | None = None
 
     @property
@@ -178,7 +173,7 @@ def main() -> None:
         if run["settings"] != settings:
             raise ValueError(f"{args.state} is of other settings: {run['settings']}")
     memories, rates = (per_weight(program, one, args.device) for one in (args.memory, args.rate))
-    nets = Nets(program, run["field"].to(args.device), memories, rates, args.common)
+    nets = Nets(program, run["field"].to(args.device), memories, rates)
     wait = torch.cuda.synchronize if args.device.startswith("cuda") else lambda: None
     begun = time.perf_counter()
     for number in range(run["done"], args.tasks):
@@ -255,12 +250,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="one net each")
     parser.add_argument("--split", action="store_true", help="two digits per task, not permuted")
     parser.add_argument("--hidden", type=int, default=100)
-    parser.add_argument("--memory", type=float, nargs="+", default=[6e5], help="rows, per layer")
+    parser.add_argument("--memory", type=float, nargs="+", default=[667e3], help="rows, per layer")
     parser.add_argument(
         "--rate", type=float, nargs="+", default=[1.0], help="of messages, per layer"
     )
-    parser.add_argument("--common", type=float, default=0.1, help="share of the mean input")
-    parser.add_argument("--contrast", type=float, default=0.6)
+    parser.add_argument("--contrast", type=float, default=0.3)
     parser.add_argument("--offset", type=float, default=0.13)
     parser.add_argument("--held-out", type=int, default=0, help="training images to evaluate on")
     parser.add_argument("--rows", type=int, help="training images, at most")

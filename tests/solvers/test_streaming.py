@@ -187,23 +187,6 @@ def test_messages_of_nets_side_by_side_are_those_of_each():
         assert torch.allclose(both[net], after.field, atol=1e-5)
 
 
-def test_messages_along_the_mean_input_count_by_their_share():
-    program = program_of(mlp(6, (5,), 3), (6,))
-    draw = torch.Generator().manual_seed(2)
-    field = torch.randn(program.num_bits, generator=draw)
-    inputs, labels = torch.randn(7, 6, generator=draw) + 1, torch.arange(7) % 3
-    none, half, most = (
-        messages_at(program, field, inputs, labels, common=share) for share in (0.0, 0.5, 0.999)
-    )
-    assert torch.allclose(half, none + (most - none) * 0.5 / 0.999, atol=1e-4)
-    apart = (most - none)[:30].view(5, 6)  # of the first layer
-    mean = inputs.mean(0)
-    along = apart @ mean / mean.square().sum()
-    assert along.abs().max() > 0.01
-    assert (apart - along[:, None] * mean).norm() < apart.norm()
-    assert torch.allclose(none[30:], most[30:], atol=1e-4)
-
-
 def test_beliefs_are_what_was_said_times_beta():
     graph = factor_graph(perceptron(*noise())).with_prior(torch.full((21,), 0.5))
     solver = streaming(batch=70, batches=1, beta=geometric(1.0, 4.0, 2))

@@ -12,7 +12,7 @@ weight of a net of any depth.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,7 +21,6 @@ from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
 from vitrail.nn import Program
 from vitrail.nn.moments import answers, are_bipolar, log_probability, moments
-from vitrail.nn.nodes import Linear
 from vitrail.scopes import Dense
 from vitrail.solvers.replay import Replay, replay
 
@@ -54,31 +53,15 @@ def batch_messages(
     return Batch(*_messages(graph, factors, *numbers))
 
 
-def messages_at(
-    program: Program, log_odds: Tensor, inputs: Tensor, labels: Tensor, *, common: float = 1.0
-) -> Tensor:
-    """The sum of the messages of examples (F, I) to the weights of one fully connected net, (A,).
+def messages_at(program: Program, log_odds: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
+    """The sum of the messages of examples (F, …) to the weights of one net, (A,).
 
-    Labels are certain (beta = inf). `torch.vmap` gives those of many nets side by side. common: how
-    much of what all examples have in common counts. Messages of a batch add up along its mean
-    input, where independent weights move the sums of a unit many times too far.
+    Labels are certain (beta = inf). `torch.vmap` gives those of many nets side by side.
     """
-    first = next(node for node in program.nodes if isinstance(node, Linear))
-    parts, split = inputs, program
-    if common != 1:
-        mean = inputs.to(torch.float32).mean(0, keepdim=True)
-        parts = torch.cat([inputs - mean, mean.expand(inputs.shape)], 1)
-        wide = replace(first, inputs=2 * first.inputs)
-        split = Program((wide.inputs,), tuple(wide if n is first else n for n in program.nodes))
 
     def likelihood(probability: Tensor) -> Tensor:
-        weights = probability
-        if common != 1:
-            own = probability[: first.num_bits].view(-1, first.inputs)
-            slow = common * own + (1 - common) * own.detach()
-            both = torch.cat([own, slow], 1).flatten()
-            weights = torch.cat([both, probability[first.num_bits :]])
-        return log_probability(moments(split, weights, parts, bipolar=False), labels).sum()
+        outputs = moments(program, probability, inputs, bipolar=False)
+        return log_probability(outputs, labels).sum()
 
     return torch.func.grad(likelihood)(torch.sigmoid(log_odds))
 
