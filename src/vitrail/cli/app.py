@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 output pipe closed, 2 the input or the call cannot be used
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import os
@@ -127,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _open_streams()
     if arguments is None:
         gc.set_threshold(GARBAGE)
+        atexit.register(gc.freeze)  # a last collection would take most of a second
     try:
         with warnings.catch_warnings(), interrupts.stop_on_sigterm(), interrupts.all_or_nothing():
             from vitrail.cli import commands  # registers every command
