@@ -55,7 +55,7 @@ def test_learners_that_cannot_go_on_refuse_a_memory():
         BinaryNetClassifier(solver="sbp", memory=30, random_state=0).fit(ROWS, LABELS)
     for wrong in (0, math.inf, math.nan, "long", True):
         with pytest.raises(ValueError, match="memory is a number of rows from 1, or None"):
-            BinaryNetClassifier(memory=wrong).fit(ROWS, LABELS)
+            BinaryNetClassifier(memory=wrong).fit(ROWS, LABELS)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_stream_records_its_memory():
