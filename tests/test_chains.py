@@ -245,9 +245,9 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
 )
 def test_nets_are_as_wide_as_the_work_allows(count, inputs, nets, width, sweeps):
     ones = torch.ones(count)
-    one = Examples(torch.zeros(count, 1), torch.zeros(count), ones, ones)
+    one = Examples(torch.zeros(count, inputs), torch.zeros(count), ones, ones)
     plans = [
-        effort.plan_chains(inputs, [one] * nets, "auto", effort=name)
+        effort.plan_chains([one] * nets, "auto", effort=name)
         for name in ("quick", "normal", "best")
     ]
     assert (plans[1].program.hidden, plans[1].burn_in) == ((width,), sweeps)
@@ -260,8 +260,8 @@ def test_nets_are_as_wide_as_the_work_allows(count, inputs, nets, width, sweeps)
 )
 def test_many_classes_of_few_rows_have_shorter_chains(classes, each, sweeps, networks):
     ones = torch.ones(classes * each)
-    one = Examples(torch.zeros(len(ones), 1), torch.zeros(len(ones)), ones, ones)
-    plan = effort.plan_chains(253, [one] * classes, "auto")
+    one = Examples(torch.zeros(len(ones), 253), torch.zeros(len(ones)), ones, ones)
+    plan = effort.plan_chains([one] * classes, "auto")
     assert (plan.burn_in, plan.networks) == (sweeps, networks)
 
 

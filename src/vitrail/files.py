@@ -57,6 +57,7 @@ class Unpacked(io.RawIOBase):
 
     title       what errors call the file
     file_bytes  its size, None of a stream
+    total       about how many bytes there are unpacked, judged by those so far; None if unknown
     count       how many bytes have been given out
     end         the last byte given out that ends no line
     """
@@ -66,8 +67,8 @@ class Unpacked(io.RawIOBase):
         self._raw = raw = open_file(path)
         self._is_ours = str(path) != "-"
         self.file_bytes = file_size(raw)
+        self.total: float | None = self.file_bytes
         self.count, self.end = 0, b""
-        self._seen = (0, 1)  # bytes unpacked, packed: of one moment, as threads may be reading
         self._limit: int | None = None
         self._source: Any = raw
         if raw.peek(2).startswith(GZIP_MAGIC):
@@ -86,8 +87,8 @@ class Unpacked(io.RawIOBase):
                 f"{self.title} is a damaged gzip file ({error}); copy it again"
             ) from None
         self.count += size
-        if self._source is not self._raw:
-            self._seen = self.count, self._raw.tell()
+        if self._source is not self._raw and self.file_bytes is not None:
+            self.total = self.count * self.file_bytes / self._raw.tell()
         self.end = bytes(view[max(0, size - 64) : size]).rstrip(b"\r\n")[-1:] or self.end
         if self._limit is not None and self.count > self._limit:
             check_size(self.title, "over that many bytes", self.count, self.file_bytes)
@@ -97,13 +98,6 @@ class Unpacked(io.RawIOBase):
     def plain_bytes(self) -> int | None:
         """How many bytes there are; None of what is packed or a stream."""
         return self.file_bytes if self._source is self._raw else None
-
-    def total(self) -> float | None:
-        """About how many bytes there are unpacked, judged by those so far; None if unknown."""
-        if self.file_bytes is None or self._source is self._raw:
-            return self.file_bytes
-        unpacked, packed = self._seen
-        return unpacked * self.file_bytes / packed
 
     def close(self) -> None:
         if self._is_ours and not self.closed:

@@ -155,16 +155,6 @@ class World:
         pickled = torch.frombuffer(bytearray(pickle.dumps(thing)), dtype=torch.uint8)
         return [pickle.loads(theirs.numpy().tobytes()) for theirs in self.all_gather(pickled)]
 
-    def all_gather_shares(self, part: Tensor, count: int) -> Tensor:
-        """The shares (f, …) of all ranks as one tensor (count, …), at every rank."""
-        if self.size == 1:
-            return part
-        whole = part.new_zeros((count, *part.shape[1:]))
-        whole[self.share(count)] = part
-        if part.dtype == torch.bool:
-            return self.any(whole)
-        return self.sum(whole)[0].to(part.dtype)
-
     def broadcast(self, text: str) -> str:
         """The text of rank 0, at every rank; at most 64 ASCII characters."""
         if self.size == 1:

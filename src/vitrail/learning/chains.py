@@ -38,7 +38,6 @@ from vitrail.learning.posterior import (
     Posterior,
     TrainingData,
     check_networks,
-    clip_of,
     leave_one_out,
     raw_margins_of,
     wrong_answers,
@@ -77,13 +76,13 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         data, nets=[with_rare_raised(one, data.preprocessing.scheme) for one in data.nets]
     )
     plan = plan_chains(
-        data.preprocessing.num_inputs,
         data.nets,
         options.hidden if previous is None else previous.program.hidden,
         AUTO if options.predictor == "best" else options.networks,  # the best of the usual number
         options.given.get("effort", "normal"),
     )
-    run = Run(data, plan, options)
+    total = torch.stack([one.weight.sum() for one in data.nets]).clamp(min=1e-300)
+    run = Run(data, plan, options, total)
     calls = 0 if previous is None else previous.calls
     state = None if previous is None else previous.state
     starts, found, keep_calibration = None, None, False
@@ -100,9 +99,8 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         if drawn is None:
             drawn = run.draw(betas or state.betas, starts, calls)
         drawn, keep_calibration = replace(drawn, calibrated=state.calibrated), True
-    if not drawn.interrupted and ranks.current_world().first:
-        for journal in run.journals:
-            journal.remove()
+    for journal in () if drawn.interrupted else run.journals:
+        journal.remove()
     return _posterior(run, drawn, found, calls, keep_calibration=keep_calibration)
 
 
@@ -153,7 +151,7 @@ def _posterior(
     if drawn.log_weight is not None:
         share = torch.exp(drawn.log_weight - drawn.log_weight.amax(0))
         votes = (MOST_VOTES * share[: len(networks)]).round().clamp(min=1).to(torch.int64)
-    clip, evidence = clip_of(program), None
+    clip, evidence = run.plan.clip, None
     scored_by = None if found is None else found.networks
     if options.predictor == "best":
         networks, votes = best[None], torch.ones(1, len(best), dtype=torch.int64)
@@ -232,12 +230,8 @@ class Run:
     data: TrainingData
     plan: ChainPlan
     options: FitOptions
+    total: Tensor  # (N,) float64, the weight of each net's rows
     journals: list[Journal] = field(default_factory=list)
-
-    @property
-    def total(self) -> Tensor:
-        """The weight of each net's rows, (N,)."""
-        return torch.stack([one.weight.sum() for one in self.data.nets]).clamp(min=1e-300)
 
     def learned(
         self, betas: Sequence[float] | None, starts: Tensor | None = None, step: int = 0

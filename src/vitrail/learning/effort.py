@@ -7,6 +7,7 @@ hidden units and fewer sweeps are about as good as the reverse, down to 40 sweep
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,10 +50,10 @@ class ChainPlan:
     burn_in: int  # sweeps
     networks: int  # per net
     fold_chains: int  # per beta and fold
+    clip: int  # limit of margins: those beyond √units, the scale of random margins, say no more
 
 
 def plan_chains(
-    num_inputs: int,
     nets: Sequence[Examples],
     hidden: Any,
     networks: int | str = "auto",
@@ -60,9 +61,10 @@ def plan_chains(
 ) -> ChainPlan:
     """What chains on these nets can afford.
 
-    num_inputs: of a net. hidden, networks: as in `FitOptions`; "auto" is more networks of narrow
-    nets. effort: a name of EFFORTS.
+    hidden, networks: as in `FitOptions`; "auto" is more networks of narrow nets. effort: a name of
+    EFFORTS.
     """
+    num_inputs = nets[0].inputs.shape[1]
     rows = max(one.num_rows for one in nets)
     few = rows < FEW * max(2, len(nets))  # rows per class
     most = EFFORTS[effort] * MOST_WORK * max(1.0, len(nets) / NETS) ** 0.5
@@ -86,7 +88,8 @@ def plan_chains(
         networks = max(LEAST_NETWORKS, draws * CHAINS)
     program = multilayer((num_inputs,), layers, 1)
     burn_in = min(BURN_IN, max(least, sweeps))
-    return ChainPlan(program, burn_in, networks, FOLD_CHAINS if few else 1)
+    clip = 2 * math.isqrt(layers[0] if layers else num_inputs) + 1
+    return ChainPlan(program, burn_in, networks, FOLD_CHAINS if few else 1, clip)
 
 
 def num_folds(rows: int) -> int:

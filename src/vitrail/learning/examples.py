@@ -49,9 +49,7 @@ class Examples:
         """
         counts = sample_weight > 0
         inputs, labels, sample_weight = inputs[counts], labels[counts], sample_weight[counts]
-        number = labels.numpy().astype(">u4")[:, None].view(np.uint8)
-        keys = _keys(np.concatenate([_packed(inputs), number], 1))
-        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        _, first, place = np.unique(_keys(inputs, labels), return_index=True, return_inverse=True)
         totals = np.bincount(place.reshape(-1), weights=sample_weight.numpy(), minlength=len(first))
         kept, rows = torch.from_numpy(first), torch.from_numpy(totals)
         return Examples(inputs[kept], labels[kept], rows, rows)
@@ -103,12 +101,12 @@ class Examples:
         """
         product, varying = 1, 0
         for span in spans:
-            states = len(np.unique(_keys(_packed(self.inputs[:, span]))))
+            states = len(np.unique(_keys(self.inputs[:, span])))
             product *= states
             varying += states > 1
             if product > len(self):
                 break
-        distinct = len(np.unique(_keys(_packed(self.inputs))))
+        distinct = len(np.unique(_keys(self.inputs)))
         return replace(self, complete=varying > 1 and product == distinct)
 
     def subsampled(self, most: int, seed: int) -> Examples:
@@ -130,14 +128,13 @@ class Examples:
         return replace(self, **columns)
 
 
-def _packed(inputs: Tensor) -> np.ndarray:
-    """Rows of inputs as bytes: eight bits each, or one whole number."""
+def _keys(inputs: Tensor, labels: Tensor | None = None) -> np.ndarray:
+    """Rows of inputs, with their labels, as one value each, (rows,): eight bits are a byte."""
     whole = inputs.dtype == torch.uint8
-    return inputs.numpy() if whole else np.packbits((inputs > 0).numpy(), axis=1)
-
-
-def _keys(rows: np.ndarray) -> np.ndarray:
-    """Rows of bytes as one value each, (rows,)."""
+    rows = inputs.numpy() if whole else np.packbits((inputs > 0).numpy(), axis=1)
+    if labels is not None:
+        number = labels.numpy().astype(">u4")[:, None].view(np.uint8)
+        rows = np.concatenate([rows, number], 1)
     rows = np.ascontiguousarray(rows)
     return rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]
 

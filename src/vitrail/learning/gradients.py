@@ -29,7 +29,6 @@ from vitrail.learning.table import AUTO, parameter_of
 from vitrail.model.calibration import Evidence
 from vitrail.nn import get_bits, program_of
 from vitrail.nn.layers import BinaryLayer
-from vitrail.nn.nets import has_levels
 from vitrail.random import MAX_SEED
 from vitrail.solvers import Status
 from vitrail.solvers.history import History
@@ -47,11 +46,6 @@ class GradientState:
     """What a fit goes on from."""
 
     module: nn.Module
-
-
-def takes(options: FitOptions) -> bool:
-    """Whether a net is for this learner."""
-    return has_levels(options.module)
 
 
 def learn_by_gradients(

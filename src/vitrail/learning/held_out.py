@@ -24,7 +24,7 @@ from vitrail.learning.effort import (
     num_folds,
 )
 from vitrail.learning.examples import nets_of, stratified_folds, with_rare_raised
-from vitrail.learning.posterior import CALIBRATION_ROWS, TrainingData, clip_of, raw_margins_of
+from vitrail.learning.posterior import CALIBRATION_ROWS, TrainingData, raw_margins_of
 from vitrail.learning.sampling import SWEEPS_PER_DRAW, ChainRun
 from vitrail.model.calibration import Evidence, calibrate
 from vitrail.random import Key
@@ -59,7 +59,9 @@ class FoldChains:
         journal: Journal | None = None,
     ) -> None:
         """betas: of the chains on all rows; None selects them."""
-        self._data, self._plan, program = data, plan, plan.program
+        self._data, self._clip, program = data, plan.clip, plan.program
+        self._draws, self._burn_in = DRAWS // plan.fold_chains, int(FOLD_BURN_IN * plan.burn_in)
+        self.sweeps = self._burn_in + SWEEPS_PER_DRAW * (self._draws - 1)  # that `score` takes
         self._sets = BETA_SETS if betas is None else (tuple(betas),)
         # the usual ones run even where others are given: what is given by its usual value is equal
         tried = sorted({*CANDIDATE_BETAS, *(beta for one in self._sets for beta in one)})
@@ -74,19 +76,6 @@ class FoldChains:
         key = Key(seed, FOLD_STEP)
         starts = random_starts(key, len(self.betas), len(nets), program.num_bits)
         self.run = ChainRun(key, program, nets, starts, self.betas, fixed, journal)
-
-    @property
-    def _draws(self) -> int:
-        return DRAWS // self._plan.fold_chains
-
-    @property
-    def _burn_in(self) -> int:
-        return int(FOLD_BURN_IN * self._plan.burn_in)
-
-    @property
-    def sweeps(self) -> int:
-        """How many sweeps `score` takes."""
-        return self._burn_in + SWEEPS_PER_DRAW * (self._draws - 1)
 
     def score(self, show: Progress | None) -> HeldOut:
         """Run the chains, and score the rows that they have not seen."""
@@ -125,9 +114,9 @@ class FoldChains:
 
     def _losses(self, evidence: Evidence) -> Tensor:
         """−log of the probability of each row's label, (rows,) float64."""
-        fixed, clip = self._data.preprocessing, clip_of(self.run.program)
+        fixed = self._data.preprocessing
         classes, scheme = fixed.num_classes, fixed.scheme
-        table = calibrate(evidence, classes, scheme, clip=clip).table
-        probability = evidence.probabilities(clip, table, classes, scheme)
+        table = calibrate(evidence, classes, scheme, clip=self._clip).table
+        probability = evidence.probabilities(self._clip, table, classes, scheme)
         own = probability.gather(1, evidence.labels[:, None])[:, 0].double()
         return -(own / probability.sum(1)).clamp(min=1e-3).log()

@@ -27,9 +27,9 @@ import numpy as np
 import torch
 
 from vitrail import __version__, interrupts
-from vitrail.learning import gradients
 from vitrail.learning.chains import chains
 from vitrail.learning.examples import Examples, nets_of
+from vitrail.learning.gradients import learn_by_gradients
 from vitrail.learning.messages import learn_by_stages, programs_of
 from vitrail.learning.posterior import FitOptions, Learner, Posterior, TrainingData, calibrated
 from vitrail.learning.preprocessing import (
@@ -44,7 +44,7 @@ from vitrail.learning.training import problem_of
 from vitrail.model import Model
 from vitrail.model.calibration import Calibration
 from vitrail.model.voting import ONE, Scheme
-from vitrail.nn.nets import reads_images
+from vitrail.nn.nets import has_levels, reads_images
 from vitrail.random import MAX_SEED
 from vitrail.solvers import Status
 from vitrail.tables.bits import BitColumns
@@ -178,8 +178,9 @@ def resolved(
 ) -> tuple[Learner, FitOptions]:
     """The learner of a fit, and its options by name; raises for one that it does not take."""
     solver, by_rules = options.solver, options.solver == AUTO
-    if gradients.takes(options) and solver in (AUTO, "ste"):
-        return gradients.learn_by_gradients, replace(options, solver="ste")
+    few_bits = options.module is not None and has_levels(options.module)
+    if few_bits and solver in (AUTO, "ste"):
+        return learn_by_gradients, replace(options, solver="ste")
     if previous is not None and "solver" not in options.changed:
         solver = previous.settings["solver"]
     elif by_rules:

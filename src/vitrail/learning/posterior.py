@@ -7,7 +7,6 @@ that.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,7 +134,8 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
     thresholds = thresholds_of(confidence(evidence), without_class_weight)
     if not thresholds or posterior.scored_by is None:
         return made, thresholds
-    count = min(CROSSED_ROWS, affordable_rows(data, posterior.program, len(posterior.networks)))
+    margins = posterior.votes.numel() * evidence.raw_margins.shape[-1]  # of a row
+    count = min(CROSSED_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // margins))
     until = examples.rows.cumsum(0)
     parents = torch.searchsorted(until, until[-1] * (torch.arange(count) + 0.5) / count)
     seed = int(posterior.settings["seed"])
@@ -173,7 +173,9 @@ def leave_one_out(
     counts_of: how much networks count on a row, from which of them got it wrong (rows, K, N) and
     the weights of the rows (rows,): more where they did, as if they were drawn without it.
     """
-    step = -(-len(data.examples) // affordable_rows(data, program, len(networks)))
+    margins = networks.shape[:2].numel() * program.num_outputs  # of a row
+    most = min(CALIBRATION_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // margins))
+    step = -(-len(data.examples) // most)
     examples = data.examples.where(torch.arange(0, len(data.examples), max(1, step)))
     raw = raw_margins_of(program, networks, examples.inputs)
     counts = None
@@ -187,17 +189,6 @@ def drawn_from_marginals(log_odds: Tensor, count: int, seed: int) -> Tensor:
     """At most `count` networks, (K, N, A) bool, each bit by its log-odds (N, A); fewer if large."""
     count = min(count, max(1, DRAWN_BITS // log_odds.numel()))
     return samples(Key(seed), log_odds.flatten(), count).reshape(count, *log_odds.shape)
-
-
-def affordable_rows(data: TrainingData, program: Program, networks: int) -> int:
-    """The number of rows to evaluate networks on, where more would add little."""
-    each = networks * len(data.nets) * program.num_outputs
-    return min(CALIBRATION_ROWS, max(LEAST_ROWS, CALIBRATION_SIZE // each))
-
-
-def clip_of(program: Program) -> int:
-    """Limit of margins: those beyond √units, the scale of random margins, say no more."""
-    return 2 * math.isqrt((program.hidden or (program.num_inputs,))[0]) + 1
 
 
 def wrong_answers(raw: Tensor, labels: Tensor, fixed: Preprocessing) -> Tensor:

@@ -7,14 +7,13 @@ are likeliest (Platt scaling).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
 from vitrail.model.voting import (
     LEVELS,
@@ -107,30 +106,27 @@ def calibrate(
     will answer, where those of the evidence are fewer. A mean of few networks is noisy, which makes
     a curve flatter by 1/networks: half of them tell how much.
     """
-    clips: Sequence[int] = (clip or 1,)
     if clip is None:
         margins = (2 * evidence.raw_margins - 1).abs()
         largest = int(margins.max()) if margins.numel() else 1
         limit = next((one for one in CLIPS if one >= largest), CLIPS[-1])
-        clips = [one for one in CLIPS if one <= limit]
-    fits = [_Fit(evidence, one, num_classes, scheme) for one in clips]
-    curves = [fit.curve() for fit in fits]
-    losses = [fit.loss(curve) for fit, curve in zip(fits, curves, strict=True)]
-    best = losses.index(min(losses))
-    fit, curve = fits[best], curves[best]
+        fits = {one: _Fit(evidence, one, num_classes, scheme) for one in CLIPS if one <= limit}
+        clip = min(fits, key=lambda one: fits[one].loss(fits[one].curve()))
+    fit = _Fit(evidence, clip, num_classes, scheme)
+    curve = fit.curve()
     known = evidence.raw_margins.shape[1]
     if networks is not None and networks > known > 1 and curve.source == "held-out rows":
         half = known // 2
         flat = []
         for part in (evidence.raw_margins[:, :half], evidence.raw_margins[:, half:]):
             seen = replace(evidence, raw_margins=part)
-            flat.append(_Fit(seen, clips[best], num_classes, scheme).curve().slope)
+            flat.append(_Fit(seen, clip, num_classes, scheme).curve().slope)
         width = 1 / curve.slope
         width += (width - 2 / sum(flat)) * (1 - known / networks)
         curve = fit.curve(1 / max(width, 1 / (STEEPER * curve.slope)))
     z = _logit(MIDDLES.clamp(max=1.0))
     table = torch.stack([_table(curve.slope * z + shift) for shift in curve.shifts])
-    return Calibration(clips[best], table, curve.source)
+    return Calibration(clip, table, curve.source)
 
 
 @dataclass(frozen=True)
@@ -201,7 +197,7 @@ class _Fit:
             return self._joint_loss(curve.slope, curve.shifts[0])
         shifts = curve.shifts if len(self._parts) == self._nets else curve.shifts * len(self._parts)
         return sum(
-            float(_cross_entropy(curve.slope * z + shift, target, weight))
+            float(cross_entropy(curve.slope * z + shift, target, weight, reduction="sum"))
             for (z, target, weight), shift in zip(self._parts, shifts, strict=True)
         )
 
@@ -246,10 +242,6 @@ def _logit(score: Tensor) -> Tensor:
     return torch.logit(0.5 + score * (0.5 - EDGE))
 
 
-def _cross_entropy(logit: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    return (weight * F.binary_cross_entropy_with_logits(logit, target, reduction="none")).sum()
-
-
 def _shift(slope: float, z: Tensor, target: Tensor, weight: Tensor) -> float:
     """The shift at which the mean probability is the mean target, by bisection."""
     low, high = -LARGEST_SHIFT, LARGEST_SHIFT
@@ -273,7 +265,8 @@ def _platt(z: Tensor, target: Tensor, weight: Tensor) -> tuple[float, float]:
     ridge = RIDGE * torch.eye(2, dtype=torch.float64)
 
     def loss(at: Tensor) -> Tensor:
-        return _cross_entropy(columns @ at, target, weight) + RIDGE / 2 * at.square().sum()
+        fit = cross_entropy(columns @ at, target, weight, reduction="sum")
+        return fit + RIDGE / 2 * at.square().sum()
 
     found = torch.tensor([1.0, 0.0], dtype=torch.float64)
     now = loss(found)

@@ -141,7 +141,7 @@ class Model:
 
         (hidden,) = self.program.hidden or (0,)
         nets, votes = Nets.of(self.networks.flatten(0, 1).numpy(), hidden), self.votes.numpy()
-        each = PACKED_BYTES * (self.program.num_inputs + votes.shape[1])
+        each = PACKED_BYTES * (inputs.shape[1] + votes.shape[1])
         for rows in chunks(len(inputs), each, DEFAULT_MEMORY):
             score, agreeing = tally(inputs[rows].numpy(), nets, votes, self.clip)
             yield torch.from_numpy(score)[..., None], torch.from_numpy(agreeing)[..., None]

@@ -176,11 +176,11 @@ def reads_images(module: nn.Module | Program) -> bool:
     return any(isinstance(part, BinaryConv2d | nn.Conv2d) for part in module.modules())
 
 
-def has_levels(module: nn.Module | Program | None) -> bool:
+def has_levels(module: nn.Module | Program) -> bool:
     """Whether a net has activations of a few bits."""
     if isinstance(module, Program):
         return any(isinstance(node, nodes.Levels) for node in module.nodes)
-    return module is not None and any(isinstance(part, Levels) for part in module.modules())
+    return any(isinstance(part, Levels) for part in module.modules())
 
 
 def image_channels(module: nn.Module | Program) -> int | None:

@@ -119,10 +119,11 @@ class Program:
 
         Such nets are evaluated and sampled in packed words where they read 0/1.
         """
-        net = self.shallow
-        if net is None or self.hidden is None or len(self.hidden) != 1 or net.num_outputs != 1:
-            return False
-        return (net.low_hidden, net.low_output, net.low_active) == (-1, -1, -1)
+        match [node for node in self.nodes if not isinstance(node, Flatten)]:
+            case [Linear(low=-1, digits=1), Step(low=-1), Linear(low=-1, digits=1, outputs=1)]:
+                return True
+            case _:
+                return False
 
     @property
     def perceptron_low(self) -> int | None:

@@ -44,14 +44,12 @@ def random_starts(key: Key, chains: int, nets: int, num_bits: int) -> Tensor:
 def warm_up(cold: Sequence[float], sweeps: int) -> Iterator[tuple[int, list[float], list[float]]]:
     """Arguments of successive `Chains.advance`: betas rise to `cold` in the first half."""
     rising = max(1, sweeps // 2)
-
-    def betas(sweep: int) -> list[float]:
-        share = min(1.0, sweep / rising)
-        return [min(WARM_BETA, beta) + (beta - min(WARM_BETA, beta)) * share for beta in cold]
-
+    betas = warm = [min(WARM_BETA, beta) for beta in cold]
     for first in range(0, sweeps, CHECK_EVERY):
-        last = min(first + CHECK_EVERY, sweeps)
-        yield last - first, betas(first), betas(last)
+        before, last = betas, min(first + CHECK_EVERY, sweeps)
+        share = min(1.0, last / rising)
+        betas = [low + (high - low) * share for low, high in zip(warm, cold, strict=True)]
+        yield last - first, before, betas
 
 
 class Chains:
@@ -142,8 +140,11 @@ class Chains:
 
     def _gather(self, mine: Tensor) -> Tensor:
         """Values of the chains of all ranks, (C, N, …)."""
-        count, nets, _ = self._shape
-        known = self._world.all_gather_shares(mine, count * nets)
+        (count, nets, _), world, known = self._shape, self._world, mine
+        if world.size > 1:
+            known = mine.new_zeros(count * nets, *mine.shape[1:])
+            known[world.share(len(known))] = mine
+            known = world.any(known) if mine.dtype == torch.bool else world.sum(known)[0]
         return known.view(nets, count, *mine.shape[1:]).transpose(0, 1).contiguous()
 
     def advance(self, sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:

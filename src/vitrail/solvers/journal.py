@@ -60,5 +60,6 @@ class Journal:
             self._written = time.monotonic()
 
     def remove(self) -> None:
-        """Delete the file of a finished run."""
-        remove(self.file.path)
+        """Delete the file of a finished run; the first rank does."""
+        if self.file.world.first:
+            remove(self.file.path)

@@ -56,7 +56,7 @@ class Cells:
     def spelled(self, spelling: Spelling) -> Cells:
         """The same cells, their numbers read as a column spells them."""
         numbers = self.numbers.copy()
-        plain = spelling.decimal == "." and spelling.accepts("")
+        plain = spelling.decimal == "." and not spelling.unit
         for i in np.flatnonzero(np.isnan(numbers) if plain else np.ones(len(numbers), bool)):
             if isinstance(self.levels[i], str):
                 numbers[i] = numeral(self.levels[i]).read(spelling)

@@ -13,7 +13,7 @@ import re
 import time
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -61,7 +61,7 @@ class DelimitedFile(Source):
         self._next_row = 0  # that `_rows_ahead` gives
 
     def expected_blocks(self) -> float:
-        total = self._bytes.total()
+        total = self._bytes.total
         return 1.0 if total is None else total / BLOCK_BYTES
 
     def place(self, row: int) -> str:
@@ -242,6 +242,7 @@ class _FileRow:
     is_text: bool
 
 
+@dataclass
 class _BackgroundReads:
     """A stream while pyarrow reads it, and the rows of another width that it found.
 
@@ -250,29 +251,29 @@ class _BackgroundReads:
     stream to pyarrow waits, before going on, until no thread holds it.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._finished = stream, False
-        self._source: weakref.ref[_HeldFile] | None = None
-        self.ragged: list[Any] = []
+    stream: BinaryIO
+    ragged: list[Any] = field(default_factory=list)
+    finished: bool = False
+    held: weakref.ref[_HeldFile] | None = None
 
     def source(self) -> Any:
         """What to give to pyarrow, and to keep no reference to."""
         source = _HeldFile()
         source.read, source.note = self._read, self._note
-        self._source = weakref.ref(source)
+        self.held = weakref.ref(source)
         return source
 
     def finish(self) -> None:
         """Return when no thread holds the source; the next read of any of them is the last."""
-        self._finished = True
+        self.finished = True
         latest = time.monotonic() + LONGEST_WAIT
-        while self._source is not None and self._source() is not None:
+        while self.held is not None and self.held() is not None:
             if time.monotonic() > latest:
                 return
             time.sleep(INTERVAL)
 
     def _read(self, size: int = -1) -> bytes:
-        return b"" if self._finished else self._stream.read(size)
+        return b"" if self.finished else self.stream.read(size)
 
     def _note(self, row: Any) -> str:
         self.ragged.append(row)

@@ -66,10 +66,7 @@ class Nets:
         num_inputs = networks.shape[1] // num_hidden - 1
         given = np.ascontiguousarray(networks)
         first = np.empty(num * num_hidden + 1, np.int64)
-        _count_entries(given, num_inputs, first)
-        # one entry more: `_fill_entries` writes before it knows
-        index = np.empty(first[-1] + 1, np.int32)
-        _fill_entries(given, num_inputs, first, index)
+        index = _entries(given, num_inputs, first)
         return Nets(index, first, given[:, num_hidden * num_inputs :].copy())
 
 
@@ -95,8 +92,8 @@ def _pack_rows(inputs, columns, half, begin, end):
                 columns[block, i, octet] = byte[i]
 
 
-@compiled("void(boolean[:, ::1], int64, int64[::1])")
-def _count_entries(networks, num_inputs, first):
+@compiled("int32[::1](boolean[:, ::1], int64, int64[::1])")
+def _entries(networks, num_inputs, first):
     num_hidden = (first.shape[0] - 1) // networks.shape[0]
     first[0] = 0
     for unit in range(first.shape[0] - 1):
@@ -105,11 +102,7 @@ def _count_entries(networks, num_inputs, first):
         for i in range(begin, begin + num_inputs):
             count += int32(networks[unit // num_hidden, i])
         first[unit + 1] = first[unit] + (count + TREE - 1) // TREE * TREE
-
-
-@compiled("void(boolean[:, ::1], int64, int64[::1], int32[::1])")
-def _fill_entries(networks, num_inputs, first, index):
-    num_hidden = (first.shape[0] - 1) // networks.shape[0]
+    index = np.empty(first[-1] + 1, np.int32)  # one more, which the loop below may write to
     for unit in range(first.shape[0] - 1):
         bits = networks[unit // num_hidden]
         begin, at = (unit % num_hidden) * num_inputs, first[unit]
@@ -117,6 +110,7 @@ def _fill_entries(networks, num_inputs, first, index):
             index[at] = i * LANES  # stays only where the weight is +1: no branch to guess
             at += int64(bits[begin + i])
         index[at : first[unit + 1]] = num_inputs * LANES
+    return index
 
 
 @njit(inline="always")
