@@ -80,10 +80,6 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _installed() -> bool:
-    return any(signal.getsignal(number) is _stops for number in _DEFAULT)
-
-
 @contextmanager
 def _handling(*numbers: signal.Signals) -> Iterator[None]:
     """Install the handler; its record is kept until the next outermost block begins."""
@@ -91,7 +87,7 @@ def _handling(*numbers: signal.Signals) -> Iterator[None]:
         yield
         return
     installed = [number for number in numbers if signal.getsignal(number) is _DEFAULT[number]]
-    outermost = not _installed()
+    outermost = _stops not in map(signal.getsignal, _DEFAULT)
     if outermost:
         _stops.pending, _stops.number, _stops.first = False, 0, 0.0
     try:
@@ -151,7 +147,7 @@ def consume_stop() -> bool:
 
 def stop_requested() -> bool:
     """Whether any stop was received since the outermost block began."""
-    return _stops.number > 0 and _installed()
+    return _stops.number > 0 and _stops in map(signal.getsignal, _DEFAULT)
 
 
 @contextmanager

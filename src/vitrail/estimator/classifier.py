@@ -444,7 +444,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         vars(self).update(
             _fitted=fitted,
             _fitted_params=self.get_params(deep=False),
-            classes_=fixed.classes,
+            classes_=fixed.coder.decode(np.arange(fixed.num_classes)),
             model_=fitted.model,
             solver_=posterior.settings["solver"],
             plan_=dict(fitted.model.record["settings"]),

@@ -98,11 +98,16 @@ class FoldChains:
             torch.cat([rows.labels for rows in held]),
             torch.cat([rows.weight for rows in held]),
         )
-        found = []
+        found, fixed, clip = [], data.preprocessing, self._clip
+        classes, scheme = fixed.num_classes, fixed.scheme
         for betas in self._sets:
             chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(self._draws)
             mine = replace(evidence, raw_margins=evidence.raw_margins[:, chosen])
-            found.append(HeldOut(betas, mine, self._losses(mine), networks[:, chosen]))
+            table = calibrate(mine, classes, scheme, clip=clip).table
+            probability = mine.probabilities(clip, table, classes, scheme)
+            own = probability.gather(1, mine.labels[:, None])[:, 0].double()
+            losses = -(own / probability.sum(1)).clamp(min=1e-3).log()
+            found.append(HeldOut(betas, mine, losses, networks[:, chosen]))
         best, gained = found[0], 0.0
         for one in found[1:]:
             gain = found[0].losses - one.losses
@@ -111,12 +116,3 @@ class FoldChains:
             if bound > gained:
                 best, gained = one, bound
         return best
-
-    def _losses(self, evidence: Evidence) -> Tensor:
-        """−log of the probability of each row's label, (rows,) float64."""
-        fixed = self._data.preprocessing
-        classes, scheme = fixed.num_classes, fixed.scheme
-        table = calibrate(evidence, classes, scheme, clip=self._clip).table
-        probability = evidence.probabilities(self._clip, table, classes, scheme)
-        own = probability.gather(1, evidence.labels[:, None])[:, 0].double()
-        return -(own / probability.sum(1)).clamp(min=1e-3).log()

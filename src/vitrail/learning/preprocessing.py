@@ -27,7 +27,7 @@ from vitrail.nn.nets import has_levels, image_channels
 from vitrail.nn.nodes import MAX_SIZE, Flatten, Linear, Node, Step
 from vitrail.tables.bits import MOST_CUTS, SIGNS, BitColumns
 from vitrail.tables.encoders import TableEncoder
-from vitrail.tables.labels import LabelCoder
+from vitrail.tables.labels import Label, LabelCoder
 
 BIAS: dict[Coding, int] = {"binary": 3, "bipolar": 1}
 """Constant inputs by default: a few for a net that reads 0/1, one for a net that reads ±1."""
@@ -61,21 +61,15 @@ class Preprocessing:
     def num_outputs(self) -> int:
         return num_nets(self.num_classes, self.scheme)[1]
 
-    @property
-    def classes(self) -> np.ndarray:
-        """The classes as they were written, (C,)."""
-        return self.coder.decode(np.arange(self.num_classes))
-
     def inputs(self, table: Any) -> Tensor:
         """What a net reads of a table's rows, (rows, inputs) int8, or uint8 of whole numbers."""
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
     def class_weights(self, examples: Examples, class_weight: Any) -> Tensor:
         """The weight of each class, (C,)."""
-        _check_class_weight(class_weight, self.classes)
+        _check_class_weight(class_weight, self.coder.classes)
         if isinstance(class_weight, Mapping):
-            labels = self.classes.tolist()
-            each = [class_weight.get(label, 1.0) for label in labels]
+            each = [class_weight.get(label, 1.0) for label in self.coder.classes]
             return torch.tensor(each, dtype=torch.float64)
         counts = torch.bincount(examples.labels, examples.rows, self.num_classes)
         present = counts > 0
@@ -83,7 +77,7 @@ class Preprocessing:
         return torch.where(present, balanced, 1.0)
 
 
-def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:
+def _check_class_weight(class_weight: Any, classes: tuple[Label, ...]) -> None:
     if isinstance(class_weight, str) and class_weight == "balanced":
         return
     if not isinstance(class_weight, Mapping):
@@ -91,9 +85,8 @@ def _check_class_weight(class_weight: Any, classes: np.ndarray) -> None:
             f"class_weight is None, 'balanced' or a mapping of labels to weights, got "
             f"{class_weight!r}"
         )
-    known = set(classes.tolist())
     for label, weight in class_weight.items():
-        if label not in known:
+        if label not in classes:
             raise ValueError(
                 f"class_weight names {label!r}, which is none of the classes; "
                 "give the weights of labels that are there"
@@ -133,7 +126,7 @@ def image_inputs(
     """
     given, size = shape[0], math.prod(shape[1:])
     channels = None if module is None else image_channels(module)
-    if channels is None:
+    if module is None or channels is None:
         return ImageInputs(shape, 1, ones or 0)
     if has_levels(module):
         return ImageInputs(shape, whole=True)

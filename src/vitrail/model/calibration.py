@@ -25,7 +25,7 @@ from vitrail.model.voting import (
     net_probabilities,
 )
 
-CLIPS = tuple(2**k - 1 for k in range(1, 11))
+CLIPS: tuple[int, ...] = tuple(2**k - 1 for k in range(1, 11))
 EDGE = 0.02  # share of votes that unanimity stays off certainty
 NEWTON_STEPS = 50
 HALVINGS = 30
@@ -110,8 +110,10 @@ def calibrate(
         margins = (2 * evidence.raw_margins - 1).abs()
         largest = int(margins.max()) if margins.numel() else 1
         limit = next((one for one in CLIPS if one >= largest), CLIPS[-1])
-        fits = {one: _Fit(evidence, one, num_classes, scheme) for one in CLIPS if one <= limit}
-        clip = min(fits, key=lambda one: fits[one].loss(fits[one].curve()))
+        clips = [one for one in CLIPS if one <= limit]
+        fits = [_Fit(evidence, one, num_classes, scheme) for one in clips]
+        losses = [fit.loss(fit.curve()) for fit in fits]
+        clip = clips[losses.index(min(losses))]
     fit = _Fit(evidence, clip, num_classes, scheme)
     curve = fit.curve()
     known = evidence.raw_margins.shape[1]
