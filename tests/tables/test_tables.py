@@ -532,3 +532,12 @@ def test_any_bytes_are_a_table_or_one_clear_line(tmp_path_factory, content: byte
         table = read_table(path)
         assert table.columns
         assert all(isinstance(cell, str) for row in rows_of(table) for cell in row)
+
+
+def test_only_a_mark_at_the_start_of_a_file_is_no_part_of_a_cell(tmp_path):
+    path = tmp_path / "marks.csv"
+    for text in ("a,b\n\ufeffx,1\n", "\ufeffa,b\n\ufeffx,1\n"):
+        path.write_text(text, encoding="utf-8")
+        table = read_table(path)
+        assert list(table.columns) == ["a", "b"]
+        assert list(table["a"]) == ["\ufeffx"]

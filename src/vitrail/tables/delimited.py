@@ -255,6 +255,7 @@ class _BackgroundReads:
     ragged: list[Any] = field(default_factory=list)
     finished: bool = False
     held: weakref.ref[_HeldFile] | None = None
+    mark: bytes = BYTE_ORDER_MARK  # pyarrow drops one where it begins: the first cell's stays
 
     def source(self) -> Any:
         """What to give to pyarrow, and to keep no reference to."""
@@ -273,7 +274,8 @@ class _BackgroundReads:
             time.sleep(INTERVAL)
 
     def _read(self, size: int = -1) -> bytes:
-        return b"" if self.finished else self.stream.read(size)
+        mark, self.mark = self.mark, b""
+        return b"" if self.finished else mark + self.stream.read(max(-1, size - len(mark)))
 
     def _note(self, row: Any) -> str:
         self.ragged.append(row)
