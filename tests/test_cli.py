@@ -327,7 +327,7 @@ def test_fit_gives_a_small_model_where_flash_is_given(data, tmp_path):
     assert flash_bytes(small).flash <= 300
     assert {"train_accuracy", "test_accuracy", "target", "seconds"} <= small.record.keys()
     assert "leave out --predictor" in one_line(call(*asked, "--predictor", "best"))
-    assert "takes no --flash" in one_line(call(*asked, "--memory", "1GB"))
+    assert "does not take --flash" in one_line(call(*asked, "--memory", "1GB"))
 
 
 def test_export_to_c_tells_flash_and_warns_of_much(model, tmp_path, monkeypatch):
@@ -535,7 +535,7 @@ def test_rows_are_streamed_within_a_ceiling(tmp_path):
     assert model.record["settings"]["solver"] == "streaming"
     assert call("predict", path, source, "-o", tmp_path / "answers.csv")[0] == 0
     refused = one_line(call(*asked, "--report", tmp_path / "r.html", "--beta", 2))
-    assert "takes no --beta, --report" in refused
+    assert "does not take --beta, --report" in refused
     code, _, err = call("fit", source, "--target", "class", "--memory", "much", "-o", path)
     assert code != 0
     assert "such as 4GiB" in err
@@ -571,4 +571,4 @@ def test_images_are_fitted_by_convolutions(tmp_path):
     table = write(tmp_path / "flat.csv", ["a", "class"], [["1", "x"], ["2", "y"]] * 5)
     code, _, err = call("fit", table, "--target", "class", "--net", "conv", "-o", path)
     assert code != 0
-    assert "--net conv reads images" in err
+    assert "--net conv needs images" in err

@@ -50,7 +50,7 @@ def test_a_missing_package_stops_only_the_named_backend(monkeypatch):
     monkeypatch.setitem(dispatch.KERNELS, "flip", {"numba": "vitrail.kernels.no_such_kernel"})
     monkeypatch.setattr(dispatch, "LANES_BEFORE_LOADING", 0)
     assert dispatch.find("flip", "auto", perceptrons(2, 3), 10, 5) is None
-    with pytest.raises(dispatch.BackendError, match=r"not here .*install numba"):
+    with pytest.raises(dispatch.BackendError, match=r"not installed .*install numba"):
         dispatch.find("flip", "numba", perceptrons(2, 3), 10, 5)
 
 

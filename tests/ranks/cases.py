@@ -141,7 +141,7 @@ def stream(_: World, suffix: str, hidden: tuple[int, ...] = ()) -> dict[str, Any
         path = Path(folder) / f"rows.{suffix}"
         write_table(path, [Table(table.slice(i, 250)) for i in range(0, ROWS, 250)])
         memory = BASE + 100_000  # so little that there are several windows
-        model = fit_stream(path, "kind", hidden=hidden, epochs=2, memory=memory, networks=9)
+        model = fit_stream(path, "kind", hidden=hidden, epochs=2, ceiling=memory, networks=9)
     tables = model.best, model.marginals, model.networks, model.calibration
     note = model.record
     assert note["settings"]["window_rows"] < ROWS / 2

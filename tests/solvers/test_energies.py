@@ -111,7 +111,7 @@ def test_elimination_of_several_problems_is_that_of_each():
 
 def test_elimination_names_the_width_that_is_too_much():
     graph = random_graph(0, 30, {2: 400})
-    with pytest.raises(ValueError, match=r"width (at least )?\d+ and needs .* the ceiling is"):
+    with pytest.raises(ValueError, match=r"width (at least )?\d+ and needs .* the limit is"):
         eliminate(graph, memory=2**20)
 
 

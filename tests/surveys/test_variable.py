@@ -111,7 +111,7 @@ def test_sums_kept_in_batches_are_the_sums_made_anew(form):
         state, _ = one_step(solver, graph, state, step)
     # each factor's contribution again, from its survey and the step of its last update
     draws, means = torch.zeros_like(state.draws), torch.zeros_like(state.means)
-    for part in solver._parts(Key(5), graph, state, 0, torch.arange(3)):
+    for part in solver._chunks(Key(5), graph, state, 0, torch.arange(3)):
         draws += part.factors.scope.total(part.draws, 3)
         means += part.factors.scope.total(part.means, 3)
     assert torch.equal(draws, state.draws)
