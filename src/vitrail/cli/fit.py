@@ -92,10 +92,10 @@ def fit(
     Columns of numbers, words or both are encoded to bits; missing values (empty, `?`, NA) are
     fine. By default many networks are drawn by Metropolis chains and vote, calibrated on held-out
     rows; `--solver` names another learner, and an option that it does not take is refused. Ctrl-C
-    stops training and keeps the best found so far. --jobs are used where several nets are compared
-    on held-out rows. With --flash, the networks are compressed to the small model that agrees with
-    them best of those that fit, as `compress` does. Started by torchrun, several processes train
-    together; the result is the same.
+    stops training and keeps the best found so far. --jobs has an effect where several nets are
+    compared on held-out rows, not by default. With --flash, the networks are compressed to the
+    model that agrees with them best within that many bytes, as `compress` does. Started by
+    torchrun, several processes train together; the result is the same.
 
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """

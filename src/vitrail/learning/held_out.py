@@ -2,7 +2,7 @@
 
 Rows are divided into four stratified folds. For each fold, chains run on the other rows and score
 the fold: one chain per candidate beta, several where rows are few. Of the sets of betas, the one
-with the lowest log-loss on these rows is taken, but only where it is clearly better than the usual
+with the lowest log-loss on these rows is taken, but only where it is better than the usual
 one: with noisy labels, a high beta fits the noise. The calibration curve is fitted to the same
 rows. With many rows one fold is enough.
 """
