@@ -7,7 +7,7 @@ from thread_count import num_threads
 from vitrail.datasets import glass, mnist
 from vitrail.factors import network, perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
-from vitrail.nn import mlp
+from vitrail.nn import Coding, mlp
 from vitrail.solvers import (
     Status,
     approximate_message_passing,
@@ -27,7 +27,7 @@ def random_problem(alpha: float, n: int, seed: int = 0, **settings) -> FactorGra
     return factor_graph(perceptron(data.inputs, data.labels, **settings))
 
 
-def with_zeros(coding: str, beta: float) -> FactorGraph:
+def with_zeros(coding: Coding, beta: float) -> FactorGraph:
     """Sums of even and odd length, so that the boundary differs from factor to factor."""
     draw = torch.Generator().manual_seed(3)
     inputs = torch.randint(-1, 2, (120, 401), generator=draw, dtype=torch.int8)
