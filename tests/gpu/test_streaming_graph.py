@@ -1,4 +1,4 @@
-"""Streaming as a CUDA graph: the same bits as kernels launched one by one."""
+"""Batches as CUDA graphs: the same bits as kernels launched one by one."""
 
 import gc
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from vitrail.baselines import bayesbinn, straight_through
 from vitrail.factors import network
 from vitrail.graph import factor_graph
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sign, Threshold, mlp
@@ -112,6 +113,22 @@ def test_a_recorded_batch_gives_the_same_bits(name, plainly):
     found = ran(graph)
     assert len(recorded(graph)) == 1
     assert_same(found, plainly(name))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [straight_through(batch=BATCH), straight_through(batch=BATCH, loss="logistic"),
+     bayesbinn(batch=BATCH, samples=2)],
+    ids=["hinge", "logistic", "bayesbinn"],
+)  # fmt: skip
+@each
+def test_a_recorded_gradient_gives_the_same_bits(name, of, plainly):
+    graph = graph_of(name)
+    found = ran(graph, of=of)
+    assert len(recorded(graph)) == 1
+    plain = plainly(name, of=of)
+    assert torch.equal(found.weights, plain.weights)
+    assert torch.equal(found.marginals, plain.marginals)
 
 
 def test_what_was_recorded_serves_other_priors_and_temperatures():

@@ -26,6 +26,8 @@ from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.damping import Schedule
+from vitrail.solvers.moment_messages import batch_tensors, first_batch, replayable
+from vitrail.solvers.replay import Replay, replay
 from vitrail.solvers.schedules import Batches, Order
 
 Loss = Literal["logistic", "hinge"]
@@ -85,12 +87,15 @@ class GradientSolver(Solver[StateT]):
         self, key: Key, graph: FactorGraph, state: StateT, feedback: Feedback
     ) -> tuple[StateT, Info]:
         selected, order = self.batches.select(key, graph, state.order, feedback)
-        with torch.enable_grad():
-            signs = self.signs(key, graph, state).requires_grad_()
-            loss, evaluations = batch_loss(graph, selected, (signs + 1) / 2, self.loss)
-            (gradient,) = torch.autograd.grad(loss, signs)
+        factors = [
+            block if index is None else block.select(index)
+            for block, index in zip(graph.blocks, selected, strict=True)
+        ]
+        signs = self.signs(key, graph, state)
+        gradient = batch_gradient(graph, factors, self.batches.size, signs, self.loss)
+        evaluations = signs[..., 0].numel() * sum(part.num_factors for part in factors)
         active = feedback.active[graph.problem]
-        taken = Gradient(key, graph, signs.detach(), gradient, active, order)
+        taken = Gradient(key, graph, signs, gradient, active, order)
         after = self.updated(state, taken)
         before, now = (
             self.convergence_log_odds(graph, state),
@@ -105,35 +110,52 @@ class GradientSolver(Solver[StateT]):
         return self.batches.epoch_steps(graph)
 
 
-def batch_loss(
-    graph: FactorGraph,
-    selected: Sequence[Tensor | None],
-    bits: Tensor,
-    loss: Loss,
-) -> tuple[Tensor, int]:
-    """Loss of the selected factors at `bits`, and how many factors were evaluated.
+def batch_gradient(
+    graph: FactorGraph, factors: Sequence[Factors], size: int | None, signs: Tensor, loss: Loss
+) -> Tensor:
+    """∂loss/∂signs of a batch, (V,) or (S, V); on a GPU, batches of `size` are recorded."""
+    part = replayable(graph, factors, size)
+    known = None
+    if part is not None:
+        known = graph.once(_replay, size, loss, tuple(signs.shape))
+    if part is None or known is None:
+        return _gradient(graph, factors, signs, loss)
+    return known(*batch_tensors(part), signs)[0].clone()
 
-    bits (V,) or (S, V) float32 in [0, 1] carry a gradient; of S rows the mean is taken. selected
-    is an index (F',) per block, None for a whole block.
+
+def _gradient(graph: FactorGraph, factors: Sequence[Factors], signs: Tensor, loss: Loss) -> Tensor:
+    with torch.enable_grad():
+        signs = signs.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(batch_loss(graph, factors, (signs + 1) / 2, loss), signs)
+    return gradient
+
+
+def _replay(graph: FactorGraph, size: int, loss: Loss, shape: tuple[int, ...]) -> Replay | None:
+    """The gradient of a batch of `size` factors as one CUDA graph."""
+    part, signs = first_batch(graph, size), torch.zeros(shape, device=graph.device)
+    places = (*batch_tensors(part), signs)
+    return replay(lambda: (_gradient(graph, [part], signs, loss),), places)
+
+
+def batch_loss(graph: FactorGraph, factors: Sequence[Factors], bits: Tensor, loss: Loss) -> Tensor:
+    """The loss of factors at `bits`, (V,) or (S, V) float32 in [0, 1] that carry a gradient.
+
+    Of S rows the mean is taken.
     """
     rows = bits if bits.ndim == 2 else bits[None]
-    evaluations = 0
     weights, losses = [], []
-    for block, index in zip(graph.blocks, selected, strict=True):
-        assert isinstance(block, Network)
-        factors = block if index is None else block.select(index)
-        states = factors.scope.gather(rows).transpose(0, 1)
-        margins = factors.outputs(states) / math.sqrt(_fan_in(factors))
-        each = _losses(margins, factors.labels, loss)
-        problem = graph.factor_problem(factors)
-        share = factors.weight.to(each.dtype)
+    for part in factors:
+        assert isinstance(part, Network)
+        states = part.scope.gather(rows).transpose(0, 1)
+        margins = part.outputs(states) / math.sqrt(_fan_in(part))
+        each = _losses(margins, part.labels, loss)
+        problem = graph.factor_problem(part)
+        share = part.weight.to(each.dtype)
         losses.append(each.new_zeros(graph.num_problems).index_add(0, problem, each * share))
         weights.append(share.new_zeros(graph.num_problems).index_add(0, problem, share))
-        evaluations += states.shape[1] * factors.num_factors
     weight = torch.stack(weights).sum(0)
     # a problem that is done has no factor in the batch, and no loss
-    mean = torch.stack(losses).sum(0) / torch.where(weight > 0, weight, 1.0)
-    return mean.sum(), evaluations
+    return (torch.stack(losses).sum(0) / torch.where(weight > 0, weight, 1.0)).sum()
 
 
 def _losses(margins: Tensor, labels: Tensor, loss: Loss) -> Tensor:

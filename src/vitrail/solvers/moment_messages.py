@@ -44,12 +44,10 @@ def batch_messages(
 ) -> Batch:
     """Messages of factors at P(w = 1) = σ(prior + beta·field); batches of `size` are recorded."""
     numbers = prior, field, beta
-    if _replayable(graph, factors, size):
-        (part,) = factors
-        assert isinstance(part, Network)
-        known = graph.once(_replay, size)
-        if known is not None:
-            return Batch(*known(*_batch(part), *numbers))
+    part = replayable(graph, factors, size)
+    known = None if part is None else graph.once(_replay, size)
+    if part is not None and known is not None:
+        return Batch(*known(*batch_tensors(part), *numbers))
     return Batch(*_messages(graph, factors, *numbers))
 
 
@@ -82,28 +80,35 @@ def _messages(
     return messages, hits, mass
 
 
-def _replayable(graph: FactorGraph, factors: Sequence[Factors], size: int) -> bool:
-    """Whether the batch is the same kernels on other numbers as all of its size."""
-    return (
+def replayable(graph: FactorGraph, factors: Sequence[Factors], size: int | None) -> Network | None:
+    """The batch, where it is the same kernels on other numbers as all of its size; else None."""
+    same = (
         graph.device.type == "cuda"
         and graph.world.size == graph.num_problems == len(graph.blocks) == len(factors) == 1
         and factors[0].num_factors == size
         and factors[0].origin()[0] is graph.blocks[0]
         and factors[0].scope.shared
     )
+    return factors[0] if same and isinstance(factors[0], Network) else None
+
+
+def first_batch(graph: FactorGraph, size: int) -> Network:
+    """Factors whose tensors a recorded batch reads its examples from."""
+    part = graph.blocks[0].select(torch.arange(size, device=graph.device))
+    assert isinstance(part, Network)
+    return part
 
 
 def _replay(graph: FactorGraph, size: int) -> Replay | None:
     """The messages of a batch of `size` factors as one CUDA graph."""
-    part = graph.blocks[0].select(torch.arange(size, device=graph.device))
-    assert isinstance(part, Network)
+    part = first_batch(graph, size)
     prior, field = (torch.zeros_like(graph.log_prior, dtype=torch.float32) for _ in range(2))
     numbers = prior, field, field.new_ones(1)
-    return replay(lambda: _messages(graph, [part], *numbers), (*_batch(part), *numbers))
+    return replay(lambda: _messages(graph, [part], *numbers), (*batch_tensors(part), *numbers))
 
 
-def _batch(part: Network) -> tuple[Tensor, ...]:
-    """All of a batch that its likelihood depends on."""
+def batch_tensors(part: Network) -> tuple[Tensor, ...]:
+    """All of a batch that its likelihood or loss depends on."""
     return part.inputs, part.labels, part.weight, part.beta
 
 
