@@ -119,6 +119,8 @@ class FactorGraph:
 
     def over_variables(self, values: Tensor) -> Tensor:
         """Sum over the variables of each problem: (V,) → (P,) float64."""
+        if self.num_problems == 1 and values.is_cuda:  # many additions to one place take turns
+            return values.sum(dtype=torch.float64)[None]
         out = torch.zeros(self.num_problems, dtype=torch.float64, device=self.device)
         return out.index_add_(0, self.problem, values.to(torch.float64))
 

@@ -26,7 +26,7 @@ from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.damping import Schedule
-from vitrail.solvers.moment_messages import batch_tensors, first_batch, replayable
+from vitrail.solvers.moment_messages import batch_tensors, first_batch, largest, replayable
 from vitrail.solvers.replay import Replay, replay
 from vitrail.solvers.schedules import Batches, Order
 
@@ -102,9 +102,8 @@ class GradientSolver(Solver[StateT]):
             self.convergence_log_odds(graph, after),
         )
         change = (torch.sigmoid(now.double()) - torch.sigmoid(before.double())).abs()
-        residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
-        residual.scatter_reduce_(0, graph.problem, change, "amax")
-        return after, Info(residual, evaluations, torch.zeros_like(feedback.active))
+        none = torch.zeros_like(feedback.active)
+        return after, Info(largest(graph, change), evaluations, none)
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.batches.epoch_steps(graph)

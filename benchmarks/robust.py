@@ -1,0 +1,327 @@
+"""Streaming against straight-through over seeds, on five sets of images, with one set of settings.
+
+python benchmarks/robust.py DATA OUT --device cuda --jobs 6    # DATA: mnist/, images/, speech/
+python benchmarks/robust.py DATA OUT --images usps --nets mlp --hidden 51 51 --seeds 2
+python benchmarks/robust.py DATA OUT --report                  # the tables, of the runs in OUT
+
+Inputs are gray levels minus the rounded mean of the training images. `posterior` predicts by
+moments of the marginals at a share of the last beta, `one net` is the decoded network of the last
+step, and `straight-through` a network of gradients alone at the best of several rates: that with
+the fewest errors on held-out training images, which choose it first. Seeds draw the training
+images of MNIST, the start and the batches, for all alike. OUT/rows.jsonl has a line per run; runs
+that are there are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import time
+from collections.abc import Iterable
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+import torch
+from harness import mnist_files, parser_of, save_record
+from torch import Tensor, nn
+
+from vitrail.baselines import straight_through
+from vitrail.datasets.idx import max_pool
+from vitrail.factors import network
+from vitrail.graph import FactorGraph, factor_graph
+from vitrail.nn import Flatten, Program, Threshold, centred, conv, mlp
+from vitrail.nn.coding import numbers
+from vitrail.nn.moments import class_probabilities
+from vitrail.scores import calibration_error
+from vitrail.solvers import Solution, Solver, falling, geometric, run, streaming, usual_rate
+
+BATCH, BATCHES = 128, 16  # examples of a batch, and batches of a step of streaming
+EPOCHS = {"mnist": 12, "inverted": 12, "gray": 12, "usps": 20, "speech": 40}
+NETS = ("mlp", "conv")
+GRAYS = (32, 160)  # backgrounds of `gray`, one per image
+LAST_BETA, ANSWER = 10.0, 0.3  # of streaming, and the share of it at which the posterior predicts
+RATES = (0.001, 0.003, 0.01, 0.03)
+HELD_OUT = 6  # one part in so many chooses rates
+TAKES = (5, 10)  # of speech: those below the first test, those up to the second choose rates
+CALIBRATION_BINS = 15
+COMMAND = "python benchmarks/robust.py DATA OUT --device cuda --jobs 6"
+
+
+@dataclass(frozen=True)
+class Images:
+    """Gray levels (rows, 1, height, width) uint8 and labels (rows,) int64."""
+
+    levels: Tensor
+    labels: Tensor
+
+    def at(self, rows: np.ndarray) -> Images:
+        """Some of them."""
+        chosen = torch.from_numpy(rows)
+        return Images(self.levels[chosen], self.labels[chosen])
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run; the fields are those of its line."""
+
+    images: str
+    net: str
+    solver: str  # "streaming" or "straight-through"
+    seed: int
+    rate: float | None  # first one; None is the usual
+    choosing: bool  # errors are on held-out training images, else on test images
+
+
+@cache
+def images_of(folder: Path, name: str, pool: int) -> tuple[Images, Images, np.ndarray]:
+    """Training images, test images, and which training images choose rates, (rows,) bool."""
+    if name == "speech":
+        found = np.load(folder / "speech" / "spoken_digits.npz")
+        every, tests = _images(found["images"], found["labels"], 1), found["take"] < TAKES[0]
+        chooses = found["take"][~tests] < TAKES[1]
+        return every.at(np.flatnonzero(~tests)), every.at(np.flatnonzero(tests)), chooses
+    if name == "usps":
+        found = np.load(folder / "images" / "usps.npz")
+        parts = [(found[f"{part}_images"], found[f"{part}_labels"]) for part in ("train", "test")]
+    else:
+        parts = [mnist_files(folder / "mnist", part) for part in ("train", "t10k")]
+    train, test = (_images(*_changed(name, *part), pool) for part in parts)
+    # writers of MNIST and USPS follow one another, so that the last rows are of other writers
+    chooses = np.arange(len(train.labels)) >= len(train.labels) * (1 - 1 / HELD_OUT)
+    return train, test, chooses
+
+
+def _changed(name: str, levels: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Images as they are, inverted, or on a background of their own."""
+    if name == "inverted":
+        levels = 255 - levels
+    elif name == "gray":
+        grays = np.random.default_rng(len(levels)).integers(*GRAYS, (len(levels), 1, 1))
+        levels = (grays + levels.astype(np.int64) * (255 - grays) // 255).astype(np.uint8)
+    return levels, labels
+
+
+def _images(levels: np.ndarray, labels: np.ndarray, pool: int) -> Images:
+    pooled = max_pool(levels, pool)[:, None].copy()
+    return Images(torch.from_numpy(pooled), torch.from_numpy(labels.astype(np.int64)))
+
+
+class Runner:
+    """What runs tasks in one process."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+
+    def graph(self, task: Task) -> tuple[FactorGraph, Images]:
+        """The training images of a task as a graph, and the images that count its errors."""
+        args = self.args
+        train, test, chooses = images_of(args.data, task.images, args.pool)
+        rows = np.flatnonzero(~chooses) if task.choosing else np.arange(len(chooses))
+        if len(rows) > args.rows:
+            rows = np.random.default_rng(task.seed).permutation(rows)[: args.rows]
+        judged = train.at(np.flatnonzero(chooses)) if task.choosing else test
+        train = train.at(np.sort(rows))
+        offset = round(float(train.levels.float().mean()))
+        levels = centred(train.levels, offset)
+        shape = levels.shape[1:]
+        if task.net == "mlp":
+            module = nn.Sequential(Flatten(), *mlp(shape.numel(), args.hidden, 10))
+        else:
+            module = conv(shape, args.channels, 10, Threshold)
+        graph = factor_graph(network(module, levels, train.labels)).to(args.device)
+        judged = Images(centred(judged.levels, offset).to(args.device), judged.labels)
+        return graph, judged
+
+    def __call__(self, task: Task) -> dict[str, Any]:
+        """The line of a task."""
+        torch.set_num_threads(self.args.threads)
+        graph, judged = self.graph(task)
+        epochs = max(1, round(EPOCHS[task.images] * self.args.epochs))
+        batches = -(-graph.num_factors // BATCH) * epochs
+        begun = time.perf_counter()
+        solver, steps = solver_of(task, batches)
+        found = run(solver, graph, seed=task.seed, max_steps=steps, score_every=steps)
+        seconds = time.perf_counter() - begun  # accuracy has been read from the device
+        program = graph.blocks[0].program  # pyright: ignore[reportAttributeAccessIssue] (a Network)
+        return {
+            **asdict(task),
+            "one net": errors(answers(program, found.weights, judged.levels), judged),
+            "train": 100 * (1 - float(found.accuracy)),
+            "seconds": round(seconds, 2),
+            **(of_posterior(program, found, judged) if task.solver == "streaming" else {}),
+        }
+
+
+def solver_of(task: Task, batches: int) -> tuple[Solver[Any], int]:
+    """The solver of a task, and its steps for so many batches."""
+    if task.solver == "straight-through":
+        assert task.rate is not None
+        return straight_through(
+            lr=geometric(task.rate, task.rate / 10, batches), batch=BATCH
+        ), batches
+    steps = -(-batches // BATCHES)
+    rate = falling(task.rate or usual_rate(batches), steps)
+    beta = geometric(1.0, LAST_BETA, steps)
+    return streaming(batch=BATCH, batches=BATCHES, beta=beta, rate=rate), steps
+
+
+def answers(program: Program, bits: Tensor, levels: Tensor) -> Tensor:
+    """The class that one network (A,) bool gives to each image, (F,) int64."""
+    parts = (numbers(part)[:, None] for part in levels.split(1000))
+    return torch.cat(
+        [program.evaluate(bits[None, None], part).flatten(1) for part in parts]
+    ).argmax(1)
+
+
+def errors(found: Tensor, judged: Images) -> float:
+    """Percent of images that are given another class."""
+    return 100 * float((found.cpu() != judged.labels).double().mean())
+
+
+def of_posterior(program: Program, found: Solution[Any], judged: Images) -> dict[str, Any]:
+    """What the posterior of a run says of images, and how often the run diverged."""
+    probability = class_probabilities(program, found.marginals, judged.levels, beta=ANSWER).cpu()
+    best, classes = probability.max(1)
+    right = (classes == judged.labels).numpy()
+    return {
+        "posterior": errors(classes, judged),
+        "calibration error": calibration_error(best.numpy(), right, CALIBRATION_BINS),
+        "diverged": int(found.history["undone"].max()),
+    }
+
+
+def run_all(pool: Executor, runner: Runner, tasks: Iterable[Task], out: Path) -> None:
+    """Run the tasks that have no line yet, and add their lines."""
+    known = {task_of(row) for row in lines(out)}
+    for done in as_completed([pool.submit(runner, task) for task in tasks if task not in known]):
+        row = json.dumps(done.result())
+        with (out / "rows.jsonl").open("a", encoding="utf-8") as file:
+            file.write(row + "\n")
+        print(row, flush=True)
+
+
+def lines(out: Path) -> list[dict[str, Any]]:
+    """The runs so far."""
+    path = out / "rows.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def task_of(row: dict[str, Any]) -> Task:
+    """The task that made a line."""
+    return Task(**{name: row[name] for name in Task.__dataclass_fields__})
+
+
+def best_rate(rows: list[dict[str, Any]], images: str, net: str) -> float:
+    """The rate of straight-through with the fewest errors on held-out training images."""
+    found: dict[float, list[float]] = {}
+    for row in rows:
+        if row["choosing"] and (row["images"], row["net"]) == (images, net):
+            found.setdefault(row["rate"], []).append(row["one net"])
+    return min(found, key=lambda rate: mean(found[rate]))
+
+
+def difference(first: list[float], second: list[float]) -> str:
+    """Mean of paired differences, and its standard error."""
+    gaps = [a - b for a, b in zip(first, second, strict=True)]
+    error = stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
+    return f"{mean(gaps):+.2f} ± {error:.2f}"
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per set of images and net, over the seeds that both solvers have."""
+    found = []
+    for images in EPOCHS:
+        for net in NETS:
+            mine = [
+                r for r in rows if (r["images"], r["net"], r["choosing"]) == (images, net, False)
+            ]
+            ours, theirs = (
+                {r["seed"]: r for r in mine if r["solver"] == solver}
+                for solver in ("streaming", "straight-through")
+            )
+            seeds = sorted(ours.keys() & theirs.keys())
+            if not seeds:
+                continue
+            rival = [theirs[seed]["one net"] for seed in seeds]
+            row: dict[str, Any] = {"images": images, "net": net, "seeds": len(seeds)}
+            for answer in ("posterior", "one net"):
+                values = [ours[seed][answer] for seed in seeds]
+                row |= {answer: mean(values), f"{answer} gap": difference(values, rival)}
+            row |= {
+                "straight-through": mean(rival),
+                "rate": theirs[seeds[0]]["rate"],
+                "calibration error": mean(ours[seed]["calibration error"] for seed in seeds),
+                "diverged": sum(ours[seed]["diverged"] > 0 for seed in seeds),
+            }
+            found.append(row)
+    return found
+
+
+COLUMNS = {
+    "images": "{images}",
+    "net": "{net}",
+    "seeds": "{seeds}",
+    "posterior": "{posterior:.2f}",
+    "one net": "{one net:.2f}",
+    "straight-through": "{straight-through:.2f}",
+    "posterior minus straight-through": "{posterior gap}",
+    "one net minus straight-through": "{one net gap}",
+    "calibration error": "{calibration error:.3f}",
+    "runs that diverged": "{diverged}",
+}
+
+
+def main() -> None:
+    """Run what the command line asks for, or write the table."""
+    parser = parser_of(__doc__)
+    parser.add_argument("data", type=Path, help="folder of mnist/, images/ and speech/")
+    parser.add_argument("out", type=Path, help="folder of rows.jsonl")
+    parser.add_argument("--images", nargs="+", choices=EPOCHS, default=list(EPOCHS))
+    parser.add_argument("--nets", nargs="+", choices=NETS, default=list(NETS))
+    parser.add_argument("--hidden", nargs="+", type=int, default=[501, 501])
+    parser.add_argument("--channels", nargs="+", type=int, default=[64, 128])
+    parser.add_argument("--rows", type=int, default=10_000, help="training images at most")
+    parser.add_argument("--epochs", type=float, default=1.0, help="times 12, 20 or 40")
+    parser.add_argument("--pool", type=int, default=1, help="2 makes digits 14×14")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--rate-seeds", type=int, default=1, help="that choose rates")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--threads", type=int, default=1, help="of each")
+    parser.add_argument("--report", action="store_true", help="write docs/records/robust.json")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.report:
+        save_record("robust", COMMAND, COLUMNS, summary(lines(args.out)))
+        return
+    runner = Runner(args)
+    pairs = [(images, net) for images in args.images for net in args.nets]
+    choices = [
+        Task(images, net, "straight-through", seed, rate, choosing=True)
+        for seed in range(args.rate_seeds)
+        for images, net in pairs
+        for rate in RATES
+    ]
+    context = multiprocessing.get_context("spawn")  # a GPU does not survive a fork
+    with ProcessPoolExecutor(args.jobs, context) as pool:
+        run_all(pool, runner, choices, args.out)
+        rows = lines(args.out)
+        rates = {"straight-through": {pair: best_rate(rows, *pair) for pair in pairs}}
+        tests = [
+            Task(*pair, solver, seed, rates.get(solver, {}).get(pair), choosing=False)
+            for seed in range(args.seeds)
+            for pair in pairs
+            for solver in ("streaming", "straight-through")
+        ]
+        run_all(pool, runner, tests, args.out)
+
+
+if __name__ == "__main__":
+    main()
