@@ -51,9 +51,13 @@ def fit(rows, labels, **settings) -> BinaryNetClassifier:
     return BinaryNetClassifier(**{**chosen, **settings}).fit(rows, labels)
 
 
-def test_gray_images_are_learned_as_whole_numbers(tmp_path):
-    rows, labels = bars(400)
-    found = fit(rows, labels, solver="ste", epochs=100)
+@pytest.fixture(scope="module")
+def learned() -> BinaryNetClassifier:
+    return fit(*bars(400), solver="ste", epochs=100)
+
+
+def test_gray_images_are_learned_as_whole_numbers(learned, tmp_path):
+    found, rows = learned, bars(400)[0]
     new, truth = bars(300, seed=4)
     assert found.score(new, truth) > 0.7  # 0.33 by chance
     assert found.solver_ == "ste"
@@ -71,10 +75,20 @@ def test_gray_images_are_learned_as_whole_numbers(tmp_path):
 def test_the_seed_alone_says_what_is_learned():
     rows, labels = bars(200)
     one, same, other = (
-        fit(rows, labels, epochs=2, random_state=seed).model_.networks for seed in (1, 1, 2)
+        fit(rows, labels, epochs=20, random_state=seed).model_.networks for seed in (1, 1, 2)
     )
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
+
+
+def test_probabilities_are_calibrated_on_rows_that_a_net_has_not_seen(learned):
+    assert "calibrated_by" not in learned.model_.record
+    new, truth = bars(600, seed=4)
+    proba = learned.predict_proba(new)
+    right, confidence = learned.classes_[proba.argmax(1)] == truth, proba.max(1)
+    # four standard errors, of 600 answers and of the 80 rows that calibrated
+    error = np.sqrt((confidence * (1 - confidence)).mean() * (1 / 600 + 1 / 80))
+    assert abs(right.mean() - confidence.mean()) < 4 * error
 
 
 def test_auto_is_ste_and_two_classes_have_one_output():

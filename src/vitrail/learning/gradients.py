@@ -3,6 +3,10 @@
 What such a net rounds by (`vitrail.nn.Levels`) is learned with its weights, so the module itself is
 trained, as torch trains any: batches, Adam with a rate that falls along a cosine, cross-entropy.
 Layers that act in training only, such as `RandomWarp`, do so here. Then its program is taken.
+
+The first fit trains the module a second time, without a fold of rows, and for half the epochs where
+that is enough. What this net says of the fold calibrates probabilities: a net is too confident in
+rows that it has learned.
 """
 
 from __future__ import annotations
@@ -17,17 +21,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitrail import interrupts, ranks
+from vitrail.learning.choice import trial_folds
+from vitrail.learning.examples import Examples
 from vitrail.learning.messages import programs_of
 from vitrail.learning.posterior import (
+    CALIBRATION_ROWS,
     FitOptions,
     Posterior,
     TrainingData,
     check_networks,
     leave_one_out,
+    raw_margins_of,
 )
 from vitrail.learning.table import AUTO, parameter_of
 from vitrail.model.calibration import Evidence
-from vitrail.nn import get_bits, program_of
+from vitrail.nn import Program, get_bits, program_of
 from vitrail.nn.layers import BinaryLayer
 from vitrail.random import MAX_SEED
 from vitrail.solvers import Status
@@ -57,24 +65,42 @@ def learn_by_gradients(
     calls = 0 if previous is None else previous.calls
     usual = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(usual if options.device == AUTO else options.device)
-    run = _Run(data, module.to(device), batch, epochs, device)
     seed = (options.seed + calls) % MAX_SEED
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        if previous is None:
-            _start(module)
-        run.train(shown=options.progress and ranks.current_world().first)
-    module = module.cpu().eval()
-    program, bits = program_of(module, data.preprocessing.shape), get_bits(module)
-    networks = bits[None, None]
-    evidence = leave_one_out(data, program, networks)
+    shown = options.progress and ranks.current_world().first
+
+    def trained(module: nn.Module, examples: Examples, epochs: int) -> tuple[_Run, Program, Tensor]:
+        inputs = examples.inputs.unflatten(1, data.preprocessing.shape)
+        run = _Run(examples, inputs, module.to(device), batch, epochs, device)
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            if previous is None:
+                _start(module)
+            run.train(shown=shown)
+        module.cpu().eval()
+        return run, program_of(module, data.preprocessing.shape), get_bits(module)[None, None]
+
+    run, program, networks = trained(module, data.nets[0], epochs)
+    of_training = leave_one_out(data, program, networks)
+    evidence, stopped = None if previous is not None else of_training, run.interrupted
+    if previous is None and not stopped:
+        try:
+            for seen, held in trial_folds(data, options.seed)[:1]:
+                enough = min(epochs, max(epochs // 2, _usual_epochs(len(seen), batch)))
+                trial, by, bits = trained(_module(data, options, None), seen, enough)
+                stopped = trial.interrupted
+                if not stopped:
+                    rows = held.where(torch.arange(0, len(held), -(-len(held) // CALIBRATION_ROWS)))
+                    margins = raw_margins_of(by, bits, rows.inputs)
+                    evidence = Evidence(margins, rows.labels, rows.weight)
+        except KeyboardInterrupt:
+            stopped = True
     return Posterior(
         program=program,
         networks=networks,
         votes=torch.ones(1, 1, dtype=torch.int64),
-        best=bits[None],
-        marginals=bits[None].double(),
-        accuracy=_accuracy(evidence),
+        best=networks[0],
+        marginals=networks[0].double(),
+        accuracy=_accuracy(of_training),
         evidence=evidence,
         settings={
             "solver": "ste",
@@ -87,11 +113,11 @@ def learn_by_gradients(
         history=run.history,
         steps=run.steps,
         evaluations=run.steps * batch,
-        status=(Status.INTERRUPTED if run.interrupted else Status.MAX_STEPS,),
+        status=(Status.INTERRUPTED if stopped else Status.MAX_STEPS,),
         found_by=("ste",),
         state=GradientState(module),
         calls=calls + 1,
-        interrupted=run.interrupted,
+        interrupted=stopped,
     )
 
 
@@ -120,8 +146,11 @@ def _batch_and_epochs(data: TrainingData, options: FitOptions) -> tuple[int, int
     rows = len(data.examples)
     given: Any = options.given.get("batch", BATCH)
     batch = max(1, min(rows, rows if given is None else int(given)))
-    usual = max(LEAST_EPOCHS, -(-LEAST_STEPS * batch // rows))
-    return batch, int(options.given.get("epochs", usual))
+    return batch, int(options.given.get("epochs", _usual_epochs(rows, batch)))
+
+
+def _usual_epochs(rows: int, batch: int) -> int:
+    return max(LEAST_EPOCHS, -(-LEAST_STEPS * batch // rows))
 
 
 def _start(module: nn.Module) -> None:
@@ -135,11 +164,17 @@ class _Run:
     """One training of a module."""
 
     def __init__(
-        self, data: TrainingData, module: nn.Module, batch: int, epochs: int, device: torch.device
+        self,
+        examples: Examples,
+        inputs: Tensor,
+        module: nn.Module,
+        batch: int,
+        epochs: int,
+        device: torch.device,
     ) -> None:
-        examples = data.nets[0]
-        self.module, self.batch, self.epochs, self.device = module, batch, epochs, device
-        self.inputs = examples.inputs.unflatten(1, data.preprocessing.shape).to(device)
+        """inputs: those of the examples, in the shape that the module reads."""
+        self.module, self.epochs, self.device = module, epochs, device
+        self.batch, self.inputs = min(batch, len(examples)), inputs.to(device)
         self.labels = examples.labels.to(device)
         self.weight = (examples.weight / examples.weight.mean()).float().to(device)
         self.history, self.steps, self.interrupted = History(), 0, False
