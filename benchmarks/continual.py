@@ -3,12 +3,15 @@
 python benchmarks/continual.py FOLDER --tasks 3                          # idx files, gzipped or not
 python benchmarks/continual.py FOLDER --device cuda --tasks 1000 --seeds 0 1 2 --state run.pt
 python benchmarks/continual.py FOLDER --split --tasks 5 --memory 60000
-python benchmarks/continual.py FOLDER --held-out 5000 --memory 4e5 8e5   # to select settings
+python benchmarks/continual.py FOLDER --held-out 5000 --memory 4e5        # to select settings
 
 Several nets learn side by side, each its own order of rows and its own tasks. All that a net keeps
 is one number per weight: messages of each batch are added, and earlier evidence weighs 1/e after
-`memory` rows. It answers by the moments of its posterior. A run goes on from its file --state; the
-records are in it and, with --out, in a JSON file. Seconds count learning, without evaluation.
+`memory` rows. Weights of the output layer are drawn at the start and stay: every hidden unit is to
+tell the same five digits from the other five in all tasks, so that tasks do not move the targets of
+units; --learn-outputs learns them too. A net answers by the moments of its posterior; what is new
+to it is told by its novelty. A run goes on from its file --state; the records are in it and, with
+--out, in a JSON file. Seconds count learning, without evaluation.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from vitrail.nn import Program, mlp, program_of
-from vitrail.nn.moments import class_probabilities
+from vitrail.nn.moments import class_probabilities, novelty
 from vitrail.output import atomic_output
 from vitrail.solvers.moment_messages import messages_at
 from vitrail.solvers.replay import replay
@@ -38,8 +42,10 @@ from vitrail.solvers.streaming import faded
 BATCH = 100
 AT_ONCE = 20  # batches of a recorded computation
 LATE = 5  # tasks whose mean accuracy is reported
+CLASSES = 10
 SPLIT = 5  # tasks of two digits
 FIRST = 0.1  # spread of the random start, log-odds
+CERTAIN = 8.0  # log-odds of weights that are drawn and stay
 
 
 @dataclass(frozen=True)
@@ -50,11 +56,12 @@ class Images:
     labels: Tensor
 
     @staticmethod
-    def read(folder: Path, part: str, contrast: float, offset: float, device: str) -> Images:
-        """Pixels are gray levels to the power of `contrast`, from 0 to 1, minus `offset`."""
+    def read(folder: Path, part: str, contrast: float, device: str) -> Images:
+        """Pixels are gray levels to the power of `contrast`, minus their mean over the image."""
         pixels, labels = mnist_files(folder, part)
         levels = torch.from_numpy(pixels.reshape(len(pixels), -1).copy()).to(device)
-        inputs = (levels.float() / 255) ** contrast - offset
+        inputs = (levels.float() / 255) ** contrast
+        inputs = inputs - inputs.mean(1, keepdim=True)
         return Images(inputs, torch.from_numpy(labels.astype(np.int64)).to(device))
 
     def where(self, chosen: Tensor) -> Images:
@@ -90,9 +97,10 @@ class Task:
 class Nets:
     """The beliefs of several nets, and how batches move them."""
 
-    def __init__(self, program: Program, field: Tensor, memories: Tensor, rates: Tensor) -> None:
-        self._field, self._rates = field, rates
-        self._kept = faded(torch.full_like(memories, float(BATCH)), memories)
+    def __init__(self, program: Program, field: Tensor, learned: Tensor, memory: float) -> None:
+        """learned (A,) bool: which weights do not stay as they are."""
+        self._field, self._rate = field, learned.float()
+        self._kept = faded(BATCH * self._rate, memory)
         self._messages = torch.vmap(partial(messages_at, program))
         self._recorded: Callable[..., tuple[Tensor, ...]] | None = None
 
@@ -124,24 +132,34 @@ class Nets:
         for first in range(0, inputs.shape[1], BATCH):
             rows = slice(first, first + BATCH)
             messages = self._messages(field, inputs[:, rows], labels[:, rows])
-            field = self._kept * field + self._rates * messages
+            field = self._kept * field + self._rate * messages
         return field
 
 
 def answered(program: Program, field: Tensor, images: Images) -> tuple[float, np.ndarray]:
-    """Accuracy of a net's answers, and how uncertain each is (F,)."""
-    found = class_probabilities(program, torch.sigmoid(field), images.inputs)
+    """Accuracy of a net's answers, and how new each image is to it (F,)."""
+    probability = torch.sigmoid(field)
+    found = class_probabilities(program, probability, images.inputs)
     right = (found.argmax(1) == images.labels).double().mean()
-    return float(right), (1 - found.amax(1)).cpu().numpy()
+    return float(right), novelty(program, probability, images.inputs).cpu().numpy()
 
 
-def per_weight(program: Program, values: list[float], device: str) -> Tensor:
-    """A value of each layer at its weights, (A,); one value is that of all."""
-    bits = [node.num_bits for node in program.nodes if node.num_bits]
-    values = values * len(bits) if len(values) == 1 else values
-    if len(values) != len(bits):
-        raise ValueError(f"give one value, or one per layer: {len(bits)}, got {len(values)}")
-    return torch.tensor(values, device=device).repeat_interleave(torch.tensor(bits, device=device))
+def begun(program: Program, outputs: int, seed: int) -> Tensor:
+    """Log-odds of a net's weights before any image, (A,), of which the last `outputs` stay.
+
+    Every hidden unit tells digits 0, a, b, c, d from the others, by another choice of four.
+    """
+    draws = torch.Generator().manual_seed(seed)
+    field = FIRST * torch.randn(program.num_bits, generator=draws)
+    if not outputs:
+        return field
+    others = torch.tensor(list(combinations(range(1, CLASSES), CLASSES // 2 - 1)))
+    sides = torch.full((len(others), CLASSES), -1.0).scatter(1, others, 1.0)
+    sides[:, 0] = 1.0
+    units = outputs // CLASSES
+    order = [torch.randperm(len(sides), generator=draws) for _ in range(-(-units // len(sides)))]
+    field[-outputs:] = CERTAIN * sides[torch.cat(order)[:units]].T.flatten()
+    return field
 
 
 def main() -> None:
@@ -151,7 +169,6 @@ def main() -> None:
         Images.read,
         args.folder,
         contrast=args.contrast,
-        offset=args.offset,
         device=args.device,
     )
     train = read("train")
@@ -162,9 +179,10 @@ def main() -> None:
         train = train.where(chosen[args.held_out :].to(args.device))
     if args.rows:
         train = Images(train.inputs[: args.rows], train.labels[: args.rows])
-    program = program_of(mlp(784, (args.hidden,), 10), (784,))
-    draws = [torch.Generator().manual_seed(seed) for seed in args.seeds]
-    field = FIRST * torch.stack([torch.randn(program.num_bits, generator=own) for own in draws])
+    program = program_of(mlp(784, (args.hidden,), CLASSES), (784,))
+    last = [node.num_bits for node in program.nodes if node.num_bits][-1]
+    outputs = 0 if args.learn_outputs else last
+    field = torch.stack([begun(program, outputs, seed) for seed in args.seeds])
     settings = {k: v for k, v in vars(args).items() if k not in ("folder", "state", "out", "tasks")}
     settings = json.loads(json.dumps(settings))
     run = {"settings": settings, "done": 0, "seconds": 0.0, "records": [], "field": field}
@@ -172,10 +190,10 @@ def main() -> None:
         run = torch.load(args.state, weights_only=True)
         if run["settings"] != settings:
             raise ValueError(f"{args.state} is of other settings: {run['settings']}")
-    memories, rates = (per_weight(program, one, args.device) for one in (args.memory, args.rate))
-    nets = Nets(program, run["field"].to(args.device), memories, rates)
+    learned = (torch.arange(program.num_bits) < program.num_bits - outputs).to(args.device)
+    nets = Nets(program, run["field"].to(args.device), learned, args.memory)
     wait = torch.cuda.synchronize if args.device.startswith("cuda") else lambda: None
-    begun = time.perf_counter()
+    first = time.perf_counter()
     for number in range(run["done"], args.tasks):
         wait()
         start = time.perf_counter()
@@ -189,7 +207,7 @@ def main() -> None:
         wait()
         run["seconds"] += time.perf_counter() - start
         run["done"] = number + 1
-        late = time.perf_counter() - begun > args.seconds
+        late = time.perf_counter() - first > args.seconds
         if run["done"] % args.every == 0 or run["done"] == args.tasks or late:
             run["field"] = nets.field.cpu()
             run["records"].append(record(program, nets.field, args, run, test))
@@ -250,12 +268,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="one net each")
     parser.add_argument("--split", action="store_true", help="two digits per task, not permuted")
     parser.add_argument("--hidden", type=int, default=100)
-    parser.add_argument("--memory", type=float, nargs="+", default=[667e3], help="rows, per layer")
-    parser.add_argument(
-        "--rate", type=float, nargs="+", default=[1.0], help="of messages, per layer"
-    )
+    parser.add_argument("--memory", type=float, default=667e3, help="rows")
+    parser.add_argument("--learn-outputs", action="store_true", help="the output layer too")
     parser.add_argument("--contrast", type=float, default=0.3)
-    parser.add_argument("--offset", type=float, default=0.13)
     parser.add_argument("--held-out", type=int, default=0, help="training images to evaluate on")
     parser.add_argument("--rows", type=int, help="training images, at most")
     parser.add_argument("--every", type=int, default=10, help="tasks between evaluations")

@@ -23,7 +23,14 @@ from vitrail.nn import (
     program_of,
 )
 from vitrail.nn.coding import numbers
-from vitrail.nn.moments import Moments, class_probabilities, log_probability, moments, propagate
+from vitrail.nn.moments import (
+    Moments,
+    class_probabilities,
+    log_probability,
+    moments,
+    novelty,
+    propagate,
+)
 from vitrail.nn.nodes import Conv, Linear, MaxPool
 
 NETS = 100_000  # sampled
@@ -325,3 +332,25 @@ def test_two_layers_without_a_step_keep_the_lattice():
     found = moments(program, torch.full((12,), 0.5), torch.ones(1, 3, dtype=torch.int8))
     assert found.parity is not None
     assert found.parity.item() == 1
+
+
+@pytest.mark.parametrize("layer", [Sign, Threshold], ids=lambda one: one.__name__)
+def test_novelty_is_the_variance_of_hidden_bits(layer):
+    program = program_of(nn.Sequential(BinaryLinear(4, 3), layer(), BinaryLinear(3, 2)), (4,))
+    first = program_of(BinaryLinear(4, 3), (4,))
+    probability, x = probabilities(5, program.num_bits), torch.randn(6, 4)
+    positive = torch.special.ndtr(moments(first, probability[: first.num_bits], x).score)
+    expected = (4 * positive * (1 - positive)).mean(1)
+    torch.testing.assert_close(novelty(program, probability, x), expected)
+    with pytest.raises(TypeError, match="this net has none"):
+        novelty(first, probability[: first.num_bits], x)
+
+
+def test_examples_unlike_those_learned_are_new():
+    """Inputs of one prototype were learned; those of another give sums of no certain sign."""
+    program = program_of(mlp(200, (20,), 2), (200,))
+    prototype, other = 2.0 * bits(1, 2, 200) - 1
+    field = torch.cat([prototype.repeat(20), torch.ones(40)])
+    found = novelty(program, torch.sigmoid(field), torch.stack([prototype, other]))
+    assert found[0] < 1e-4
+    assert found[1] > 0.3

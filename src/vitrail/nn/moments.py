@@ -17,7 +17,7 @@ example's `log_probability` is its message to every weight, see `vitrail.solvers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce, singledispatch
 
@@ -75,10 +75,17 @@ def moments(
     known. A last step of a single output is left out, because it keeps the sign that is asked for.
     Cost: about two evaluations of one net.
     """
+    return _behind(_parts(program), probability, inputs, bipolar)
+
+
+def _behind(
+    nodes: Sequence[Node], probability: Tensor, inputs: Tensor, bipolar: bool | None = None
+) -> Moments:
+    """Moments behind the first parts of a net."""
     bipolar = are_bipolar(inputs) if bipolar is None else bipolar
     values = _certain(inputs, -1 if bipolar else None)
     first = 0
-    for node in _parts(program):
+    for node in nodes:
         values = propagate(node, probability[first : first + node.num_bits], values)
         first += node.num_bits
     return values
@@ -120,12 +127,9 @@ def class_probabilities(
     if beta != 1.0:
         probability = torch.sigmoid(beta * torch.logit(probability.double(), eps=MIN_PROBABILITY))
     probability = probability.to(torch.float32)
-    widest = max(
-        torch.Size(shape).numel() + node.scratch(shape) for node, shape in _shapes(program)
-    )
     found = []
     with torch.no_grad():
-        for part in chunks(len(inputs), 4 * SCRATCH_COPIES * widest, memory):
+        for part in _chunks(program, inputs, memory):
             outputs = moments(program, probability, inputs[part])
             if program.num_outputs == 1:
                 score = outputs.score.flatten().double()
@@ -133,6 +137,36 @@ def class_probabilities(
             else:
                 found.append(_logits(outputs).double().softmax(1))
     return torch.cat(found)
+
+
+def novelty(
+    program: Program, probability: Tensor, inputs: Tensor, memory: int = DEFAULT_MEMORY
+) -> Tensor:
+    """How unlike the examples learned each example is, (F,) float32 from 0 to 1.
+
+    The mean variance of the bits of the last hidden layer: weights that have learned from examples
+    like it put its sums on one side; those of an unlike example may come out on either.
+    """
+    nodes = _parts(program)
+    steps = [place for place, node in enumerate(nodes) if isinstance(node, Step)]
+    if not steps:
+        raise TypeError("novelty is the variance of hidden units; this net has none")
+    found = []
+    with torch.no_grad():
+        for part in _chunks(program, inputs, memory):
+            bits = _behind(nodes[: steps[-1] + 1], probability.to(torch.float32), inputs[part])
+            assert bits.variance is not None
+            assert bits.low is not None
+            found.append(4 / (1 - bits.low) ** 2 * bits.variance.flatten(1).mean(1))
+    return torch.cat(found)
+
+
+def _chunks(program: Program, inputs: Tensor, memory: int) -> Iterator[slice]:
+    """Examples whose moments fit into memory at once."""
+    widest = max(
+        torch.Size(shape).numel() + node.scratch(shape) for node, shape in _shapes(program)
+    )
+    return chunks(len(inputs), 4 * SCRATCH_COPIES * widest, memory)
 
 
 @singledispatch
