@@ -9,7 +9,8 @@ from survey_graphs import HARD, SOFT, triangle
 
 from vitrail.factors import table
 from vitrail.graph import factor_graph, indexed
-from vitrail.surveys.fft import belief_survey, exact_surveys, leave_one_out
+from vitrail.surveys.fft import belief_surveys, exact_surveys
+from vitrail.surveys.fft import product as product_of
 from vitrail.surveys.histogram import Grid, LogOddsGrid, point_mass
 
 
@@ -52,17 +53,24 @@ def test_convolution_equals_enumeration(half, prior):
     # 5 and 7 bins: 2·half + 1 log-odds points and two end atoms; 3 variables of 3 factors
     wide = LogOddsGrid(0.8, half)
     surveys = surveys_on(wide, 3, 3, seed=half)
-    found = leave_one_out(surveys, torch.full((3,), prior, dtype=torch.float64), wide)
+    found = product_of(surveys, torch.full((3,), prior, dtype=torch.float64), wide, True)
     for variable, factor in product(range(3), range(3)):
         wanted = enumerated(surveys[variable], prior, wide, factor)
         assert (found.mass[variable, factor] - wanted).abs().max() < 1e-5
     assert not found.contradiction.any()
+    # over all factors: the measure without a last one that says nothing
+    silent = torch.zeros(3, 1, wide.points + 2, dtype=torch.float64)
+    silent[:, 0, wide.half + 1] = 1.0
+    beliefs = product_of(surveys, torch.full((3,), prior, dtype=torch.float64), wide, False)
+    for variable in range(3):
+        rows = torch.cat([surveys[variable], silent[variable]])
+        assert (beliefs.mass[variable, 0] - enumerated(rows, prior, wide, 3)).abs().max() < 1e-5
 
 
 def test_a_variable_of_one_factor_has_only_its_prior():
     wide = LogOddsGrid(0.5, 3)
     surveys = surveys_on(wide, 2, 1, seed=0)
-    found = leave_one_out(surveys, torch.zeros(2, dtype=torch.float64), wide)
+    found = product_of(surveys, torch.zeros(2, dtype=torch.float64), wide, True)
     assert found.log_odds.tolist() == [0.0]
     assert torch.allclose(found.mass[:, 0], torch.tensor([0.0, 1.0, 0.0]).double())
 
@@ -71,7 +79,7 @@ def test_a_certain_one_and_a_certain_zero_contradict_each_other():
     wide = LogOddsGrid(0.5, 2)
     surveys = torch.zeros(1, 3, 7, dtype=torch.float64)
     surveys[0, 0, 0] = surveys[0, 1, -1] = surveys[0, 2, 3] = 1.0
-    found = leave_one_out(surveys, torch.zeros(1, dtype=torch.float64), wide)
+    found = product_of(surveys, torch.zeros(1, dtype=torch.float64), wide, True)
     # leaving out either of the two resolves it
     assert found.contradiction[0].tolist() == [False, False, True]
     assert found.mass[0, 0, -1] == pytest.approx(1)
@@ -88,16 +96,16 @@ def test_point_masses_multiply_to_the_bp_cavity(beta):
     scope = graph.blocks[0].scope
     cavity = scope.gather(graph.log_prior + scope.total(message, 3)) - message
     assert (found @ grid.values() - torch.sigmoid(cavity)).abs().max() < 0.01
-    belief = belief_survey(graph, surveys, graph.log_prior, grid, 1)
+    belief = belief_surveys(graph, surveys, graph.log_prior, grid, 2**24)[1]
     total = torch.sigmoid((graph.log_prior + scope.total(message, 3))[1])
     assert float(belief @ grid.values() - total) == pytest.approx(0, abs=0.01)
 
 
-def test_a_variable_without_factors_cannot_be_watched():
+def test_a_variable_without_factors_has_only_its_prior():
     graph = factor_graph(table(torch.ones(1, 2), indexed([[0]])), num_variables=2)
     surveys = (point_mass(Grid(5), torch.zeros(1, 1)),)
-    with pytest.raises(ValueError, match="no factor sees variable 1"):
-        belief_survey(graph, surveys, graph.log_prior, Grid(5), 1)
+    found = belief_surveys(graph, surveys, graph.log_prior, Grid(5), 2**24)
+    assert found[1].tolist() == [0.0, 0.0, 1.0, 0.0, 0.0]
 
 
 def test_a_product_out_of_reach_is_refused_with_the_way_out():

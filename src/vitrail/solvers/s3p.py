@@ -8,13 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vitrail.decode import threshold
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.s4p import s4p
 from vitrail.solvers.sp import FactorChunk, SPState, SurveyPropagation
-from vitrail.surveys.fft import belief_survey, exact_surveys
+from vitrail.surveys.fft import belief_surveys, exact_surveys
 from vitrail.surveys.histogram import MASS_ONE
-from vitrail.surveys.variable import Cavities, cavity_address, drawn_values
+from vitrail.surveys.variable import Cavities, belief_address, cavity_address, drawn_values
 from vitrail.updates import Update
 
 
@@ -43,12 +44,23 @@ class S3P(SurveyPropagation):
         odds = drawn_values(address, counts, self.settings.grid)
         return Cavities(odds, torch.full_like(odds[0], samples))
 
+    def candidates(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
+        """The decoded mean, then draws of every variable from its belief: (1 + R, V) bool."""
+        decoded = threshold(key, self.log_odds(graph, state))
+        counts = torch.round(self._beliefs(graph, state) * MASS_ONE).to(torch.int64)
+        number = len(state.prior)
+        address = belief_address(key, self.settings.survey_samples, number, state.prior)
+        drawn = drawn_values(address, counts, self.settings.grid)
+        return torch.cat([decoded[None], torch.where(drawn == 0, decoded, drawn > 0)])
+
     def belief_surveys(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
-        rows = [
-            belief_survey(graph, state.surveys, state.prior, self.settings.grid, variable)
-            for variable in self.settings.watch
-        ]
-        return torch.stack(rows).to(torch.float32)
+        watched = torch.tensor(self.settings.watch, device=graph.device)
+        return self._beliefs(graph, state)[watched].to(torch.float32)
+
+    def _beliefs(self, graph: FactorGraph, state: SPState) -> Tensor:
+        """The survey of every variable, (V, B) float64."""
+        settings = self.settings
+        return belief_surveys(graph, state.surveys, state.prior, settings.grid, settings.memory)
 
 
 def s3p(update: Update, **settings: Any) -> S3P:

@@ -10,6 +10,7 @@ Cost O(n·L log L) per variable of n factors, L = n·G points: for small problem
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +23,7 @@ from vitrail.surveys.histogram import (
     LogOddsGrid,
     loaded,
     log_odds_grid,
+    point_mass,
     to_log_odds,
     to_probability,
 )
@@ -38,16 +40,16 @@ class Product:
     contradiction: Tensor  # (…) bool: both products are zero
 
 
-def leave_one_out(surveys: Tensor, prior: Tensor, wide: LogOddsGrid) -> Product:
-    """The measure of each variable for each of its factors, without that factor.
+def product(surveys: Tensor, prior: Tensor, wide: LogOddsGrid, leave_one_out: bool) -> Product:
+    """The measure of each variable: without each of its factors in turn, or over all of them.
 
-    surveys (v, n, 1 + G + 1) float64 on `wide`, prior (v,) log-odds: mass (v, n, …).
+    surveys (v, n, 1 + G + 1) float64 on `wide`, prior (v,) log-odds: mass (v, n or 1, …).
     """
-    half = (surveys.shape[1] - 1) * wide.half
+    half = (surveys.shape[1] - int(leave_one_out)) * wide.half
     length = 2 * half + 1
     size = _fast_size(length)
-    ones, one_ends, log_one = _branch(surveys, wide, +1, size)
-    zeros, zero_ends, log_zero = _branch(surveys, wide, -1, size)
+    ones, one_ends, log_one = _branch(surveys, wide, +1, size, leave_one_out)
+    zeros, zero_ends, log_zero = _branch(surveys, wide, -1, size, leave_one_out)
     contradiction = torch.isneginf(log_one) & torch.isneginf(log_zero)
     ratio = prior[:, None] + log_one - log_zero
     weight = torch.sigmoid(torch.where(contradiction, 0.0, ratio))[..., None]
@@ -61,24 +63,24 @@ def leave_one_out(surveys: Tensor, prior: Tensor, wide: LogOddsGrid) -> Product:
 
 
 def _branch(
-    surveys: Tensor, wide: LogOddsGrid, sign: int, size: int
+    surveys: Tensor, wide: LogOddsGrid, sign: int, size: int, leave_one_out: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Spectra of the finite sums, shares of certainty and log Z of one product, leave-one-out.
+    """Spectra of the finite sums, shares of certainty and log Z of one product.
 
-    Point k of the law behind a spectrum stands for the log-odds (k − (n − 1)·half)·step.
+    Point k of the law behind a spectrum of m factors stands for the log-odds (k − m·half)·step.
     """
+    together = _others if leave_one_out else _all
     tilt = torch.sigmoid(sign * wide.values(surveys.device))
     finite = surveys[..., 1:-1] * tilt
     certain = surveys[..., -1] if sign > 0 else surveys[..., 0]
     total = finite.sum(-1) + certain
     scale = torch.where(total > 0, total, 1.0)
-    spectra = _others(torch.fft.rfft(finite / scale[..., None], n=size, dim=-1))
-    ends = 1 - _others((finite.sum(-1) / scale)[..., None])[..., 0]
-    log_total = torch.log(scale)
-    zero = (total == 0).to(torch.float64)
-    others = log_total.sum(1, keepdim=True) - log_total
-    zeros = zero.sum(1, keepdim=True) - zero
-    return spectra, ends, torch.where(zeros > 0, -torch.inf, others)
+    spectra = together(torch.fft.rfft(finite / scale[..., None], n=size, dim=-1))
+    ends = 1 - together((finite.sum(-1) / scale)[..., None])[..., 0]
+    logs = torch.stack([torch.log(scale), (total == 0).to(torch.float64)])
+    sums = logs.sum(2, keepdim=True)
+    log_total, zeros = sums - logs if leave_one_out else sums
+    return spectra, ends, torch.where(zeros > 0, -torch.inf, log_total)
 
 
 def _others(values: Tensor) -> Tensor:
@@ -87,6 +89,11 @@ def _others(values: Tensor) -> Tensor:
     before = torch.cat([ones, values[:, :-1]], dim=1).cumprod(1)
     after = torch.cat([ones, values[:, 1:].flip(1)], dim=1).cumprod(1).flip(1)
     return before * after
+
+
+def _all(values: Tensor) -> Tensor:
+    """Product over axis 1: (v, 1, …)."""
+    return values.prod(1, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -101,40 +108,46 @@ def exact_surveys(
     graph: FactorGraph, surveys: tuple[Tensor, ...], prior: Tensor, grid: Grid, memory: int
 ) -> ExactSurveys:
     """Variable→factor surveys (F, A, B) of every block from the factor→variable ones."""
-    wide = log_odds_grid(grid)
-    flat, edges = _edges(graph, surveys, wide)
-    out = torch.zeros(flat.shape, dtype=torch.float64, device=graph.device)
+    edges = sum(block.num_factors * block.arity for block in graph.blocks)
+    out = torch.zeros(edges, grid.bins, dtype=torch.float64, device=graph.device)
     contradiction = torch.zeros(graph.num_variables, dtype=torch.bool, device=graph.device)
-    for variables, rows in edges:
-        each = _bytes(rows.shape[1], wide)
-        for part in chunks(len(variables), each, memory):
-            where, chosen = rows[part], variables[part]
-            product = leave_one_out(to_log_odds(grid, flat[where], wide), prior[chosen], wide)
-            contradiction[chosen] = product.contradiction.any(1)
-            values = product.log_odds + prior[chosen][:, None, None]
-            out[where] = to_probability(grid, product.mass, values)
+    for chosen, where, found, mass in _products(graph, surveys, prior, grid, memory, True):
+        contradiction[chosen] = found.contradiction.any(1)
+        out[where] = mass
     sizes = [block.num_factors * block.arity for block in graph.blocks]
     shapes = [survey.shape for survey in surveys]
     parts = tuple(p.view(s) for p, s in zip(out.split(sizes), shapes, strict=True))
     return ExactSurveys(parts, contradiction)
 
 
-def belief_survey(
-    graph: FactorGraph, surveys: tuple[Tensor, ...], prior: Tensor, grid: Grid, variable: int
+def belief_surveys(
+    graph: FactorGraph, surveys: tuple[Tensor, ...], prior: Tensor, grid: Grid, memory: int
 ) -> Tensor:
-    """The survey of a variable over all its factors, (B,) float64."""
+    """The survey of each variable over all its factors, (V, B) float64."""
+    out = point_mass(grid, prior).to(torch.float64)
+    for chosen, _, _, mass in _products(graph, surveys, prior, grid, memory, False):
+        out[chosen] = mass[:, 0]
+    return out
+
+
+def _products(
+    graph: FactorGraph,
+    surveys: tuple[Tensor, ...],
+    prior: Tensor,
+    grid: Grid,
+    memory: int,
+    leave_one_out: bool,
+) -> Iterator[tuple[Tensor, Tensor, Product, Tensor]]:
+    """For parts of the variables (v,): their edges (v, n), products, and masses by bin."""
     wide = log_odds_grid(grid)
     flat, edges = _edges(graph, surveys, wide)
     for variables, rows in edges:
-        for where in rows[variables == variable]:
-            # a silent last factor: leaving it out leaves the product of all the others
+        for part in chunks(len(variables), _bytes(rows.shape[1], wide), memory):
+            where, chosen = rows[part], variables[part]
             own = to_log_odds(grid, flat[where], wide)
-            silent = torch.zeros_like(own[:1])
-            silent[:, wide.half + 1] = 1.0
-            log_prior = prior[variable : variable + 1]
-            product = leave_one_out(torch.cat([own, silent])[None], log_prior, wide)
-            return to_probability(grid, product.mass[0, -1], product.log_odds + log_prior)
-    raise ValueError(f"no factor sees variable {variable}, so it has no survey; watch another one")
+            found = product(own, prior[chosen], wide, leave_one_out)
+            values = found.log_odds + prior[chosen][:, None, None]
+            yield chosen, where, found, to_probability(grid, found.mass, values)
 
 
 def _edges(

@@ -11,6 +11,7 @@ from enum import StrEnum
 # Student's t for two-sided 95 %, by degrees of freedom from 1; the normal quantile for many
 STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 NORMAL = 1.96
+LEVEL = 0.01  # accuracy; differences within it are called none
 
 
 class Verdict(StrEnum):
@@ -58,6 +59,11 @@ class Difference:
     def below(self) -> bool:
         return self.mean < -clear(self.count) * self.error
 
+    @property
+    def level(self) -> bool:
+        """Whether the 95 % interval lies within ±0.01."""
+        return abs(self.mean) + (clear(self.count) * self.error if self.error else 0.0) <= LEVEL
+
     def __str__(self) -> str:
         text = f"{self.mean:+.4f} ± {self.error:.4f}"
         return text.replace("-", "−").replace(" ", "\N{NO-BREAK SPACE}")
@@ -94,7 +100,8 @@ def judged(differences: Sequence[Difference]) -> Verdict:
     """For a claim that every difference is positive.
 
     It holds when all are clearly positive, fails when any is clearly negative, holds in part
-    when some are clear and none contradicts, and cannot be told otherwise.
+    when some are clear and none contradicts, fails when any of the others is level, and cannot be
+    told otherwise.
     """
     if any(difference.below for difference in differences):
         return Verdict.FAILS
@@ -102,7 +109,7 @@ def judged(differences: Sequence[Difference]) -> Verdict:
         return Verdict.HOLDS
     if any(difference.above for difference in differences):
         return Verdict.PARTLY
-    return Verdict.OPEN
+    return Verdict.FAILS if any(difference.level for difference in differences) else Verdict.OPEN
 
 
 def found_or_decoded(best: Difference, decoded: Difference) -> Verdict:

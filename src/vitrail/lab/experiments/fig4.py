@@ -44,8 +44,11 @@ class Curve:
     passing: tuple[SBP, ...]
     rates: tuple[Rate, ...]
 
-    def methods(self, size: int) -> tuple[SBP | GD, ...]:
-        return *self.passing, tuned(self.rates, size, BATCH)
+    def methods(self, size: int) -> dict[SBP | GD, int]:
+        """Each method with the factor of its epochs: 1, or what gives GD SBP's evaluations."""
+        gd, draws = tuned(self.rates, size, BATCH), self.passing[0].samples
+        equal = {replace(gd, name=GD_AS_SBP): draws} if size * draws <= MOST_EQUAL else {}
+        return {**dict.fromkeys(self.passing, 1), gd: 1, **equal}
 
 
 BATCH = 8
@@ -59,16 +62,22 @@ RATES: dict[Net, tuple[Rate, ...]] = {
         Rate(1000, 0.1, "sgd"),
     ),
 }
+GD_AS_SBP = "GD, SBP's evaluations"
+MOST_EQUAL = 12_800  # evaluations per epoch up to which GD runs for as many: 200 images for conv
+ADAPTIVE, REINFORCED = "SBP, adaptive", "SBP, reinforced"
 PINNED_SBP, FLIP_SBP = "SBP, pinned", "SBP, flip"
 
 
 def _with_surveys(
     survey_samples: int = 100, survey_damping: float = 0.2, **settings: Any
-) -> tuple[SBP, SNMP]:
-    """SBP, and SNMP with the same settings."""
+) -> tuple[SBP, ...]:
+    """SBP, and SNMP with the same settings; SBP with adaptive damping, and with reinforcement."""
     sbp = SBP(batch=BATCH, **settings)
     surveys = {"survey_samples": survey_samples, "survey_damping": survey_damping}
-    return sbp, SNMP(batch=BATCH, **settings, **surveys)
+    more = [replace(sbp, name=REINFORCED, damping=0.8, settling="reinforced")]
+    if sbp.damping != "adaptive":
+        more.append(replace(sbp, name=ADAPTIVE, damping="adaptive"))
+    return sbp, SNMP(batch=BATCH, **settings, **surveys), *more
 
 
 @dataclass(frozen=True)
@@ -114,8 +123,14 @@ def _by_hand(net: Net, damping: float | Literal["adaptive"], beta: float) -> Cur
 FULL = Config()
 QUICK = Config(
     curves=tuple(
-        replace(one, passing=(one.passing[0], replace(one.passing[1], survey_samples=20)))
-        for one in FULL.curves
+        replace(
+            curve,
+            passing=tuple(
+                replace(one, survey_samples=20) if isinstance(one, SNMP) else one
+                for one in curve.passing
+            ),
+        )
+        for curve in FULL.curves
     ),
     sizes=(20, 100, 300),
     repeats=2,
@@ -127,9 +142,7 @@ BY_HAND = Config(
         _by_hand("linear", 0.5, HARD),
         _by_hand("mlp", 0.5, HARD),
         _by_hand("conv", "adaptive", 10.0),
-    ),
-    sizes=(20, 50),
-    repeats=3,
+    )
 )
 BY_HAND_QUICK = replace(BY_HAND, sizes=(20,), repeats=2, epochs=2)
 
@@ -138,17 +151,18 @@ def units(config: Config) -> Sequence[Unit]:
     """One unit per net, size, method and repeat."""
     work = []
     for one, size in product(config.curves, config.sizes):
-        for method, repeat in product(one.methods(size), range(config.repeats)):
+        for (method, factor), repeat in product(one.methods(size).items(), range(config.repeats)):
+            epochs = factor * config.epochs
             settings = {
                 "net": one.net,
                 "pair": config.pair,
                 "size": size,
                 "repeat": repeat,
                 "method": method,
-                "epochs": config.epochs,
+                "epochs": epochs,
                 "seed": config.seed + repeat,
             }
-            work.append(Unit(transition, settings, _cost(one.net, size, method, config.epochs)))
+            work.append(Unit(transition, settings, _cost(one.net, size, method, epochs)))
     return work
 
 
@@ -322,8 +336,8 @@ PINNED = replace(
         "own for every message and value, where `flip` shares 5 among all messages of a factor. "
         "Both have the paper's damping (γ = 0.5, adaptive for the convolutional net) and hard "
         "factors (β = 10 for the convolutional net); GD is that of figure 4, on the same images. "
-        f"`pinned` evaluates hundreds of times more, so there are {BY_HAND.repeats} repeats and "
-        f"{len(BY_HAND.sizes)} sizes, and no surveys, which would take a hundred times longer."
+        "`pinned` evaluates hundreds of times more, so there are no surveys, which would take a "
+        "hundred times longer."
     ),
     full=BY_HAND,
     quick=BY_HAND_QUICK,

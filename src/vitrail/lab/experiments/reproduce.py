@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import csv
 import json
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from vitrail import __version__
 from vitrail.engines import Backend
 from vitrail.lab.experiments import fig1, fig2, fig3, fig4, fig5
 from vitrail.lab.experiments.claims import Claim
 from vitrail.lab.experiments.experiment import AnyExperiment, ResultTable
-from vitrail.lab.experiments.units import Done, Rows, Unit, compute, plain
+from vitrail.lab.experiments.units import Done, Rows, Unit, compute, environment, plain
 from vitrail.lab.plots import save
 from vitrail.output import atomic_output
 
@@ -35,12 +32,10 @@ FIGURES: dict[str, AnyExperiment] = {
         fig4.EXPERIMENT,
         fig4.PINNED,
         fig5.EXPERIMENT,
-        fig5.PINNED,
     )
 }
 ALL = "all"
 KEPT = ".units"  # the folder of finished work, in that of the results
-PACKAGES = ("torch", "numpy", "numba", "scikit-learn", "matplotlib", "joblib")
 
 
 @dataclass(frozen=True)
@@ -167,27 +162,6 @@ def available_cores() -> int:
     from joblib import cpu_count
 
     return cpu_count()
-
-
-def environment() -> dict[str, str]:
-    """What the numbers were made with."""
-    return {
-        "vitrail": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in PACKAGES},
-        "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores"
-        + (f", {chip}" if (chip := _chip()) else ""),
-    }
-
-
-def _chip() -> str:
-    """The processor's name, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else ""
 
 
 def as_csv(rows: Rows) -> str:

@@ -12,7 +12,7 @@ from vitrail.datasets import Dataset, digits, glass, mnist, stained_glass
 from vitrail.factors import network, perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.lab.experiments.methods import Method, solve
-from vitrail.lab.experiments.units import Row, Rows
+from vitrail.lab.experiments.units import DEVICE, Row, Rows
 from vitrail.nn import paper_conv, paper_mlp
 
 Family = Literal["glass", "stained glass, 1 hidden", "stained glass, 2 hidden", "digits"]
@@ -37,7 +37,8 @@ def problems(
 
 def linear_graph(datasets: Sequence[Dataset]) -> FactorGraph:
     """One linear unit for each data set, all in one graph."""
-    return join([factor_graph(perceptron(data.inputs, data.labels)) for data in datasets])
+    graphs = [factor_graph(perceptron(data.inputs, data.labels)) for data in datasets]
+    return join(graphs).to(DEVICE.get())
 
 
 def solve_linear(
@@ -96,5 +97,5 @@ def mnist_graphs(
     """Training and test graphs: `size` images drawn by each seed (None: all), one problem each."""
     images = mnist(pair)
     sets = [images if size is None else images.take(size, seed) for seed in seeds]
-    train = join([_one(net, data, test=False) for data in sets])
-    return train, join([_one(net, data, test=True) for data in sets])
+    train, test = (join([_one(net, data, test) for data in sets]) for test in (False, True))
+    return train.to(DEVICE.get()), test.to(DEVICE.get())

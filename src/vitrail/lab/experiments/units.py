@@ -10,10 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,10 @@ from vitrail.engines import Backend, Failure, run_task, worker_pool
 Value = str | int | float | bool | None
 Row = dict[str, Value]
 Rows = list[Row]
+
+PACKAGES = ("torch", "numpy", "numba", "scikit-learn")
+# where units put their graphs; message passing gives the same bits on all devices
+DEVICE: ContextVar[str] = ContextVar("DEVICE", default="cpu")
 
 
 @dataclass(frozen=True)
@@ -66,11 +74,12 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Done:
-    """Rows of a finished unit, and the seconds of one core that they took."""
+    """Rows of a finished unit, the seconds of one core that they took, and where."""
 
     unit: Unit
     rows: Rows
     seconds: float
+    environment: dict[str, str]
 
 
 class FailedUnitsError(ChildProcessError):
@@ -86,11 +95,12 @@ def compute(
     jobs: int,
     progress: Progress = lambda done: None,
     backend: Backend = "processes",
+    device: str = "cpu",
 ) -> list[Done]:
     """All units in order: those in `cache` are read, the others computed and kept.
 
-    jobs: processes; each works with one thread. progress: called with every unit as it ends. A
-    unit that fails is tried once more; where it fails again the others go on, and an error at the
+    jobs: processes; each works with one thread. progress: called with every unit as it ends.
+    device: where the factor graphs are. A unit that fails is tried once more; where it fails again the others go on, and an error at the
     end reports it.
     """
     cache = cache.resolve()  # workers may run in another folder
@@ -107,7 +117,7 @@ def compute(
     # the longest first, so that no process is left with a long one at the end
     todo = sorted(missing.values(), key=lambda unit: -unit.cost)
     failed: list[Failure] = []
-    for done in _spread(todo, cache, jobs, backend):
+    for done in _spread(todo, cache, jobs, backend, device):
         if isinstance(done, Failure):
             failed.append(done)
             continue
@@ -122,16 +132,16 @@ def compute(
 
 
 def _spread(
-    units: Sequence[Unit], cache: Path, jobs: int, backend: Backend
+    units: Sequence[Unit], cache: Path, jobs: int, backend: Backend, device: str
 ) -> Iterator[Done | Failure]:
     if not units or (backend == "processes" and (jobs == 1 or len(units) == 1)):
-        yield from (run_task(_work, unit, cache) for unit in units)
+        yield from (run_task(_work, unit, cache, device) for unit in units)
         return
     from joblib import delayed
 
     try:
         with worker_pool(backend, min(jobs, len(units))) as pool:
-            for done in pool(delayed(run_task)(_work, unit, cache) for unit in units):
+            for done in pool(delayed(run_task)(_work, unit, cache, device) for unit in units):
                 if isinstance(done, Done) and not done.unit.place(cache).exists():
                     _write(done, cache)  # made on a machine with another disk
                 yield done
@@ -142,7 +152,8 @@ def _spread(
         ) from error
 
 
-def _work(unit: Unit, cache: Path) -> Done:
+def _work(unit: Unit, cache: Path, device: str) -> Done:
+    before = DEVICE.set(device)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # one process per core; two threads each would be slower by far
     begun = time.process_time()  # of this process alone, whatever else the machine does
@@ -151,7 +162,8 @@ def _work(unit: Unit, cache: Path) -> Done:
             rows = unit.function(**unit.settings)
     finally:
         torch.set_num_threads(threads)
-    done = Done(unit, rows, time.process_time() - begun)
+        DEVICE.reset(before)
+    done = Done(unit, rows, time.process_time() - begun, environment(device))
     _write(done, cache)
     return done
 
@@ -163,6 +175,7 @@ def _write(done: Done, cache: Path) -> None:
     content = {
         "settings": plain(done.unit.settings),
         "seconds": round(done.seconds, 3),
+        "environment": done.environment,
         "rows": done.rows,
     }
     try:
@@ -175,8 +188,32 @@ def _write(done: Done, cache: Path) -> None:
 def _read(unit: Unit, cache: Path) -> Done | None:
     try:
         content = json.loads(unit.place(cache).read_text(encoding="utf-8"))
-        return Done(unit, content["rows"], float(content["seconds"]))
+        return Done(unit, content["rows"], float(content["seconds"]), content["environment"])
     except FileNotFoundError:
         return None
     except (ValueError, KeyError):  # cut short by a crash of the machine: compute it again
         return None
+
+
+@cache
+def environment(device: str = "cpu") -> dict[str, str]:
+    """What computes here: versions and machine."""
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    if chip := _chip():
+        machine += f", {chip}"
+    if device != "cpu":
+        machine += f", {torch.cuda.get_device_name(device)}"
+    versions = {name: version(name) for name in PACKAGES}
+    return {"vitrail": __version__, "python": platform.python_version(), **versions} | {
+        "machine": machine
+    }
+
+
+def _chip() -> str:
+    """The processor's name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else ""
