@@ -99,9 +99,9 @@ def compute(
 ) -> list[Done]:
     """All units in order: those in `cache` are read, the others computed and kept.
 
-    jobs: processes; each works with one thread. progress: called with every unit as it ends.
-    device: where the factor graphs are. A unit that fails is tried once more; where it fails again the others go on, and an error at the
-    end reports it.
+    jobs: processes; each works with one thread. device: where the factor graphs are. progress:
+    called with every unit as it ends. A unit that fails is tried once more; where it fails again
+    the others go on, and an error at the end reports it.
     """
     cache = cache.resolve()  # workers may run in another folder
     cache.mkdir(parents=True, exist_ok=True)
