@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -20,11 +20,14 @@ from vitrail.checks import checked_choice
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.damping import Schedule
+from vitrail.solvers.run import Solution
 from vitrail.solvers.schedules import Batches, Order
+from vitrail.solvers.stages import Start
 
 Optimiser = Literal["adam", "sgd"]
 
 CONFIDENCE = 4.0  # log-odds of a latent weight of 1: at the edge of its range P(w = 1) = 0.98
+CERTAIN = 20.0  # log-odds of beliefs that start as a latent weight of 1
 ADAM_BETAS = (0.9, 0.999)
 ADAM_EPSILON = 1e-8
 
@@ -92,6 +95,16 @@ def _adam(moments: Moments, gradient: Tensor) -> tuple[Tensor, Moments]:
     corrections = [1 - beta ** int(count) for beta in ADAM_BETAS]
     direction = (first / corrections[0]) / ((second / corrections[1]).sqrt() + ADAM_EPSILON)
     return direction, Moments(first, second, count)
+
+
+def from_beliefs(solver: StraightThrough) -> Start:
+    """Start at what an earlier stage found: the surer a weight, the farther from a flip."""
+
+    def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> STEState:
+        latent = (torch.logit(solution.marginals) / CERTAIN).clamp(-1, 1).to(torch.float32)
+        return replace(solver.init(key, graph), latent=latent)
+
+    return start
 
 
 def straight_through(

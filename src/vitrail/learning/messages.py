@@ -30,7 +30,7 @@ from vitrail.learning.posterior import (
     leave_one_out,
 )
 from vitrail.learning.preprocessing import multilayer
-from vitrail.learning.table import AUTO, Plan, Problem, make_plan, parameter_of
+from vitrail.learning.table import AUTO, Plan, Problem, make_plan, parameter_of, polished
 from vitrail.learning.training import Trained, problem_of, train
 from vitrail.model.calibration import Evidence
 from vitrail.nn import Program, program_of
@@ -196,13 +196,17 @@ def _choose_plan(data: TrainingData, options: FitOptions) -> PlanChoice:
     """The plan of the options given; what they leave open is chosen on held-out rows."""
 
     def plan_of(problem: Problem) -> Plan:
-        return make_plan(problem, {**options.given, "solver": options.solver})
+        plan = make_plan(problem, {**options.given, "solver": options.solver})
+        one = predictor_of(options, plan) == "best" and "polish" not in options.given
+        return polished(plan) if one else plan
 
     programs = programs_of(data, options)
     plans = [plan_of(problem_of(program, data.nets)) for program in programs]
     for plan in plans:
         _check_predictor(options, plan)
-    open_search = "polish" not in options.given and any(plan.polish for plan in plans)
+    open_search = "polish" not in options.given and any(
+        plan.polish and plan.problem.cheap_flips for plan in plans
+    )
     given = options.module is not None or (
         len(programs) == 1 and (predictor_of(options, plans[0]) == "posterior" or not open_search)
     )

@@ -2,7 +2,8 @@
 
 Both keep one number per weight; which is better depends on net and rows. So both are trained on
 some rows and compared on held-out rows by what will predict: networks drawn from streaming's
-posterior, or the one network that straight-through found.
+posterior, or the one network that straight-through found. Where one network is to predict,
+streaming's is compared as it is decoded ("streaming") and as gradients finish it ("polished").
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from vitrail.draws import random_order
 from vitrail.learning.choice import Choice, correct_rows, train_each, trial_folds
@@ -30,14 +32,15 @@ from vitrail.learning.posterior import (
     drawn_from_marginals,
     raw_margins_of,
 )
-from vitrail.learning.table import Plan, Problem, make_plan
-from vitrail.learning.training import messages_fit, problem_of
+from vitrail.learning.table import Plan, Problem, make_plan, polished
+from vitrail.learning.training import Trained, messages_fit, problem_of
 from vitrail.model.calibration import Evidence
 from vitrail.nn import Program
 from vitrail.nn.moments import moments
 from vitrail.solvers import Status
 
 CANDIDATES = ("streaming", "ste")
+POLISHED = "polished"  # the one network of streaming after gradients
 TRAIN_ROWS, HELD_OUT_ROWS = 20_000, 5_000  # of the trial, at most
 
 
@@ -106,27 +109,40 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> PlanCh
                 raise
             stopped = True
             break
-        bits = trained.best[None]
-        if name == "streaming" and options.predictor != "best":
-            log_odds = trained.of_best(trained.log_odds)
-            bits = drawn_from_marginals(log_odds, num_networks(options), options.seed)
-        evidence = Evidence(raw_margins_of(program, bits, held.inputs), held.labels, held.weight)
-        hits = correct_rows(evidence, data)
-        accuracy[name] = round(float((hits * held.weight).sum() / held.weight.sum()), 6)
-        found[name] = Choice(program, 0, hits, evidence, trained, True)
+        for kind, bits in _answering(trained, options, plans[name]).items():
+            margins = raw_margins_of(program, bits, held.inputs)
+            evidence = Evidence(margins, held.labels, held.weight)
+            hits = correct_rows(evidence, data)
+            accuracy[kind] = round(float((hits * held.weight).sum() / held.weight.sum()), 6)
+            found[kind] = Choice(program, 0, hits, evidence, trained, kind != "streaming")
         if Status.INTERRUPTED in trained.status:
             stopped = True
             break
     best = max(accuracy, key=lambda name: accuracy[name])
     notes = {"held_out_accuracy": accuracy}
-    return PlanChoice(plans[best], found[best], stopped, notes)
+    plan = plans["streaming" if best == POLISHED else best]
+    if best == "streaming" and plan.polish:
+        plan = plan.changed(polish=0)
+    return PlanChoice(plan, found[best], stopped, notes)
+
+
+def _answering(trained: Trained, options: FitOptions, plan: Plan) -> dict[str, Tensor]:
+    """The networks (K, N, A) bool that would answer after the trial of a plan, by name."""
+    if plan.polish:
+        return {POLISHED: trained.best[None], plan.solver: trained.unpolished[None]}
+    bits = trained.best[None]
+    if plan.solver == "streaming" and options.predictor != "best":
+        log_odds = trained.of_best(trained.log_odds)
+        bits = drawn_from_marginals(log_odds, num_networks(options), options.seed)
+    return {plan.solver: bits}
 
 
 def _plan(problem: Problem, options: FitOptions, name: str) -> Plan:
     """The plan of a candidate: both see the rows equally often, in equal batches."""
     usual = make_plan(problem, {"solver": "streaming"})
     equal: dict[str, Any] = {"batch": usual.batch, "epochs": usual.epochs, "beta": math.inf}
-    return make_plan(problem, {**equal, **options.given, "polish": 0, "solver": name})
+    plan = make_plan(problem, {**equal, **options.given, "polish": 0, "solver": name})
+    return polished(plan) if options.predictor == "best" else plan
 
 
 def _has_moments(program: Program) -> bool:

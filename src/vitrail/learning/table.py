@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vitrail.baselines import BASELINES
+from vitrail.baselines import BASELINES, straight_through
+from vitrail.baselines.ste import from_beliefs
 from vitrail.nn import Program
 from vitrail.solvers import (
     MessagePassing,
@@ -44,6 +45,7 @@ EPOCHS = 5  # at least: marginals are also what the posterior and later rows sta
 BETA = 5.0  # of an example of mean weight
 POLISH_ROUNDS = 20  # of local search, where a flip is cheap
 POLISH_FLIPS = 20_000  # proposals per round
+POLISH_SHARE, POLISH_RATE = 0.25, 0.003  # of the epochs before, and first rate, of gradients
 SURVEY_SAMPLES = 100  # as in the paper
 SURVEY_BETA = 3.0  # of an example of mean weight
 SURVEY_DAMPING = 0.2  # of the old message, as in the paper
@@ -114,7 +116,7 @@ class Plan:
     batch: int | None
     epochs: int
     restarts: int = 1
-    polish: int = 0  # rounds of local search after the solver
+    polish: int = 0  # rounds of local search after the solver, or epochs of gradients
     stages: tuple[Stage, ...] = ()
 
     @property
@@ -258,10 +260,28 @@ def _by_epochs(name: str, solver: Any, plan: Plan) -> Stage:
     return Stage(name, solver, passing.steps(factors), score_every=passing.score_every(factors))
 
 
+def polished(plan: Plan) -> Plan:
+    """A plan of `streaming` whose one network, if it is deep, is finished by gradients."""
+    if plan.solver != "streaming" or plan.problem.cheap_flips:
+        return plan
+    return plan.changed(polish=max(1, round(POLISH_SHARE * plan.epochs)))
+
+
 def _polish(plan: Plan) -> Stages:
-    """Local search after any solver, if there are rounds of it."""
+    """Local search after any solver, if there are rounds of it.
+
+    Where a flip evaluates the whole net anew, a round is an epoch of straight-through gradients.
+    """
     if not plan.polish:
         return ()
+    if not plan.problem.cheap_flips:
+        batch = plan.batch or STREAM_BATCH
+        steps = plan.polish * -(-plan.problem.factors // batch)
+        rate = geometric(POLISH_RATE, POLISH_RATE / 10, max(2, steps))
+        solver = straight_through(lr=rate, batch=batch)
+        start = from_beliefs(solver)
+        stage = Stage("polish", solver, steps, start, score_every=steps, marginals=False)
+        return (stage,)
     flips = plan.polish * POLISH_FLIPS
     return portfolio(plan.shape(), ("polish",), flips=flips, rounds=plan.polish)
 
