@@ -19,15 +19,16 @@ from vitrail.baselines.gradient import (
 from vitrail.checks import checked_choice
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
+from vitrail.solvers.annealed import geometric
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.run import Solution
 from vitrail.solvers.schedules import Batches, Order
-from vitrail.solvers.stages import Start
+from vitrail.solvers.stages import Stage
 
 Optimiser = Literal["adam", "sgd"]
 
 CONFIDENCE = 4.0  # log-odds of a latent weight of 1: at the edge of its range P(w = 1) = 0.98
-CERTAIN = 20.0  # log-odds of beliefs that start as a latent weight of 1
+CERTAIN, POLISH_RATE = 20.0, 0.003  # log-odds that become a latent weight of 1, and first rate
 ADAM_BETAS = (0.9, 0.999)
 ADAM_EPSILON = 1e-8
 
@@ -97,16 +98,6 @@ def _adam(moments: Moments, gradient: Tensor) -> tuple[Tensor, Moments]:
     return direction, Moments(first, second, count)
 
 
-def from_beliefs(solver: StraightThrough) -> Start:
-    """Start at what an earlier stage found: the surer a weight, the farther from a flip."""
-
-    def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> STEState:
-        latent = (torch.logit(solution.marginals) / CERTAIN).clamp(-1, 1).to(torch.float32)
-        return replace(solver.init(key, graph), latent=latent)
-
-    return start
-
-
 def straight_through(
     optimiser: Optimiser = "adam",
     *,
@@ -132,3 +123,16 @@ def straight_through(
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
     return StraightThrough(Batches(batch), loss, optimiser, checked_rate("lr", lr), momentum)
+
+
+def gradient_polish(steps: int, batch: int) -> Stage:
+    """A stage that starts at an earlier one's beliefs: the surer a weight, the later it flips."""
+    solver = straight_through(
+        lr=geometric(POLISH_RATE, POLISH_RATE / 10, max(2, steps)), batch=batch
+    )
+
+    def start(key: Key, graph: FactorGraph, solution: Solution[Any]) -> STEState:
+        latent = (torch.logit(solution.marginals) / CERTAIN).clamp(-1, 1).to(torch.float32)
+        return replace(solver.init(key, graph), latent=latent)
+
+    return Stage("polish", solver, steps, start, score_every=steps, marginals=False)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vitrail.baselines import BASELINES, straight_through
-from vitrail.baselines.ste import from_beliefs
+from vitrail.baselines import BASELINES
+from vitrail.baselines.ste import gradient_polish
 from vitrail.nn import Program
 from vitrail.solvers import (
     MessagePassing,
@@ -45,7 +45,7 @@ EPOCHS = 5  # at least: marginals are also what the posterior and later rows sta
 BETA = 5.0  # of an example of mean weight
 POLISH_ROUNDS = 20  # of local search, where a flip is cheap
 POLISH_FLIPS = 20_000  # proposals per round
-POLISH_SHARE, POLISH_RATE = 0.25, 0.003  # of the epochs before, and first rate, of gradients
+POLISH_SHARE = 0.25  # of the epochs before, of gradients
 SURVEY_SAMPLES = 100  # as in the paper
 SURVEY_BETA = 3.0  # of an example of mean weight
 SURVEY_DAMPING = 0.2  # of the old message, as in the paper
@@ -275,13 +275,8 @@ def _polish(plan: Plan) -> Stages:
     if not plan.polish:
         return ()
     if not plan.problem.cheap_flips:
-        batch = plan.batch or STREAM_BATCH
-        steps = plan.polish * -(-plan.problem.factors // batch)
-        rate = geometric(POLISH_RATE, POLISH_RATE / 10, max(2, steps))
-        solver = straight_through(lr=rate, batch=batch)
-        start = from_beliefs(solver)
-        stage = Stage("polish", solver, steps, start, score_every=steps, marginals=False)
-        return (stage,)
+        batch = plan.batch or plan.problem.factors
+        return (gradient_polish(plan.polish * -(-plan.problem.factors // batch), batch),)
     flips = plan.polish * POLISH_FLIPS
     return portfolio(plan.shape(), ("polish",), flips=flips, rounds=plan.polish)
 
