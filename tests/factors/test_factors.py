@@ -312,7 +312,7 @@ def test_examples_may_lie_in_memory_any_way(update):
     plain = perceptron(inputs.T.contiguous(), table[:, 0].contiguous(), 2.0)
     belief, message = torch.linspace(-1, 1, 7).double(), torch.zeros(30, 7)
     found = [
-        update.sweep(Key(0), each, belief, message, torch.ones(30), True).messages
+        update.sweep(Key(0), each, belief, message, torch.ones(30)).messages
         for each in (strided, plain)
     ]
     assert torch.equal(*found)

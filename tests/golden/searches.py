@@ -125,7 +125,7 @@ ROWS: Rows = {
                 "first",
                 belief_propagation(
                     exact(memory=MEMORY),
-                    damping=constant(0.5, on="probability"),
+                    damping=constant(0.5),
                     batch=None,
                     prior_scale=0.1,
                 ),
@@ -139,7 +139,7 @@ ROWS: Rows = {
                 "second",
                 belief_propagation(
                     flip(16, smoothing=0.0, memory=MEMORY, backend="torch"),
-                    damping=constant(0.8, on="probability"),
+                    damping=constant(0.8),
                     batch=4,
                     prior_scale=0.1,
                 ),

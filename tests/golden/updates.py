@@ -15,7 +15,7 @@ ROWS: Rows = {
     "exact tables": lambda: found(
         belief_propagation(
             exact(memory=MEMORY),
-            damping=constant(0.5, on="probability"),
+            damping=constant(0.5),
             batch=None,
             prior_scale=0.1,
         ),
@@ -23,10 +23,11 @@ ROWS: Rows = {
         seed=1,
         steps=12,
     ),
+    # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "exact one hidden": lambda: found(
         belief_propagation(
             exact(memory=MEMORY),
-            damping=constant(0.8, on="log_odds"),
+            damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
         ),
@@ -37,7 +38,7 @@ ROWS: Rows = {
     "convolution linear hard": lambda: found(
         belief_propagation(
             closed_form("convolution", memory=MEMORY),
-            damping=constant(0.2, on="probability"),
+            damping=constant(0.2),
             batch=None,
             prior_scale=0.1,
         ),
@@ -48,7 +49,7 @@ ROWS: Rows = {
     "convolution weighted soft batches": lambda: found(
         belief_propagation(
             closed_form("convolution", memory=MEMORY),
-            damping=constant(0.7, on="probability"),
+            damping=constant(0.7),
             batch=5,
             prior_scale=0.2,
         ),
@@ -59,7 +60,7 @@ ROWS: Rows = {
     "gaussian linear": lambda: found(
         belief_propagation(
             closed_form("gaussian", memory=MEMORY),
-            damping=constant(0.5, on="probability"),
+            damping=constant(0.5),
             batch=None,
             prior_scale=0.1,
         ),
@@ -68,10 +69,11 @@ ROWS: Rows = {
         steps=20,
         marginals=False,
     ),
-    "gaussian unequal batches log-odds": lambda: found(
+    # changed: it was damped on log-odds, which is gone; damping acts on probabilities
+    "gaussian unequal batches": lambda: found(
         belief_propagation(
             closed_form("gaussian", memory=MEMORY),
-            damping=constant(0.75, on="log_odds"),
+            damping=constant(0.75),
             batch=4,
             prior_scale=0.1,
         ),
@@ -83,7 +85,7 @@ ROWS: Rows = {
     "pinned linear 0/1 weights": lambda: found(
         belief_propagation(
             pinned(5, memory=MEMORY),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
         ),
@@ -91,10 +93,11 @@ ROWS: Rows = {
         seed=7,
         steps=8,
     ),
+    # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "pinned two hidden hard": lambda: found(
         belief_propagation(
             pinned(2, memory=MEMORY),
-            damping=constant(0.8, on="log_odds"),
+            damping=constant(0.8),
             batch=4,
             prior_scale=0.1,
         ),
@@ -105,7 +108,7 @@ ROWS: Rows = {
     "flip linear numba": lambda: found(
         belief_propagation(
             flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
         ),
@@ -116,7 +119,7 @@ ROWS: Rows = {
     "flip linear torch smoothed": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.5, memory=MEMORY, backend="torch"),
-            damping=constant(0.9, on="probability"),
+            damping=constant(0.9),
             batch=8,
             prior_scale=0.1,
         ),
@@ -127,7 +130,7 @@ ROWS: Rows = {
     "flip spelled linear": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=6,
             prior_scale=0.1,
         ),
@@ -138,7 +141,7 @@ ROWS: Rows = {
     "flip unequal numba": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=4,
             prior_scale=0.1,
         ),
@@ -149,7 +152,7 @@ ROWS: Rows = {
     "flip one hidden numba": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=8,
             prior_scale=0.1,
         ),
@@ -157,10 +160,11 @@ ROWS: Rows = {
         seed=13,
         steps=16,
     ),
+    # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "flip one hidden 0/1 weights torch": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.8, on="log_odds"),
+            damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
         ),
@@ -171,7 +175,7 @@ ROWS: Rows = {
     "flip one hidden classes": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=6,
             prior_scale=0.1,
         ),
@@ -182,7 +186,7 @@ ROWS: Rows = {
     "flip linear classes": lambda: found(
         belief_propagation(
             flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
         ),
@@ -193,7 +197,7 @@ ROWS: Rows = {
     "flip conv": lambda: found(
         belief_propagation(
             flip(2, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=4,
             prior_scale=0.1,
         ),
@@ -204,7 +208,7 @@ ROWS: Rows = {
     "flip black box": lambda: found(
         belief_propagation(
             flip(16, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
         ),
@@ -223,7 +227,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="numba",
             ),
-            damping=constant(0.9, on="probability"),
+            damping=constant(0.9),
             batch=8,
             prior_scale=0.1,
         ),
@@ -242,7 +246,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="numba",
             ),
-            damping=constant(0.7, on="probability"),
+            damping=constant(0.7),
             batch=6,
             prior_scale=1.0,
         ),
@@ -261,7 +265,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="torch",
             ),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=6,
             prior_scale=1.0,
         ),
@@ -280,7 +284,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="numba",
             ),
-            damping=constant(0.9, on="probability"),
+            damping=constant(0.9),
             batch=8,
             prior_scale=0.1,
         ),
@@ -288,6 +292,7 @@ ROWS: Rows = {
         seed=22,
         steps=9,
     ),
+    # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "counting small conv classes torch": lambda: found(
         belief_propagation(
             counting(
@@ -299,7 +304,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="torch",
             ),
-            damping=constant(0.9, on="log_odds"),
+            damping=constant(0.9),
             batch=None,
             prior_scale=0.1,
         ),
@@ -318,7 +323,7 @@ ROWS: Rows = {
                 memory=MEMORY,
                 backend="torch",
             ),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=6,
             prior_scale=0.1,
         ),
@@ -329,7 +334,7 @@ ROWS: Rows = {
     "flip own module": lambda: found(
         belief_propagation(
             flip(3, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=5,
             prior_scale=0.1,
         ),
@@ -340,7 +345,7 @@ ROWS: Rows = {
     "pooled linear": lambda: found(
         belief_propagation(
             pooled(256, smoothing=1.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.8, on="probability"),
+            damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
         ),
@@ -352,7 +357,7 @@ ROWS: Rows = {
     "pooled two hidden batches": lambda: found(
         belief_propagation(
             pooled(128, smoothing=1.0, memory=MEMORY, backend="torch"),
-            damping=constant(0.9, on="probability"),
+            damping=constant(0.9),
             batch=8,
             prior_scale=0.1,
         ),

@@ -24,10 +24,10 @@ HARD = math.inf
 MEMORY = 2**28
 
 DAMPINGS: Rows = {
-    "adaptive damping on probability": lambda: found(
+    "adaptive damping": lambda: found(
         belief_propagation(
             flip(8, smoothing=0.0, memory=MEMORY, backend="torch"),
-            damping=adaptive(4, high=0.99, first=0.5, on="probability"),
+            damping=adaptive(4, high=0.99, first=0.5),
             batch=None,
             prior_scale=0.1,
         ),
@@ -35,10 +35,11 @@ DAMPINGS: Rows = {
         seed=28,
         steps=14,
     ),
-    "adaptive damping on log-odds": lambda: found(
+    # changed: it was damped on log-odds, which is gone; damping acts on probabilities
+    "adaptive damping in batches": lambda: found(
         belief_propagation(
             flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
-            damping=adaptive(3, high=0.95, first=0.75, on="log_odds"),
+            damping=adaptive(3, high=0.95, first=0.75),
             batch=8,
             prior_scale=0.1,
         ),
@@ -46,10 +47,10 @@ DAMPINGS: Rows = {
         seed=29,
         steps=16,
     ),
-    "scheduled damping on probability": lambda: found(
+    "scheduled damping": lambda: found(
         belief_propagation(
             closed_form("convolution", memory=MEMORY),
-            damping=scheduled(lambda step: 1 - 2.0 ** -(1 + step % 3), on="probability"),
+            damping=scheduled(lambda step: 1 - 2.0 ** -(1 + step % 3)),
             batch=None,
             prior_scale=0.1,
         ),
@@ -57,7 +58,8 @@ DAMPINGS: Rows = {
         seed=30,
         steps=12,
     ),
-    "scheduled damping on log-odds": lambda: found(
+    # changed: it was damped on log-odds, which is gone; damping acts on probabilities
+    "scheduled damping counting": lambda: found(
         belief_propagation(
             counting(
                 64,
@@ -68,7 +70,7 @@ DAMPINGS: Rows = {
                 memory=MEMORY,
                 backend="numba",
             ),
-            damping=scheduled(lambda step: 0.5 if step < 4 else 0.875, on="log_odds"),
+            damping=scheduled(lambda step: 0.5 if step < 4 else 0.875),
             batch=None,
             prior_scale=0.1,
         ),
@@ -83,7 +85,7 @@ WRAPPERS: Rows = {
         reinforced(
             belief_propagation(
                 closed_form("convolution", memory=MEMORY),
-                damping=constant(0.5, on="probability"),
+                damping=constant(0.5),
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -100,7 +102,7 @@ WRAPPERS: Rows = {
         reinforced(
             belief_propagation(
                 flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
-                damping=constant(0.7, on="probability"),
+                damping=constant(0.7),
                 batch=10,
                 prior_scale=0.1,
             ),
@@ -117,7 +119,7 @@ WRAPPERS: Rows = {
         annealed(
             belief_propagation(
                 flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
-                damping=constant(0.8, on="probability"),
+                damping=constant(0.8),
                 batch=8,
                 prior_scale=0.1,
             ),
@@ -139,7 +141,7 @@ WRAPPERS: Rows = {
                     memory=MEMORY,
                     backend="numba",
                 ),
-                damping=constant(0.8, on="probability"),
+                damping=constant(0.8),
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -153,7 +155,7 @@ WRAPPERS: Rows = {
         decimated(
             belief_propagation(
                 closed_form("convolution", memory=MEMORY),
-                damping=constant(0.3, on="probability"),
+                damping=constant(0.3),
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -164,11 +166,12 @@ WRAPPERS: Rows = {
         seed=36,
         steps=24,
     ),
+    # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "decimated tables": lambda: found(
         decimated(
             belief_propagation(
                 exact(memory=MEMORY),
-                damping=constant(0.5, on="log_odds"),
+                damping=constant(0.5),
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -183,7 +186,7 @@ WRAPPERS: Rows = {
         steady(
             belief_propagation(
                 closed_form("convolution", memory=MEMORY),
-                damping=constant(0.0, on="probability"),
+                damping=constant(0.0),
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -197,13 +200,14 @@ WRAPPERS: Rows = {
         steps=15,
     ),
     # mended: the first damping was rounded to float32, which moved the marginals of this row
+    # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "reinforced steady annealed one hidden": lambda: found(
         reinforced(
             annealed(
                 steady(
                     belief_propagation(
                         flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
-                        damping=constant(0.7, on="log_odds"),
+                        damping=constant(0.7),
                         batch=None,
                         prior_scale=0.1,
                     ),

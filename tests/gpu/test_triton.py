@@ -271,21 +271,18 @@ def test_survey_steps_of_many_tracks_equal_the_definition(monkeypatch):
     assert torch.equal(one.surveys[0], two.surveys[0])
 
 
-@pytest.mark.parametrize("on_probability", [True, False])
 @pytest.mark.parametrize("coding", ["bipolar", "binary"])
 @pytest.mark.parametrize("beta", [1.5, 40.0, math.inf])
 @pytest.mark.parametrize("arity", [*ARITIES, 64])
-def test_gaussian_sweeps_are_as_defined_to_1e_5(arity, beta, coding, on_probability):
+def test_gaussian_sweeps_are_as_defined_to_1e_5(arity, beta, coding):
     factors = perceptrons(6, arity, coding, beta).to(DEVICE)
     belief, message = beliefs(arity).to(DEVICE), 0.2 * last_messages(6, arity).to(DEVICE)
     message = (message * LATTICE).round() / LATTICE
     gamma = torch.linspace(0.3, 1, 6, dtype=torch.float64, device=DEVICE)
     update = closed_form("gaussian")
-    expected = Update.sweep(update, KEY, factors, belief, message, gamma, on_probability)
+    expected = Update.sweep(update, KEY, factors, belief, message, gamma)
     assert isinstance(factors.scope, Dense)
-    new, moved, change = cuda_gaussian.gaussian_sweep(
-        factors, belief, message, update.limit, gamma, on_probability
-    )
+    new, moved, change = cuda_gaussian.gaussian_sweep(factors, belief, message, update.limit, gamma)
     error = (new - expected.messages).abs() / expected.messages.abs().clamp(min=1)
     assert float(error.max()) < 1e-5
     assert float((change - expected.change).abs().max()) < 1e-5

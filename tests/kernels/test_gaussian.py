@@ -40,21 +40,20 @@ def test_the_compiled_sweep_is_the_torch_one(coding, beta, arity, zeros, scale):
     block, draws = problem(arity, 40, beta, coding, zeros)
     belief, message = start(arity, 40, scale, draws)
     gamma = torch.ones(40, dtype=torch.float64)
-    got = update.sweep(Key(0), block, belief, message, gamma, True)
-    defined = Update.sweep(update, Key(0), block, belief, message, gamma, True)
+    got = update.sweep(Key(0), block, belief, message, gamma)
+    defined = Update.sweep(update, Key(0), block, belief, message, gamma)
     error = (got.messages.double() - defined.messages.double()).abs()
     assert float((error / defined.messages.double().abs().clamp(min=1.0)).max()) < TOLERANCE
     assert float((got.change - defined.change).abs().max()) < TOLERANCE
 
 
-@pytest.mark.parametrize("on_probability", [True, False])
-def test_the_compiled_sweep_damps_as_defined(on_probability):
+def test_the_compiled_sweep_damps_as_defined():
     update = closed_form("gaussian")
     block, draws = problem(101, 30, math.inf, "bipolar")
     belief, message = start(101, 30, 3.0, draws)
     gamma = torch.linspace(0.05, 1.0, 30, dtype=torch.float64)
-    got = update.sweep(Key(0), block, belief, message, gamma, on_probability)
-    defined = Update.sweep(update, Key(0), block, belief, message, gamma, on_probability)
+    got = update.sweep(Key(0), block, belief, message, gamma)
+    defined = Update.sweep(update, Key(0), block, belief, message, gamma)
     assert float((got.messages - defined.messages).abs().max()) < TOLERANCE
 
 
@@ -62,7 +61,7 @@ def test_the_sum_of_changes_is_exact_and_on_the_lattice():
     update = closed_form("gaussian")
     block, draws = problem(33, 50, math.inf, "bipolar")
     belief, message = start(33, 50, 1.0, draws)
-    swept = update.sweep(Key(0), block, belief, message, torch.full((50,), 0.5), False)
+    swept = update.sweep(Key(0), block, belief, message, torch.full((50,), 0.5))
     change = swept.messages.double() - message.double()
     assert torch.equal(swept.moved, block.scope.total(change, 66))
     assert torch.equal((swept.messages * LATTICE).round(), swept.messages * LATTICE)
@@ -73,10 +72,10 @@ def test_the_number_of_threads_does_not_show():
     block, draws = problem(501, 1200, math.inf, "bipolar")
     belief, message = start(501, 1200, 1.0, draws)
     gamma = torch.full((1200,), 0.7)
-    one = update.sweep(Key(0), block, belief, message, gamma, True)
+    one = update.sweep(Key(0), block, belief, message, gamma)
     try:
         torch.set_num_threads(3)
-        three = update.sweep(Key(0), block, belief, message, gamma, True)
+        three = update.sweep(Key(0), block, belief, message, gamma)
     finally:
         torch.set_num_threads(1)
     assert torch.equal(one.messages, three.messages)

@@ -224,18 +224,14 @@ def test_batches_are_shuffled_anew_every_epoch():
     assert first.factors.sort().values.tolist() == list(range(40))
 
 
-def test_damping_mixes_probabilities_or_log_odds():
+def test_damping_mixes_probabilities():
     factors = random_perceptron(0, 3, 4, 1.0, "bipolar")
     graph = factor_graph(factors)
     full = plain().step(Key(0), graph, plain().init(Key(0), graph), awake(graph))[0].messages[0]
-    for on in ("probability", "log_odds"):
-        solver = belief_propagation(exact(), damping=constant(0.75, on=on), prior_scale=0.0)
-        mixed = solver.step(Key(0), graph, solver.init(Key(0), graph), awake(graph))[0].messages[0]
-        if on == "log_odds":
-            assert torch.allclose(mixed, 0.25 * full, atol=1e-5)
-        else:
-            expected = 0.75 * 0.5 + 0.25 * torch.sigmoid(full)
-            assert torch.allclose(torch.sigmoid(mixed), expected, atol=1e-5)
+    solver = belief_propagation(exact(), damping=constant(0.75), prior_scale=0.0)
+    mixed = solver.step(Key(0), graph, solver.init(Key(0), graph), awake(graph))[0].messages[0]
+    expected = 0.75 * 0.5 + 0.25 * torch.sigmoid(full)
+    assert torch.allclose(torch.sigmoid(mixed), expected, atol=1e-5)
 
 
 def test_damping_is_the_share_of_the_old_message():
@@ -248,9 +244,7 @@ def test_damping_is_the_share_of_the_old_message():
     state = solver.init(Key(1), graph)
     first, _ = solver.step(Key(1).at(0), graph, state, awake(graph))
     tenth = torch.full((30,), 0.1, dtype=torch.float64)
-    sweep = flip(5).sweep(
-        Key(1).at(0), graph.blocks[0], state.belief, state.messages[0], tenth, True
-    )
+    sweep = flip(5).sweep(Key(1).at(0), graph.blocks[0], state.belief, state.messages[0], tenth)
     assert torch.equal(first.messages[0], sweep.messages)
     assert belief_propagation(flip(5)) == belief_propagation(flip(5), damping=0.8)
 
@@ -304,7 +298,6 @@ def test_a_run_after_another_keeps_what_it_found():
 
 BAD = {
     "damping one": (lambda: constant(1.0), "below 1"),
-    "damping on something else": (lambda: constant(0.5, on="messages"), "'probability' or"),
     "empty batches": (lambda: Batches(0), "batch must be from 1 to"),
     "negative prior": (lambda: belief_propagation(flip(2), prior_scale=-1.0), "at least 0"),
     "negative steps": (

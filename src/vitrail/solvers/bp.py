@@ -95,7 +95,6 @@ class BeliefPropagation(MessagePassing[BPState]):
                 state.belief,
                 messages[number],
                 gamma[problem],
-                self.damping.on_probability,
                 index,
             )
             moved += result.moved

@@ -41,20 +41,13 @@ def damping_of(gamma: Tensor) -> Tensor:
 class Damping:
     """Damping, constant or by step; γ = 1 − damping is the weight of the new message."""
 
-    on: str  # what is mixed, "probability" as in the paper or "log_odds"
     value: float | Schedule  # share of the old message that is kept, or that share by step
 
     def __post_init__(self) -> None:
-        if self.on not in ("probability", "log_odds"):
-            raise ValueError(f"damping acts on 'probability' or 'log_odds', got {self.on!r}")
         if not callable(self.value):
             if not isinstance(self.value, Real):
                 raise TypeError(f"damping is a number from 0 to below 1, got {self.value!r}")
             weight_of_new(self.value)
-
-    @property
-    def on_probability(self) -> bool:
-        return self.on == "probability"
 
     def at(self, step: int) -> float:
         """γ at a step, for damping that depends on the step alone."""
@@ -85,18 +78,17 @@ class Adaptive(Damping):
         return (1 - accuracy).clamp(weight_of_new(self.high), 1.0)
 
 
-def constant(value: float, *, on: str = "probability") -> Damping:
+def constant(value: float) -> Damping:
     """The same damping at every step; a plain number given as `damping` means this.
 
     Args:
         value: Share of the old message that is kept, from 0 to below 1.
-        on: What is mixed, "probability" as in the paper or "log_odds".
 
     Examples:
         >>> constant(0.9).at(0)  # γ, the weight of the new message
         0.1
     """
-    return Damping(on, value)
+    return Damping(value)
 
 
 def damping_in_state(damping: Damping) -> Damping:
@@ -107,40 +99,36 @@ def damping_in_state(damping: Damping) -> Damping:
             f"{kind} damping follows its own rule and cannot be changed; give a number as the "
             "initial damping"
         )
-    return Held(damping.on, damping.value)
+    return Held(damping.value)
 
 
-def scheduled(schedule: Schedule, *, on: str = "probability") -> Damping:
+def scheduled(schedule: Schedule) -> Damping:
     """Damping by the step.
 
     Args:
         schedule: Gives the share of the old message that is kept at a step, counted from 0.
-        on: What is mixed, "probability" as in the paper or "log_odds".
 
     Examples:
         >>> scheduled(lambda step: 0.5 if step < 10 else 0.9).at(10)
         0.1
     """
-    return Damping(on, schedule)
+    return Damping(schedule)
 
 
-def adaptive(
-    every: int = 20, *, high: float = 0.99, first: float = 0.5, on: str = "probability"
-) -> Damping:
+def adaptive(every: int = 20, *, high: float = 0.99, first: float = 0.5) -> Damping:
     """Damping that follows the training accuracy: the fewer errors, the smaller the steps.
 
     Args:
         every: Steps between two changes.
         high: Largest damping.
         first: Damping until the first change.
-        on: What is mixed, "probability" as in the paper or "log_odds".
 
     Examples:
         >>> adaptive(every=10).at(0)
         0.5
     """
     weight_of_new(high)
-    return Adaptive(on, first, every, high)
+    return Adaptive(first, every, high)
 
 
 def as_damping(given: Damping | float) -> Damping:

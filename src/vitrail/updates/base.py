@@ -123,7 +123,6 @@ class Update(ABC):
         belief: Tensor,
         message: Tensor,
         gamma: Tensor,
-        on_probability: bool,
         rows: Tensor | None = None,
     ) -> Sweep:
         """New messages of the factors at rows (f,), γ (f,) the weight of the new ones.
@@ -137,7 +136,7 @@ class Update(ABC):
         # asked for messages by torch, damping is torch's too
         backend = "torch" if getattr(self, "backend", "auto") == "torch" else "auto"
         new, moved, change = self._mixed(
-            factors, result.log_odds, message, gamma, on_probability, rows, num_variables, backend
+            factors, result.log_odds, message, gamma, rows, num_variables, backend
         )
         return Sweep(
             new,
@@ -160,7 +159,7 @@ class Update(ABC):
         factors = factors if rows is None else factors.select(rows)
         none = torch.zeros(factors.num_factors, factors.arity, device=belief.device)
         undamped = torch.ones(factors.num_factors, dtype=torch.float64, device=belief.device)
-        return self.sweep(key, factors, belief, none, undamped, False).moved
+        return self.sweep(key, factors, belief, none, undamped).moved
 
     def _mixed(
         self,
@@ -168,7 +167,6 @@ class Update(ABC):
         log_odds: Tensor,
         message: Tensor,
         gamma: Tensor,
-        on_probability: bool,
         rows: Tensor | None,
         num_variables: int,
         backend: Backend = "auto",
@@ -178,14 +176,14 @@ class Update(ABC):
         if kernel is None:
             old = (message if rows is None else message[rows]).double()
             scope = factors.scope if rows is None else factors.scope.select(rows)
-            new = damped(old, log_odds, gamma[:, None], on_probability)
+            new = damped(old, log_odds, gamma[:, None])
             change = (torch.sigmoid(new.double()) - torch.sigmoid(old)).abs().amax(1)
             return new, scope.total(new.double() - old, num_variables), change
-        given = message, gamma, on_probability, rows, num_variables
+        given = message, gamma, rows, num_variables
         new, moved, change, left = kernel.mixed(factors, log_odds, *given)
         if len(left):  # the definition decides what the kernel leaves open
             places = left if rows is None else rows[left]
-            given = message, gamma[left], on_probability, places, num_variables
+            given = message, gamma[left], places, num_variables
             new[left], more, change[left] = self._mixed(factors, log_odds[left], *given, "torch")
             moved = moved + more
         return new, moved, change
@@ -278,17 +276,16 @@ def checked_backend(backend: Backend) -> Backend:
     return backend
 
 
-def damped(old: Tensor, new: Tensor, gamma: Tensor, on_probability: bool) -> Tensor:
-    """Old and new messages mixed: (1 − γ)·old + γ·new, on the lattice of messages.
+def damped(old: Tensor, new: Tensor, gamma: Tensor) -> Tensor:
+    """Old and new messages mixed as probabilities: (1 − γ)·old + γ·new, on the message lattice.
 
-    On probabilities as in the paper (appendix C.1, whose formula misses the second γ), or on
-    log-odds. Only this direction is damped: the variable→factor side is not stored.
+    The formula of the paper's appendix C.1 misses the second γ. Only this direction is damped: the
+    variable→factor side is not stored.
 
     Args:
         old: Messages (F, A), log-odds.
         new: Messages (F, A), log-odds.
         gamma: Weight of the new ones, 1 − damping, (F, 1).
-        on_probability: Whether probabilities are mixed, or log-odds.
 
     Returns:
         The messages (F, A) float32, log-odds.
@@ -297,9 +294,6 @@ def damped(old: Tensor, new: Tensor, gamma: Tensor, on_probability: bool) -> Ten
     if on_host and bool((gamma >= 1).all()):
         return on_lattice(new).to(torch.float32)
     old = old.to(torch.float64)
-    if on_probability:
-        mixed = torch.logit(torch.sigmoid(old) * (1 - gamma) + torch.sigmoid(new) * gamma)
-        mixed = mixed.clamp(-EXACT_LIMIT, EXACT_LIMIT)
-    else:
-        mixed = old + gamma * (new - old)
+    mixed = torch.logit(torch.sigmoid(old) * (1 - gamma) + torch.sigmoid(new) * gamma)
+    mixed = mixed.clamp(-EXACT_LIMIT, EXACT_LIMIT)
     return on_lattice(torch.where(gamma >= 1, new, mixed)).to(torch.float32)

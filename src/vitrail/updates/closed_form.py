@@ -54,16 +54,15 @@ class ClosedForm(CavityUpdate):
         belief: Tensor,
         message: Tensor,
         gamma: Tensor,
-        on_probability: bool,
         rows: Tensor | None = None,
     ) -> Sweep:
         self.check(factors)
         kernel = self._kernel(factors)
         if kernel is None:
-            return super().sweep(key, factors, belief, message, gamma, on_probability, rows)
+            return super().sweep(key, factors, belief, message, gamma, rows)
         # the same messages to within 1e-5 (absolute, or relative to those above 1)
         messages, moved, change = kernel.gaussian_sweep(
-            factors, belief, message, self.limit, gamma, on_probability, rows
+            factors, belief, message, self.limit, gamma, rows
         )
         # a Gaussian tail is never zero
         starved = torch.zeros(len(messages), dtype=torch.int64, device=belief.device)

@@ -74,10 +74,10 @@ def _log(x):
 
 @compiled(
     "void(int64, int64, int64[::1], int64[::1], float64[:, ::1], float32[:, ::1], float64[::1],"
-    " boolean, float32[:, ::1], float64[::1], float64[::1], boolean[::1])",
+    " float32[:, ::1], float64[::1], float64[::1], boolean[::1])",
     fastmath=_FINITE,
 )
-def _rows(first, last, rows, start, new, message, gamma, on_probability, out, moved, change, open_):
+def _rows(first, last, rows, start, new, message, gamma, out, moved, change, open_):
     arity = new.shape[1]
     was, mixed = np.empty(arity, np.float64), np.empty(arity, np.float64)
     for place in range(first, last):
@@ -89,7 +89,7 @@ def _rows(first, last, rows, start, new, message, gamma, on_probability, out, mo
         if share >= 1.0:
             for a in range(arity):
                 mixed[a] = fresh[a]
-        elif on_probability:
+        else:
             for a in range(arity):
                 small = _exp(-abs(fresh[a]))
                 large = 1.0 / (1.0 + small)
@@ -99,9 +99,6 @@ def _rows(first, last, rows, start, new, message, gamma, on_probability, out, mo
                 mixed[a] = _log(
                     (keep * was[a] + share * one) / (keep * (1.0 - was[a]) + share * zero)
                 )
-        else:
-            for a in range(arity):
-                mixed[a] = np.float64(old[a]) + share * (fresh[a] - np.float64(old[a]))
         doubts, largest = 0, 0.0
         total = moved[start[rows[place]] : start[rows[place]] + arity]
         for a in range(arity):
@@ -126,7 +123,6 @@ def mixed(
     log_odds: Tensor,
     message: Tensor,
     gamma: Tensor,
-    on_probability: bool,
     rows: Tensor | None,
     num_variables: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -147,7 +143,6 @@ def mixed(
         log_odds.contiguous().numpy(),
         message.contiguous().numpy(),
         gamma.double().contiguous().numpy(),
-        on_probability,
         out,
     )
 

@@ -124,7 +124,7 @@ def _sigmoid(x):
 
 @compiled(
     "void(int8[:, ::1], int64[::1], int64, float64[::1], boolean[::1], float64[::1], int64[::1],"
-    " float32[:, ::1], float32, float32[::1], boolean, float32[:, ::1], float64[::1], float32[::1],"
+    " float32[:, ::1], float32, float32[::1], float32[:, ::1], float64[::1], float32[::1],"
     " int64[::1], int64, int64)",
     fastmath=_FINITE,
 )
@@ -139,7 +139,6 @@ def _rows(
     message,
     limit,
     gammas,
-    on_probability,
     out,
     moved,
     change,
@@ -201,14 +200,11 @@ def _rows(
                 new[i] = odds * float32(x[i]) * sign
         gamma = gammas[place]
         keep = float32(1.0) - gamma
-        if gamma < 1 and on_probability:
+        if gamma < 1:
             for i in range(arity):
                 one = keep * _sigmoid(old[i]) + gamma * _sigmoid(new[i])
                 zero = keep * _sigmoid(-old[i]) + gamma * _sigmoid(-new[i])
                 new[i] = _log(one / zero)
-        elif gamma < 1:
-            for i in range(arity):
-                new[i] = keep * old[i] + gamma * new[i]
         total = moved[start[factor] : start[factor] + arity]
         for i in range(arity):
             # below 30 in size, so the lattice's numbers fit the 24 bits of a float32
@@ -242,7 +238,6 @@ def gaussian_sweep(
     message: Tensor,
     limit: float,
     gamma: Tensor,
-    on_probability: bool,
     rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Damped messages of perceptrons at rows (f,), each in one visit, shared out over threads.
@@ -255,9 +250,8 @@ def gaussian_sweep(
     # numpy's memory, as in `kernels.cpu.flip`
     out = np.empty((len(places), factors.arity), np.float32)
     change = np.empty(len(places), np.float32)
-    damping = gamma.to(torch.float32).numpy(), on_probability
-    old = message.contiguous().numpy()
-    moved = _sweep_rows(factors, belief, old, limit, damping, out, change, places)
+    weight, old = gamma.to(torch.float32).numpy(), message.contiguous().numpy()
+    moved = _sweep_rows(factors, belief, old, limit, weight, out, change, places)
     return torch.from_numpy(out), moved, torch.from_numpy(change)
 
 
@@ -270,7 +264,7 @@ def gaussian_total(
     """
     places = factors.once(all_rows) if rows is None else rows.numpy()
     none = np.zeros((1, factors.arity), np.float32)
-    undamped = np.ones(len(places), np.float32), False
+    undamped = np.ones(len(places), np.float32)
     return _sweep_rows(
         factors, belief, none, limit, undamped, None, np.empty(0, np.float32), places
     )
@@ -281,7 +275,7 @@ def _sweep_rows(
     belief: Tensor,
     message: np.ndarray,
     limit: float,
-    damping: tuple[np.ndarray, bool],
+    gamma: np.ndarray,
     out: np.ndarray | None,
     change: np.ndarray,
     places: np.ndarray,
@@ -300,7 +294,7 @@ def _sweep_rows(
         factors.scope.start.numpy(),
         message,
         limit,
-        *damping,
+        gamma,
     )
 
     def part(first: int, last: int) -> None:

@@ -86,7 +86,7 @@ def _row(belief, message, inputs, slots, used, limit, sign):
 @triton.jit
 def _sweep(
     belief, start, message, inputs, labels, beta, gammas, limit, out, moved, change, arity,
-    LOW: tl.constexpr, ON_PROBABILITY: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
+    LOW: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     first = tl.load(start + row)
@@ -129,12 +129,9 @@ def _sweep(
         odds = tl.minimum(tl.maximum(odds, 0.0), limit.to(tl.float32))
         new = odds * x * sign
         if gamma < 1:
-            if ON_PROBABILITY:
-                one = (1.0 - gamma) * _sigmoid(old) + gamma * _sigmoid(new)
-                zero = (1.0 - gamma) * _sigmoid(-old) + gamma * _sigmoid(-new)
-                new = tl.log(one / zero)
-            else:
-                new = (1.0 - gamma) * old + gamma * new
+            one = (1.0 - gamma) * _sigmoid(old) + gamma * _sigmoid(new)
+            zero = (1.0 - gamma) * _sigmoid(-old) + gamma * _sigmoid(-new)
+            new = tl.log(one / zero)
         scaled = new * LATTICE
         new = (scaled + tl.where(scaled >= 0, 0.5, -0.5)).to(tl.int32).to(tl.float32) / LATTICE
         tl.store(out + slots, new, mask=used)
@@ -156,7 +153,6 @@ def gaussian_sweep(
     message: Tensor,
     limit: float,
     gamma: Tensor,
-    on_probability: bool,
     rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Messages (f, A), their sum minus the old ones' (V,), largest changes (f,); as on the CPU."""
@@ -170,7 +166,7 @@ def gaussian_sweep(
         _sweep[(factors.num_factors,)](
             belief, factors.scope.start, message.contiguous(), factors.rows, factors.labels,
             factors.beta, gamma.to(torch.float32), double(limit, message.device), out, moved,
-            change, factors.arity, factors.perceptron_low, on_probability, block,
+            change, factors.arity, factors.perceptron_low, block,
             pieces(factors.arity, block),
             num_warps=max(1, min(8, block // 128)),
         )  # fmt: skip
@@ -184,4 +180,4 @@ def gaussian_total(
     factors = factors if rows is None else factors.select(rows)
     none = torch.zeros(factors.num_factors, factors.arity, device=belief.device)
     undamped = torch.ones(factors.num_factors, device=belief.device)
-    return gaussian_sweep(factors, belief, none, limit, undamped, False)[1]
+    return gaussian_sweep(factors, belief, none, limit, undamped)[1]
