@@ -152,7 +152,6 @@ def mnist(args: argparse.Namespace) -> None:
             flip(args.samples),
             survey_samples=args.survey_samples,
             bins=args.bins,
-            store=args.store,
             **common,
         )
     else:
@@ -213,7 +212,6 @@ def main() -> None:
     two.add_argument("--samples", type=int, default=5)
     two.add_argument("--survey-samples", type=int, default=100)
     two.add_argument("--bins", type=int, default=201)
-    two.add_argument("--store", default="float32")
     two.add_argument("--score-every", type=int, default=10)
     two.add_argument("--seed", type=int, default=0)
     two.add_argument("--device", default="cpu")

@@ -26,11 +26,6 @@ def test_mass_is_the_sum_of_both_estimates_in_the_bin_of_their_ratio():
     assert (counts / counts.sum()).tolist() == pytest.approx([1 / 6, 0, 1 / 2, 0, 1 / 3], abs=1e-6)
 
 
-def test_the_exponent_acts_on_the_mass():
-    counts = factor_histogram(Grid(5), estimate_of([0.4, 0.0], [0.0, 0.1]), y=2.0)[0, 0]
-    assert counts.tolist() == [MASS_ONE // 16, 0, 0, 0, MASS_ONE]
-
-
 def test_draws_with_both_estimates_zero_carry_no_mass():
     some = factor_histogram(Grid(5), estimate_of([0.0, 0.5], [0.0, 0.0]))[0, 0]
     assert some.tolist() == [0, 0, 0, 0, MASS_ONE]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -30,18 +30,15 @@ class S3P(SurveyPropagation):
         return None
 
     def prepare(self, graph: FactorGraph, state: SPState) -> tuple[Tensor, ...]:
-        exact = exact_surveys(
-            graph, state.surveys, state.prior, self.settings.grid, self.settings.memory
-        )
-        return exact.cavities
+        return exact_surveys(graph, state.surveys, state.prior, self.grid, self.memory).cavities
 
     def cavities_of(
         self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: FactorChunk
     ) -> Cavities:
-        samples = self.settings.survey_samples
+        samples = self.survey_samples
         address = cavity_address(key, part.factors.ids, samples, part.factors.arity)
         counts = torch.round(prepared[part.number][part.index] * MASS_ONE).to(torch.int64)
-        odds = drawn_values(address, counts, self.settings.grid)
+        odds = drawn_values(address, counts, self.grid)
         return Cavities(odds, torch.full_like(odds[0], samples))
 
     def candidates(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
@@ -49,18 +46,17 @@ class S3P(SurveyPropagation):
         decoded = threshold(key, self.log_odds(graph, state))
         counts = torch.round(self._beliefs(graph, state) * MASS_ONE).to(torch.int64)
         number = len(state.prior)
-        address = belief_address(key, self.settings.survey_samples, number, state.prior)
-        drawn = drawn_values(address, counts, self.settings.grid)
+        address = belief_address(key, self.survey_samples, number, state.prior)
+        drawn = drawn_values(address, counts, self.grid)
         return torch.cat([decoded[None], torch.where(drawn == 0, decoded, drawn > 0)])
 
     def belief_surveys(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
-        watched = torch.tensor(self.settings.watch, device=graph.device)
+        watched = torch.tensor(self.watch, device=graph.device)
         return self._beliefs(graph, state)[watched].to(torch.float32)
 
     def _beliefs(self, graph: FactorGraph, state: SPState) -> Tensor:
         """The survey of every variable, (V, B) float64."""
-        settings = self.settings
-        return belief_surveys(graph, state.surveys, state.prior, settings.grid, settings.memory)
+        return belief_surveys(graph, state.surveys, state.prior, self.grid, self.memory)
 
 
 def s3p(update: Update, **settings: Any) -> S3P:
@@ -72,7 +68,7 @@ def s3p(update: Update, **settings: Any) -> S3P:
 
     Examples:
         >>> from vitrail.updates import exact
-        >>> s3p(exact(), bins=101).settings.survey_samples
+        >>> s3p(exact(), bins=101).survey_samples
         100
     """
     sampled = sorted({"variable", "feed"} & settings.keys())
@@ -80,4 +76,5 @@ def s3p(update: Update, **settings: Any) -> S3P:
         raise TypeError(
             f"s3p does not sample surveys at variables: {sampled[0]} is an option of s4p"
         )
-    return S3P(s4p(update, **settings).settings)
+    made = s4p(update, **settings)
+    return S3P(**{part.name: getattr(made, part.name) for part in fields(S3P)})

@@ -19,16 +19,7 @@ from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
 from vitrail.solvers.damping import Damping, as_damping
 from vitrail.solvers.schedules import Batches
-from vitrail.solvers.sp import (
-    CERTAIN_LOG_ODDS,
-    FactorChunk,
-    Settings,
-    SPState,
-    Store,
-    SurveyPropagation,
-    UpdatedChunk,
-    degrees,
-)
+from vitrail.solvers.sp import FactorChunk, SPState, SurveyPropagation, UpdatedChunk, degrees
 from vitrail.surveys import VARIABLES
 from vitrail.surveys.factor_update import checked_inner, pair_tables
 from vitrail.surveys.gaussian import Gaussian, moment_units
@@ -44,7 +35,6 @@ from vitrail.surveys.variable import (
     cavity_address,
     log_means_of,
 )
-from vitrail.surveys.weighted import Weighted
 from vitrail.updates import Update
 from vitrail.updates.base import MOST_DRAWS
 from vitrail.updates.flip import Flip
@@ -64,10 +54,6 @@ class S4P(SurveyPropagation):
     def over_ranks(self) -> bool:
         return True
 
-    @property
-    def y(self) -> float:
-        return self.chosen.y if isinstance(self.chosen, Weighted) else 1.0
-
     def variable_kind(self, graph: FactorGraph) -> int:
         many = float(degrees(graph).max()) >= GAUSSIAN_DEGREE
         return list(VARIABLES).index("gaussian" if many else "tilted")
@@ -78,9 +64,8 @@ class S4P(SurveyPropagation):
     def cavities_of(
         self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: FactorChunk
     ) -> Cavities:
-        gather, grid = part.factors.scope.gather, self.settings.grid
-        samples = self.settings.survey_samples
-        address = cavity_address(key, part.factors.ids, samples, part.factors.arity)
+        gather, grid = part.factors.scope.gather, self.grid
+        address = cavity_address(key, part.factors.ids, self.survey_samples, part.factors.arity)
         means, prior = gather(state.means) - part.means, gather(state.prior)
         draws = gather(state.draws) - part.draws
         tracks = self.variable(state).tracks(address, draws, means, prior, grid)
@@ -101,18 +86,17 @@ class S4P(SurveyPropagation):
         if kernel is None or not isinstance(variable, Gaussian):
             yield from super().changes(key, graph, state, prepared, number, rows, gamma)
             return
-        settings, survey = self.settings, state.surveys[number]
-        inner, samples = settings.update, settings.survey_samples
+        survey, inner, samples = state.surveys[number], self.update, self.survey_samples
         assert isinstance(inner, Flip)
         assert isinstance(block, Network)
-        tables = block.once_at_beta(_tables, kernel, inner.samples, settings.grid)
+        tables = block.once_at_beta(_tables, kernel, inner.samples, self.grid)
         draw = SurveyDraws(inner.stream, inner.samples, samples, inner.limit)
 
         def contributions(sums: Tensor) -> tuple[Tensor, Tensor]:
-            means = log_means_of(sums[0], sums[1:3], settings.grid)
-            return variable.from_sums(sums[3:], settings.grid), means
+            means = log_means_of(sums[0], sums[1:3], self.grid)
+            return variable.from_sums(sums[3:], self.grid), means
 
-        for chunk in chunks(len(rows), (SCRATCH + samples) * block.arity, settings.memory):
+        for chunk in chunks(len(rows), (SCRATCH + samples) * block.arity, self.memory):
             index = rows[chunk]
             problem = graph.problem_of_factors[number][index]
             draws, means = contributions(kernel.sums(survey, index, tables))
@@ -135,29 +119,15 @@ class S4P(SurveyPropagation):
 
     def _kernel(self, block: Factors, variable: VariableUpdate, rows: int) -> Any:
         """The compiled module for a whole step of gaussian surveys with flips, if any."""
-        settings = self.settings
-        inner, grid = settings.update, settings.grid
-        plain = isinstance(variable, Gaussian) and self.feed == "draws" and not settings.fixed
+        inner, grid = self.update, self.grid
+        plain = isinstance(variable, Gaussian) and self.feed == "draws"
         if not (plain and isinstance(inner, Flip) and grid.split == "round" and not grid.hard_ends):
             return None
-        lanes = rows * block.arity * settings.survey_samples * inner.samples
+        lanes = rows * block.arity * self.survey_samples * inner.samples
         try:
             return find("survey", inner.backend, block, lanes, inner.samples)
         except BackendError:
             return None  # the named backend may still run the flips; otherwise it raises there
-
-    def log_odds(self, graph: FactorGraph, state: SPState) -> Tensor:
-        if self.y == 1:
-            return super().log_odds(graph, state)
-        # for y ≠ 1 the marginal needs weighted draws, which do not depend on the key
-        tracks = self._tracks(Key(0), state)
-        assert tracks.log_weight is not None
-        odds, weight = tracks.log_odds, tracks.log_weight
-        one = torch.logsumexp(weight + torch.nn.functional.logsigmoid(odds), 0)
-        zero = torch.logsumexp(weight + torch.nn.functional.logsigmoid(-odds), 0)
-        known = torch.isfinite(one) | torch.isfinite(zero)
-        ratio = torch.where(known, one - zero, super().log_odds(graph, state))
-        return ratio.clamp(-CERTAIN_LOG_ODDS, CERTAIN_LOG_ODDS)
 
     def candidates(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
         """The decoded mean, then the configuration of each drawn track: (1 + R, V) bool."""
@@ -167,19 +137,19 @@ class S4P(SurveyPropagation):
 
     def belief_surveys(self, key: Key, graph: FactorGraph, state: SPState) -> Tensor:
         tracks = self._tracks(key, state)
-        watched = torch.tensor(self.settings.watch, device=graph.device)
+        watched = torch.tensor(self.watch, device=graph.device)
         odds = tracks.log_odds[:, watched]
         if tracks.log_weight is None:
             mass = torch.full(odds.shape, MASS_ONE, device=graph.device)
         else:
             mass = relative_masses(tracks.log_weight[:, watched])
-        return normalised(histogram(self.settings.grid, odds, mass))
+        return normalised(histogram(self.grid, odds, mass))
 
     def _tracks(self, key: Key, state: SPState) -> Tracks:
         """Draws of every variable's belief, (R, V)."""
-        address = belief_address(key, self.settings.survey_samples, len(state.prior), state.prior)
+        address = belief_address(key, self.survey_samples, len(state.prior), state.prior)
         return self.variable(state).tracks(
-            address, state.draws, state.means, state.prior, self.settings.grid
+            address, state.draws, state.means, state.prior, self.grid
         )
 
 
@@ -202,7 +172,6 @@ def s4p(
     split: Split = "round",
     hard_ends: bool | None = None,
     prior_scale: float = PRIOR_SCALE,
-    store: Store = "float32",
     watch: Sequence[int] = (),
     memory: int = DEFAULT_MEMORY,
 ) -> S4P:
@@ -223,27 +192,25 @@ def s4p(
         hard_ends: Whether the first and last bin mean probabilities 0 and 1; otherwise 0.001 and
             0.999. None is True for exact inner messages only.
         prior_scale: Spread of the random prior (log-odds) that breaks symmetry; 0 for none.
-        store: "fixed16" stores 16-bit masses, half the memory of "float32".
         watch: Variables whose survey is recorded at every step, `history["survey"]` (steps, W, B).
         memory: Limit of temporary memory, in bytes.
 
     Examples:
         >>> from vitrail.updates import flip
-        >>> s4p(flip(5), survey_samples=50).settings.survey_samples
+        >>> s4p(flip(5), survey_samples=50).survey_samples
         50
     """
     checked_choice("feed", feed, get_args(Feed))
-    checked_choice("store", store, get_args(Store))
     inner = checked_inner(update)
-    settings = Settings(
+    return S4P(
         inner,
         checked_count("survey_samples", survey_samples, 1, MOST_DRAWS),
         Grid(bins, split, inner.exact if hard_ends is None else hard_ends),
         as_damping(damping),
         Batches(batch),
         checked_number("prior_scale", prior_scale),
-        store,
         tuple(watch),
         memory,
+        variable,
+        feed,
     )
-    return S4P(settings, variable, feed)

@@ -13,7 +13,6 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -35,11 +34,10 @@ from vitrail.solvers.bp import random_prior
 from vitrail.solvers.damping import Damping, damping_in_state
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys.factor_update import factor_histogram, mixed
-from vitrail.surveys.histogram import Grid, loaded, masses, point_mass, stored
+from vitrail.surveys.histogram import Grid, masses, point_mass
 from vitrail.surveys.variable import Cavities, VariableUpdate, log_means, mean_log_odds
 from vitrail.updates import CavityUpdate
 
-Store = Literal["float32", "fixed16"]
 CERTAIN_LOG_ODDS = 1000.0  # finite log-odds that stand for certainty
 
 
@@ -51,7 +49,7 @@ class SPState:
     would cost more than the step, or would not fit.
     """
 
-    surveys: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A, B) float32, or int16 masses
+    surveys: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F, A, B) float32
     updated: tuple[Tensor, ...] = field(metadata=PER_FACTOR)  # (F,) int64, the step of their draws
     draws: Tensor = field(metadata=PER_VARIABLE)  # (C, R, V) float64, exact sums over factors
     means: Tensor = field(metadata=PER_VARIABLE)  # (4, V) float64, exact sums of `log_means`
@@ -69,7 +67,7 @@ class FactorChunk:
     block: Factors
     index: Tensor  # (f,) int64 into the block
     problem: Tensor  # (f,) int64
-    survey: Tensor  # (f, A, B) as stored
+    survey: Tensor  # (f, A, B)
     draws: Tensor  # (C, R, f, A)
     means: Tensor  # (4, f, A)
 
@@ -87,7 +85,7 @@ class FactorChunk:
 class UpdatedChunk:
     """The same chunk after the update."""
 
-    survey: Tensor | None  # (f, A, B) as stored; None if already written in place
+    survey: Tensor | None  # (f, A, B); None if already written in place
     draws: Tensor  # (C, R, f, A)
     means: Tensor  # (4, f, A)
     change: Tensor  # (f,) float64, the largest change of a bin's mass
@@ -98,8 +96,8 @@ class UpdatedChunk:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Options of both solvers."""
+class SurveyPropagation(MessagePassing[SPState]):
+    """The common part of S3P and S4P: everything but the variable→factor side."""
 
     update: CavityUpdate
     survey_samples: int
@@ -107,25 +105,8 @@ class Settings:
     damping: Damping
     batches: Batches
     prior_scale: float
-    store: Store
     watch: tuple[int, ...]  # variables whose belief survey goes into the history
     memory: int
-
-    @property
-    def fixed(self) -> bool:
-        return self.store == "fixed16"
-
-
-@dataclass(frozen=True)
-class SurveyPropagation(MessagePassing[SPState]):
-    """The common part of S3P and S4P: everything but the variable→factor side."""
-
-    settings: Settings
-
-    @property
-    def y(self) -> float:
-        """Exponent on the weights."""
-        return 1.0
 
     @abstractmethod
     def variable(self, state: SPState) -> VariableUpdate | None:
@@ -151,12 +132,12 @@ class SurveyPropagation(MessagePassing[SPState]):
 
     def init(self, key: Key, graph: FactorGraph) -> SPState:
         """Surveys with all mass at ½, which have no effect before the first update."""
-        state = self._uniform_state(graph, random_prior(key, graph, self.settings.prior_scale))
+        state = self._uniform_state(graph, random_prior(key, graph, self.prior_scale))
         # draws from a point mass do not depend on the edge, so one edge represents all
         edge = torch.zeros(1, dtype=torch.int64, device=graph.device)
         mass = masses(state.surveys[0][:1, :1])
         own, degree = self._contribution(key, state, edge, edge, mass)[:, :, 0], degrees(graph)
-        means = log_means(mass, self.settings.grid)[:, 0] * degree
+        means = log_means(mass, self.grid)[:, 0] * degree
         return replace(state, draws=own * degree, means=means)
 
     def start(
@@ -170,8 +151,7 @@ class SurveyPropagation(MessagePassing[SPState]):
                     f"surveys of shape {tuple(kept.shape)} expected, got {tuple(survey.shape)}; "
                     "give one (F, A, B) tensor per block of the graph"
                 )
-            for rows in chunks(len(kept), 32 * kept[:1].numel(), self.settings.memory):
-                kept[rows] = stored(survey[rows].float(), self.settings.fixed)
+            kept.copy_(survey)
         draws, means = torch.zeros_like(state.draws), torch.zeros_like(state.means)
         for number, block in enumerate(graph.blocks):
             index = torch.arange(block.num_factors, device=graph.device)
@@ -185,14 +165,14 @@ class SurveyPropagation(MessagePassing[SPState]):
         self, key: Key, graph: FactorGraph, messages: Sequence[Tensor], prior: Tensor
     ) -> SPState:
         """Start with each survey a point mass at BP's message (F, A), log-odds, binned."""
-        surveys = [point_mass(self.settings.grid, message) for message in messages]
+        surveys = [point_mass(self.grid, message) for message in messages]
         return self.start(key, graph, surveys, prior)
 
     def step(
         self, key: Key, graph: FactorGraph, state: SPState, feedback: Feedback
     ) -> tuple[SPState, Info]:
-        chosen, order = self.settings.batches.select(key, graph, state.order, feedback)
-        gamma = self.settings.damping.next(key.step, state.gamma, feedback.accuracy)
+        chosen, order = self.batches.select(key, graph, state.order, feedback)
+        gamma = self.damping.next(key.step, state.gamma, feedback.accuracy)
         prepared = self.prepare(graph, state)
         draws, means = torch.zeros_like(state.draws), torch.zeros_like(state.means)
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
@@ -238,12 +218,12 @@ class SurveyPropagation(MessagePassing[SPState]):
             order=order,
         )
         records = {}
-        if self.settings.watch:
+        if self.watch:
             records["survey"] = self.belief_surveys(key, graph, state)
         if seen or graph.world.size > 1:  # some rank has a factor of every batch
             records["effective_draws"] = total / count
         contradiction = info.contradiction
-        if self.settings.update.exact:
+        if self.update.exact:
             both_zero = (state.means[1] > 0) & (state.means[3] > 0)
             contradiction = graph.over_variables(both_zero) > 0
         return state, replace(info, contradiction=contradiction, records=records)
@@ -270,22 +250,20 @@ class SurveyPropagation(MessagePassing[SPState]):
         return replace(state, prior=state.prior + by)
 
     def with_damping_in_state(self) -> SurveyPropagation:
-        settings = self.settings
-        return replace(self, settings=replace(settings, damping=damping_in_state(settings.damping)))
+        return replace(self, damping=damping_in_state(self.damping))
 
     @property
     def batch(self) -> int | None:
         """Factors updated per step in each problem; None is all of them."""
-        return self.settings.batches.size
+        return self.batches.size
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
-        return self.settings.batches.epoch_steps(graph)
+        return self.batches.epoch_steps(graph)
 
     def _uniform_state(self, graph: FactorGraph, prior: Tensor) -> SPState:
         """Surveys with all mass at ½, with sums not yet computed."""
-        settings, device = self.settings, graph.device
-        half = stored(point_mass(settings.grid, torch.zeros((), device=device)), settings.fixed)
-        blocks, gamma = graph.blocks, settings.damping.at(0)
+        blocks, device, gamma = graph.blocks, graph.device, self.damping.at(0)
+        half = point_mass(self.grid, torch.zeros((), device=device))
         state = SPState(
             tuple(half.repeat(b.num_factors, b.arity, 1) for b in blocks),
             tuple(torch.zeros(b.num_factors, dtype=torch.int64, device=device) for b in blocks),
@@ -293,38 +271,38 @@ class SurveyPropagation(MessagePassing[SPState]):
             torch.zeros(4, graph.num_variables, dtype=torch.float64, device=device),
             prior,
             torch.full((graph.num_problems,), gamma, dtype=torch.float64, device=device),
-            settings.batches.start(graph),
+            self.batches.start(graph),
             torch.tensor(self.variable_kind(graph)),
         )
         variable = self.variable(state)
         if variable is None:
             return state
-        rows = 1 if variable.sums_only else settings.survey_samples
-        shape = (variable.channels(settings.grid), rows, graph.num_variables)
+        rows = 1 if variable.sums_only else self.survey_samples
+        shape = (variable.channels(self.grid), rows, graph.num_variables)
         return replace(state, draws=state.draws.new_zeros(shape))
 
     def _contribution(
         self, key: Key, state: SPState, step: Tensor, ids: Tensor, mass: Tensor
     ) -> Tensor:
         """Contributions of factors to the sums of draws, (C, R, F, A)."""
-        variable, settings = self.variable(state), self.settings
+        variable = self.variable(state)
         if variable is None:
             return state.draws.new_zeros(0, 1, *mass.shape[:2])
-        return variable.contribution(key, step, ids, mass, settings.grid, settings.survey_samples)
+        return variable.contribution(key, step, ids, mass, self.grid, self.survey_samples)
 
     def _chunks(
         self, key: Key, graph: FactorGraph, state: SPState, number: int, index: Tensor
     ) -> Iterator[FactorChunk]:
         """Chunks of a block's factors with their contributions to the sums."""
-        block, settings = graph.blocks[number], self.settings
-        per_edge = settings.survey_samples * (200 + 24 * len(state.draws)) + 64 * settings.grid.bins
-        for rows in chunks(len(index), block.arity * per_edge, settings.memory):
+        block = graph.blocks[number]
+        per_edge = self.survey_samples * (200 + 24 * len(state.draws)) + 64 * self.grid.bins
+        for rows in chunks(len(index), block.arity * per_edge, self.memory):
             chosen = index[rows]
             problem = graph.problem_of_factors[number][chosen]
             survey = state.surveys[number][chosen]
             mass, step = masses(survey), state.updated[number][chosen]
             draws = self._contribution(key, state, step, block.ids[chosen], mass)
-            means = log_means(mass, settings.grid)
+            means = log_means(mass, self.grid)
             yield FactorChunk(number, block, chosen, problem, survey, draws, means)
 
     def _update_chunk(
@@ -336,21 +314,18 @@ class SurveyPropagation(MessagePassing[SPState]):
         gamma: Tensor,
     ) -> UpdatedChunk:
         """New surveys of a chunk of factors, damped by γ (f,), and their contributions."""
-        settings = self.settings
         made = self.cavities_of(key, state, prepared, part)
-        limit = settings.update.limit
+        limit = self.update.limit
         cavity = made.log_odds.clamp(-limit, limit).transpose(0, 1)
-        estimate = settings.update.estimate(key, part.factors, cavity)
-        counts = factor_histogram(settings.grid, estimate, self.y)
-        old = loaded(part.survey)
-        survey = mixed(old, counts, gamma[:, None, None])
-        kept = stored(survey, settings.fixed)
-        mass, step = masses(kept), torch.full_like(part.index, key.step)
+        estimate = self.update.estimate(key, part.factors, cavity)
+        counts = factor_histogram(self.grid, estimate)
+        survey = mixed(part.survey, counts, gamma[:, None, None])
+        mass, step = masses(survey), torch.full_like(part.index, key.step)
         return UpdatedChunk(
-            survey=kept,
+            survey=survey,
             draws=self._contribution(key, state, step, part.factors.ids, mass),
-            means=log_means(mass, settings.grid),
-            change=(survey - old).abs().flatten(1).amax(1).double(),
+            means=log_means(mass, self.grid),
+            change=(survey - part.survey).abs().flatten(1).amax(1).double(),
             starved=(counts.sum(-1) == 0).sum(),
             evaluations=estimate.evaluations,
             min_hits=estimate.min_hits,

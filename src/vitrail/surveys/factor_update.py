@@ -23,8 +23,8 @@ def checked_inner(update: Update) -> CavityUpdate:
     return update
 
 
-def factor_histogram(grid: Grid, estimate: Estimate, y: float = 1.0) -> Tensor:
-    """Mass (p̃(1) + p̃(0))^y in the bin of p̃(1)/(p̃(1) + p̃(0)), over the tracks.
+def factor_histogram(grid: Grid, estimate: Estimate) -> Tensor:
+    """Mass p̃(1) + p̃(0) in the bin of p̃(1)/(p̃(1) + p̃(0)), over the tracks.
 
     Integer masses (F, A, B), relative to the largest of an edge's R draws; all zero for an edge
     whose draws all have p̃(1) = p̃(0) = 0. It depends on the two logs alone: for sampled updates
@@ -34,7 +34,7 @@ def factor_histogram(grid: Grid, estimate: Estimate, y: float = 1.0) -> Tensor:
     one, zero = estimate.log_one.movedim(1, 0), estimate.log_zero.movedim(1, 0)
     log_mass = torch.logaddexp(one, zero)
     log_odds = torch.where(torch.isneginf(log_mass), 0.0, one - zero)
-    return histogram(grid, log_odds, relative_masses(y * log_mass))
+    return histogram(grid, log_odds, relative_masses(log_mass))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from vitrail.numerics import chunks
 from vitrail.surveys.histogram import (
     Grid,
     LogOddsGrid,
-    loaded,
     log_odds_grid,
     point_mass,
     to_log_odds,
@@ -154,7 +153,7 @@ def _edges(
     graph: FactorGraph, surveys: tuple[Tensor, ...], wide: LogOddsGrid
 ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
     """All surveys as rows (E, B) float32, and for each degree n: variables (v,), rows (v, n)."""
-    flat = torch.cat([loaded(survey).flatten(0, 1) for survey in surveys])
+    flat = torch.cat([survey.flatten(0, 1) for survey in surveys])
     variable = torch.cat(
         [b.scope.index().expand(b.num_factors, b.arity).flatten() for b in graph.blocks]
     )

@@ -22,8 +22,6 @@ Split = Literal["round", "linear"]
 
 MAX_BINS = 1025  # masses·tilts then stay below 2⁴⁰, which `scaled` multiplies exactly
 MASS_ONE = 2**20  # the integer mass of a whole survey, up to rounding
-FIXED_ONE = 65535  # the 16-bit fixed-point mass of one
-FIXED_SHIFT = 32768  # int16 holds fixed-point masses minus this
 SNAP = 1e-6  # p·(B−1) this close to a half is a tie
 LATTICE = 2.0**26  # survey logs are multiples of 1/LATTICE: 10⁷ of them add up exactly in float64
 SOFT_PARTS = 1000  # where zeros are no proof the end bins stand for p = 0.001 and 0.999
@@ -104,9 +102,7 @@ def on_survey_lattice(values: Tensor) -> Tensor:
 
 
 def masses(survey: Tensor) -> Tensor:
-    """A stored survey (…, B), float32 or int16 fixed-point, as integer masses (…, B) int64."""
-    if survey.dtype == torch.int16:
-        return survey.to(torch.int64) + FIXED_SHIFT
+    """A survey (…, B) float32 as integer masses (…, B) int64."""
     return torch.round(survey.to(torch.float64) * MASS_ONE).to(torch.int64)
 
 
@@ -174,24 +170,6 @@ def point_mass(grid: Grid, log_odds: Tensor) -> Tensor:
     """Surveys with all mass at log-odds (…), binned: (…, B) float32."""
     one = torch.full((1, *log_odds.shape), MASS_ONE, device=log_odds.device)
     return normalised(histogram(grid, log_odds[None].to(torch.float64), one))
-
-
-# Storage
-
-
-def stored(survey: Tensor, fixed: bool) -> Tensor:
-    """A survey (…, B) float32 as it is kept: float32, or 16-bit fixed-point masses in int16."""
-    if not fixed:
-        return survey
-    return (torch.round(survey * FIXED_ONE) - FIXED_SHIFT).to(torch.int16)
-
-
-def loaded(survey: Tensor) -> Tensor:
-    """A stored survey as float32 masses that add up to one, up to rounding."""
-    if survey.dtype != torch.int16:
-        return survey
-    mass = masses(survey)
-    return normalised(mass)
 
 
 # Between the probability grid and a log-odds grid

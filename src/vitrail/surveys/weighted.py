@@ -14,13 +14,11 @@ from vitrail.surveys.variable import Address, Tracks, VariableUpdate, survey_lan
 
 @dataclass(frozen=True)
 class Weighted(VariableUpdate):
-    """Draw every p_J, A1 = Σ log p_J, A0 = Σ log(1−p_J); mass exp(y·logaddexp(A1, A0)).
+    """Draw every p_J, A1 = Σ log p_J, A0 = Σ log(1−p_J); mass exp(logaddexp(A1, A0)).
 
     The draws are shared by the factors of a variable, the own one taken out. Degenerates with
     the degree: at hundreds of factors a single draw holds all the mass.
     """
-
-    y: float
 
     def contribution(
         self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int
@@ -42,20 +40,15 @@ class Weighted(VariableUpdate):
             zero = torch.where(totals[3] > 0, -torch.inf, zero)
         log_weight = torch.logaddexp(one, zero)
         log_odds = torch.where(torch.isneginf(log_weight), 0.0, one - zero)
-        return Tracks(log_odds, self.y * log_weight)
+        return Tracks(log_odds, log_weight)
 
 
-def weighted(y: float = 1.0) -> Weighted:
+def weighted() -> Weighted:
     """Algorithm 3 of the paper: weighted draws, for variables of few factors.
-
-    Args:
-        y: The exponent on every weight (the Parisi parameter), 1 in the paper.
 
     Examples:
         >>> from vitrail.solvers import s4p
         >>> from vitrail.updates import flip
-        >>> solver = s4p(flip(), variable=weighted(y=1.0))
+        >>> solver = s4p(flip(), variable=weighted())
     """
-    if not y > 0:
-        raise ValueError(f"the exponent y must be above 0, got {y}; 1 is the paper's")
-    return Weighted(float(y))
+    return Weighted()
