@@ -7,11 +7,11 @@ python benchmarks/continual.py FOLDER --held-out 5000 --memory 4e5        # to s
 
 Several nets learn side by side, each its own order of rows and its own tasks. All that a net keeps
 is one number per weight: messages of each batch are added, and earlier evidence weighs 1/e after
-`memory` rows. Weights of the output layer are drawn at the start and stay: every hidden unit is to
-tell the same five digits from the other five in all tasks, so that tasks do not move the targets of
-units; --learn-outputs learns them too. A net answers by the moments of its posterior; what is new
-to it is told by its novelty. A run goes on from its file --state; the records are in it and, with
---out, in a JSON file. Seconds count learning, without evaluation.
+`memory` rows. Hidden units are gates, 1 where |sum| exceeds `width`, else 0: images have length 1, so
+that a sum of random weights is of size 1, and a unit is silent on tasks that it has not
+learned. A net answers by the moments of its posterior; what is new to it is told by its novelty. A
+run goes on from its file --state; the records are in it and, with --out, in a JSON file. Seconds
+count learning, without evaluation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,9 @@ import numpy as np
 import torch
 from harness import mnist_files, parser_of, write_json
 from sklearn.metrics import roc_auc_score
-from torch import Tensor
+from torch import Tensor, nn
 
-from vitrail.nn import Program, mlp, program_of
+from vitrail.nn import BinaryLinear, Gate, Program, program_of
 from vitrail.nn.moments import class_probabilities, novelty
 from vitrail.output import atomic_output
 from vitrail.solvers.moment_messages import messages_at
@@ -45,7 +44,6 @@ LATE = 5  # tasks whose mean accuracy is reported
 CLASSES = 10
 SPLIT = 5  # tasks of two digits
 FIRST = 0.1  # spread of the random start, log-odds
-CERTAIN = 8.0  # log-odds of weights that are drawn and stay
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,12 @@ class Images:
 
     @staticmethod
     def read(folder: Path, part: str, contrast: float, device: str) -> Images:
-        """Pixels are gray levels to the power of `contrast`, minus their mean over the image."""
+        """Gray levels to the power of `contrast`, minus their mean over the image, of norm 1."""
         pixels, labels = mnist_files(folder, part)
         levels = torch.from_numpy(pixels.reshape(len(pixels), -1).copy()).to(device)
         inputs = (levels.float() / 255) ** contrast
         inputs = inputs - inputs.mean(1, keepdim=True)
+        inputs = inputs / inputs.norm(dim=1, keepdim=True)
         return Images(inputs, torch.from_numpy(labels.astype(np.int64)).to(device))
 
     def where(self, chosen: Tensor) -> Images:
@@ -97,10 +96,9 @@ class Task:
 class Nets:
     """The beliefs of several nets, and how batches move them."""
 
-    def __init__(self, program: Program, field: Tensor, learned: Tensor, memory: float) -> None:
-        """learned (A,) bool: which weights do not stay as they are."""
-        self._field, self._rate = field, learned.float()
-        self._kept = faded(BATCH * self._rate, memory)
+    def __init__(self, program: Program, field: Tensor, memory: float) -> None:
+        self._field = field
+        self._kept = faded(field.new_tensor(float(BATCH)), memory)
         self._messages = torch.vmap(partial(messages_at, program))
         self._recorded: Callable[..., tuple[Tensor, ...]] | None = None
 
@@ -132,7 +130,7 @@ class Nets:
         for first in range(0, inputs.shape[1], BATCH):
             rows = slice(first, first + BATCH)
             messages = self._messages(field, inputs[:, rows], labels[:, rows])
-            field = self._kept * field + self._rate * messages
+            field = self._kept * field + messages
         return field
 
 
@@ -144,33 +142,10 @@ def answered(program: Program, field: Tensor, images: Images) -> tuple[float, np
     return float(right), novelty(program, probability, images.inputs).cpu().numpy()
 
 
-def begun(program: Program, outputs: int, seed: int) -> Tensor:
-    """Log-odds of a net's weights before any image, (A,), of which the last `outputs` stay.
-
-    Every hidden unit tells digits 0, a, b, c, d from the others, by another choice of four.
-    """
-    draws = torch.Generator().manual_seed(seed)
-    field = FIRST * torch.randn(program.num_bits, generator=draws)
-    if not outputs:
-        return field
-    others = torch.tensor(list(combinations(range(1, CLASSES), CLASSES // 2 - 1)))
-    sides = torch.full((len(others), CLASSES), -1.0).scatter(1, others, 1.0)
-    sides[:, 0] = 1.0
-    units = outputs // CLASSES
-    order = [torch.randperm(len(sides), generator=draws) for _ in range(-(-units // len(sides)))]
-    field[-outputs:] = CERTAIN * sides[torch.cat(order)[:units]].T.flatten()
-    return field
-
-
 def main() -> None:
     """Run what the command line asks for."""
     args = arguments()
-    read = partial(
-        Images.read,
-        args.folder,
-        contrast=args.contrast,
-        device=args.device,
-    )
+    read = partial(Images.read, args.folder, contrast=args.contrast, device=args.device)
     train = read("train")
     test = read("t10k")
     if args.held_out:
@@ -179,10 +154,10 @@ def main() -> None:
         train = train.where(chosen[args.held_out :].to(args.device))
     if args.rows:
         train = Images(train.inputs[: args.rows], train.labels[: args.rows])
-    program = program_of(mlp(784, (args.hidden,), CLASSES), (784,))
-    last = [node.num_bits for node in program.nodes if node.num_bits][-1]
-    outputs = 0 if args.learn_outputs else last
-    field = torch.stack([begun(program, outputs, seed) for seed in args.seeds])
+    layers = BinaryLinear(784, args.hidden), Gate(args.width), BinaryLinear(args.hidden, CLASSES)
+    program = program_of(nn.Sequential(*layers), (784,))
+    draws = [torch.Generator().manual_seed(seed) for seed in args.seeds]
+    field = FIRST * torch.stack([torch.randn(program.num_bits, generator=d) for d in draws])
     settings = {k: v for k, v in vars(args).items() if k not in ("folder", "state", "out", "tasks")}
     settings = json.loads(json.dumps(settings))
     run = {"settings": settings, "done": 0, "seconds": 0.0, "records": [], "field": field}
@@ -190,8 +165,7 @@ def main() -> None:
         run = torch.load(args.state, weights_only=True)
         if run["settings"] != settings:
             raise ValueError(f"{args.state} is of other settings: {run['settings']}")
-    learned = (torch.arange(program.num_bits) < program.num_bits - outputs).to(args.device)
-    nets = Nets(program, run["field"].to(args.device), learned, args.memory)
+    nets = Nets(program, run["field"].to(args.device), args.memory)
     wait = torch.cuda.synchronize if args.device.startswith("cuda") else lambda: None
     first = time.perf_counter()
     for number in range(run["done"], args.tasks):
@@ -268,9 +242,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="one net each")
     parser.add_argument("--split", action="store_true", help="two digits per task, not permuted")
     parser.add_argument("--hidden", type=int, default=100)
-    parser.add_argument("--memory", type=float, default=667e3, help="rows")
-    parser.add_argument("--learn-outputs", action="store_true", help="the output layer too")
-    parser.add_argument("--contrast", type=float, default=0.3)
+    parser.add_argument("--memory", type=float, default=250e3, help="rows")
+    parser.add_argument("--width", type=float, default=2.0, help="of the gates")
+    parser.add_argument("--contrast", type=float, default=0.5)
     parser.add_argument("--held-out", type=int, default=0, help="training images to evaluate on")
     parser.add_argument("--rows", type=int, help="training images, at most")
     parser.add_argument("--every", type=int, default=10, help="tasks between evaluations")

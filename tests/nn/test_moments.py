@@ -14,6 +14,7 @@ from vitrail.nn import (
     BinaryConv2d,
     BinaryLinear,
     Flatten,
+    Gate,
     MaxPool2d,
     Program,
     Sign,
@@ -32,6 +33,7 @@ from vitrail.nn.moments import (
     propagate,
 )
 from vitrail.nn.nodes import Conv, Linear, MaxPool
+from vitrail.nn.program import program_from_nodes
 
 NETS = 100_000  # sampled
 FIVE_ERRORS = 5.0  # 6e-7 two-sided for one number; at most 1e-3 for the numbers of a test
@@ -332,6 +334,19 @@ def test_two_layers_without_a_step_keep_the_lattice():
     found = moments(program, torch.full((12,), 0.5), torch.ones(1, 3, dtype=torch.int8))
     assert found.parity is not None
     assert found.parity.item() == 1
+
+
+def test_a_gate_opens_as_often_as_in_sampled_nets():
+    """The first layer is Gaussian enough at 200 inputs: the share of open gates is near."""
+    program = program_of(nn.Sequential(BinaryLinear(200, 3), Gate(12.5)), (200,))
+    probability, x = probabilities(5, 600), torch.randn(4, 200, generator=torch.manual_seed(1))
+    drawn = torch.rand(4000, 600, generator=torch.manual_seed(2)) < probability
+    share = program.evaluate(drawn[None], x[:, None]).mean(1)
+    found = moments(program, probability, x)
+    assert (found.mean - share).abs().max() < FIVE_ERRORS * 0.5 / math.sqrt(4000) + 0.01
+    torch.testing.assert_close(spread_of(found), found.mean * (1 - found.mean))
+    again = program_from_nodes((200,), program.to_dict()["nodes"])
+    assert again == program
 
 
 @pytest.mark.parametrize("layer", [Sign, Threshold], ids=lambda one: one.__name__)

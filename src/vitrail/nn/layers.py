@@ -235,6 +235,26 @@ class Threshold(Activation):
     low = 0
 
 
+class Gate(Activation):
+    """1 where |x| > width, 0 elsewhere: a unit says nothing of inputs unlike its weights.
+
+    Nets of such units forget less of what comes before in a stream.
+
+    Examples:
+        >>> Gate(1.0)(torch.tensor([2.0, 0.5, -3.0]))
+        tensor([1., 0., 1.])
+    """
+
+    def __init__(self, width: float) -> None:
+        super().__init__(width)
+
+    def node(self) -> nodes.Gate:
+        return nodes.Gate(self.window)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return step(x.abs() - self.window, 0, self.window)
+
+
 class Levels(nn.Module):
     """Sums as whole numbers from 0 to 2^bits − 1: batch norm, then rounding and clipping.
 

@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vitrail.nn.coding import LEVEL_TYPES, numbers
-from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Shape, Step, Weighted
+from vitrail.nn.nodes import Conv, Flatten, Gate, Linear, MaxPool, Node, Shape, Step, Weighted
 from vitrail.nn.program import Program
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 
@@ -148,7 +148,7 @@ def novelty(
     like it put its sums on one side; those of an unlike example may come out on either.
     """
     nodes = _parts(program)
-    steps = [place for place, node in enumerate(nodes) if isinstance(node, Step)]
+    steps = [place for place, node in enumerate(nodes) if isinstance(node, Step | Gate)]
     if not steps:
         raise TypeError("novelty is the variance of hidden units; this net has none")
     found = []
@@ -201,6 +201,15 @@ def _(node: Step, probability: Tensor, x: Moments) -> Moments:
     # a sum without variance is certain: a window of background has none, and is a tie
     certain = (x.mean > x.boundary).to(x.mean.dtype)
     return _bits(torch.where(x.variance > 0, torch.special.ndtr(x.score), certain), node.low)
+
+
+@propagate.register
+def _(node: Gate, probability: Tensor, x: Moments) -> Moments:
+    if x.variance is None:
+        return _certain(node.evaluate(probability, x.mean), low=0)
+    spread = x.variance.clamp(min=SMALLEST_VARIANCE).rsqrt()
+    sides = [torch.special.ndtr((side * x.mean - node.width) * spread) for side in (-1, 1)]
+    return _bits(sides[0] + sides[1], 0)
 
 
 @propagate.register

@@ -249,6 +249,19 @@ class Step(Node):
 
 
 @dataclass(frozen=True)
+class Gate(Node):
+    """1 where |x| > width, 0 elsewhere: a unit that says nothing of inputs unlike its weights."""
+
+    width: float
+
+    def output_shape(self, shape: Shape) -> Shape:
+        return shape
+
+    def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
+        return (x.abs() > self.width).to(x.dtype)
+
+
+@dataclass(frozen=True)
 class Levels(Node):
     """Sums as whole numbers from 0 to `top`: ⌊(scale·x + offset·2^fine) / 2^shift⌋, clipped.
 
@@ -313,6 +326,7 @@ KINDS: dict[str, type[Node]] = {
     "linear": Linear,
     "conv": Conv,
     "step": Step,
+    "gate": Gate,
     "levels": Levels,
     "flatten": Flatten,
     "max_pool": MaxPool,
@@ -351,6 +365,8 @@ def node_from_dict(state: object) -> Node:
         read.require(same, "has a kernel, stride and padding of different dimensions")
     elif kind == "step":
         node = Step(low(), read.number("window"))
+    elif kind == "gate":
+        node = Gate(read.number("width"))
     elif kind == "levels":
         top = read.whole("top", 1, MAX_TOP)
         shift, fine = read.whole("shift", 0, MAX_SHIFT), read.whole("fine", 0, MAX_SHIFT)
