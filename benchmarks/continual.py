@@ -7,11 +7,11 @@ python benchmarks/continual.py FOLDER --held-out 5000 --memory 4e5        # to s
 
 Several nets learn side by side, each its own order of rows and its own tasks. All that a net keeps
 is one number per weight: messages of each batch are added, and earlier evidence weighs 1/e after
-`memory` rows. Hidden units are gates, 1 where |sum| exceeds `width`, else 0: images have length 1, so
-that a sum of random weights is of size 1, and a unit is silent on tasks that it has not
-learned. A net answers by the moments of its posterior; what is new to it is told by its novelty. A
-run goes on from its file --state; the records are in it and, with --out, in a JSON file. Seconds
-count learning, without evaluation.
+`memory` rows. Hidden units are gates, 1 where |sum| exceeds `width`, else 0. Images have length 1,
+so that a sum of random weights is of size 1, and a unit is silent on tasks that it has not learned.
+A net answers by the moments of its posterior; what is new to it is told by its novelty. A run goes
+on from its file --state; the records are in it and, with --out, in a JSON file. Seconds count
+learning, without evaluation.
 """
 
 from __future__ import annotations
