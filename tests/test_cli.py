@@ -558,7 +558,7 @@ def test_images_are_fitted_by_convolutions(tmp_path):
     np.savez(tmp_path / "digits.npz", X=images // 255 * rng.integers(70, 256, (90, 9, 9)), y=labels)
     code, out, _ = call(*asked, "--epochs", 20)
     assert code == 0, out
-    assert "243 bits; 3 a column, every 63.75 from 0 to 255" in out
+    assert "243 bits; 3 per column, every 63.75 from 0 to 255" in out
     assert load_model(path).program.input_shape == (4, 9, 9)  # three bits and ones
     small = ("fit", tmp_path / "digits.npz", "--net", "small-conv", "--epochs", 20, "-o", path)
     code, out, _ = call(*small)

@@ -17,12 +17,13 @@ from vitrail.memory import check_size, most_bytes
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-def open_file(path: str | Path) -> io.BufferedReader:
-    """The file, opened for reading bytes, or one sentence on why not; `-` is standard input."""
-    if str(path) == "-":
-        return _standard_input()
+def open_file(path: str | Path) -> tuple[io.BufferedReader, int | None]:
+    """The file, opened for reading bytes, and its size; `-` is standard input.
+
+    The size is None of a pipe or a device. A DataError says why a file cannot be opened.
+    """
     try:
-        return open(path, "rb")
+        stream = None if str(path) == "-" else open(path, "rb")  # noqa: SIM115 (the caller closes)
     except FileNotFoundError:
         raise DataError(f"{path} not found; check the path") from None
     except IsADirectoryError:
@@ -30,6 +31,12 @@ def open_file(path: str | Path) -> io.BufferedReader:
     except (OSError, ValueError) as error:  # a ValueError is a NUL in the name
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{path} cannot be read: {reason}; check its permissions") from None
+    stream = stream or _standard_input()
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # not a file of the system at all
+        return stream, None
+    return stream, status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def is_stream(path: str | Path) -> bool:
@@ -41,15 +48,6 @@ def is_stream(path: str | Path) -> bool:
     except (OSError, ValueError):
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-def file_size(stream: io.BufferedReader) -> int | None:
-    """The bytes of an opened file; None of a pipe or a device."""
-    try:
-        status = os.fstat(stream.fileno())
-    except (OSError, ValueError):  # not a file of the system at all
-        return None
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 class Unpacked(io.RawIOBase):
@@ -64,9 +62,9 @@ class Unpacked(io.RawIOBase):
 
     def __init__(self, path: str | Path) -> None:
         self.title = "standard input" if str(path) == "-" else str(path)
-        self._raw = raw = open_file(path)
+        raw, self.file_bytes = open_file(path)
+        self._raw = raw
         self._is_ours = str(path) != "-"
-        self.file_bytes = file_size(raw)
         self.total: float | None = self.file_bytes
         self.count, self.end = 0, b""
         self._limit: int | None = None

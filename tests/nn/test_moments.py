@@ -172,12 +172,12 @@ def test_first_layer_moments_agree_with_sampled_nets(kind):
     assert ((spread_of(found) / variance - 1).abs() < FIVE_ERRORS * math.sqrt(2 / NETS)).all()
 
 
-def chances_of_positive(chance: torch.Tensor, x: torch.Tensor, low: int) -> torch.Tensor:
+def probability_of_positive(probability: torch.Tensor, x: torch.Tensor, low: int) -> torch.Tensor:
     """P(Σ w·x > 0) of units (U, n) by convolving the laws of their terms, x (n,) in {−1, 0, 1}."""
-    num_units, num_terms = chance.shape
+    num_units, num_terms = probability.shape
     law = torch.zeros(num_units, 2 * num_terms + 1, dtype=torch.float64)  # of −n … n
     law[:, num_terms] = 1.0
-    for p, value in zip(chance.double().T[:, :, None], x.tolist(), strict=True):
+    for p, value in zip(probability.double().T[:, :, None], x.tolist(), strict=True):
         law = p * law.roll(value, 1) + (1 - p) * law.roll(low * value, 1)
     return law[:, num_terms + 1 :].sum(1)
 
@@ -192,7 +192,7 @@ def test_the_mean_of_a_second_layer_is_right_to_a_hundredth(width, coding, kind)
     program = program_of(mlp(width, (width,), 2, coding), (width,))
     probability, x = probabilities(11, program.num_bits), inputs_of(12, (width,), kind, 1)
     low, split = program.layers[0].low, width * width
-    hidden = 2 * chances_of_positive(probability[:split].view(width, width), x[0], low) - 1
+    hidden = 2 * probability_of_positive(probability[:split].view(width, width), x[0], low) - 1
     weight = (low + (1 - low) * probability[split:].double()).view(2, width)
     found = moments(program, probability, x)
     error = (found.mean[0] - weight @ hidden).abs() / spread_of(found)[0].sqrt()
@@ -263,7 +263,7 @@ def test_certain_bits_give_the_net_they_spell():
 
 @given(seed=st.integers(0, 1000), num=st.integers(1, 40))
 @settings(max_examples=20, deadline=None)
-def test_chances_add_up_and_do_not_depend_on_chunks(seed, num):
+def test_probabilities_add_up_and_do_not_depend_on_chunks(seed, num):
     program = program_of(mlp(8, (6,), 3), (8,))
     probability, x = probabilities(seed, program.num_bits), inputs_of(seed, (8,), "0/1", num)
     whole, parts = (class_probabilities(program, probability, x, memory) for memory in (2**28, 1))
@@ -271,7 +271,7 @@ def test_chances_add_up_and_do_not_depend_on_chunks(seed, num):
     assert torch.allclose(whole, parts, atol=1e-5)
 
 
-def test_chances_at_a_lower_beta_are_those_of_weaker_fields():
+def test_probabilities_at_a_lower_beta_are_those_of_weaker_fields():
     program = program_of(mlp(8, (6,), 3), (8,))
     field, x = torch.linspace(-4, 4, program.num_bits).double(), inputs_of(3, (8,), "0/1", 12)
     weaker = class_probabilities(program, torch.sigmoid(0.3 * field), x)
@@ -298,7 +298,7 @@ def test_the_gradient_is_the_message_of_the_multilinear_chance(num, label):
     fixed = probability.detach()
     pinned = torch.where(torch.eye(num).bool(), torch.tensor([1.0, 0.0])[:, None, None], fixed)
     rows = torch.cat([fixed[None], *pinned])
-    right = chances_of_positive(rows, x[0], low=-1)
+    right = probability_of_positive(rows, x[0], low=-1)
     right = right if label == 1 else 1 - right
     slope = (right[1 : num + 1] - right[num + 1 :]) / right[0]
     assert ((gradient - slope).abs() < 0.02 * slope.abs().max()).all()

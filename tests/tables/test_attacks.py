@@ -55,7 +55,7 @@ ATTACKS = {
     "spaces.csv.gz": (zipped(b" \n", 700), "is empty; expected a header row"),
     "none-idx3-ubyte": (
         struct.pack(">BBBB3I", 0, 0, 8, 3, 0, 20_000, 20_000),
-        "expected from 1 to 32,768 inputs a row, found 20000×20000",
+        "expected from 1 to 32,768 inputs per row, found 20000×20000",
     ),
     "large-idx3-ubyte.gz": (
         gzip.compress(idx_bytes(np.zeros((2, 3000, 3000)))),

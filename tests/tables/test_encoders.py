@@ -14,7 +14,6 @@ from vitrail.errors import DataError, DataWarning
 from vitrail.tables.cells import as_category, is_missing
 from vitrail.tables.columns import ColumnCode
 from vitrail.tables.encoders import TableEncoder
-from vitrail.tables.fitting import affordable_thresholds
 from vitrail.tables.spelling import as_number, numeral
 
 
@@ -513,7 +512,8 @@ def test_an_encoder_of_an_older_file_compares_as_it_did():
     ],
 )
 def test_few_columns_and_many_rows_afford_many_thresholds(columns: int, rows: int, expected: int):
-    assert affordable_thresholds(columns, rows) == expected
+    numbers = np.random.default_rng(0).normal(size=(rows, columns))
+    assert len(TableEncoder.fit(numbers).columns[0].thresholds) == expected
 
 
 def test_the_encoder_takes_as_many_thresholds_as_it_can_afford():

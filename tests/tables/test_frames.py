@@ -295,7 +295,8 @@ def test_a_column_has_a_bit_for_every_cut_at_equal_steps(ends, cuts, columns, se
 def test_bits_of_gray_pixels_say_where_they_are_cut():
     encoder = BitColumns.fit([[0, 10], [255, 20]], 0, 255, 3)
     assert [str(note) for note in encoder.account] == [
-        "x0 to x1: bits, 6 bits; 3 a column, every 63.75 from 0 to 255; the same in every row: 'x1'"
+        "x0 to x1: bits, 6 bits; 3 per column, every 63.75 from 0 to 255; "
+        "the same in every row: 'x1'"
     ]
     assert encoder.bit_names[:4] == ("x0>63.75", "x1>63.75", "x0>127.5", "x1>127.5")
     older = {key: value for key, value in encoder.to_dict().items() if key != "cuts"}

@@ -211,8 +211,8 @@ class _Run:
     def _restore(self, notes: dict[str, Any]) -> None:
         self._scored, self._hits, self._loss = notes["scored"], notes["hits"], notes["loss"]
         self._drift.restore(notes["drift"])
-        for name, (inputs, chances) in notes["waiting"].items():
-            self._waiting[name] = (np.array(inputs, np.int8), chances)
+        for name, (inputs, probabilities) in notes["waiting"].items():
+            self._waiting[name] = (np.array(inputs, np.int8), probabilities)
 
     def notes(self) -> dict[str, Any]:
         """What a resumed stream needs beside the learner."""
@@ -272,8 +272,8 @@ class _Run:
                     self._predict(kept)  # in the order of arrival
                     kept = []
                     if name in self._waiting:
-                        inputs, chances = self._waiting.pop(name)
-                        self._score(number, chances)
+                        inputs, probabilities = self._waiting.pop(name)
+                        self._score(number, probabilities)
                         self._learner.follow(torch.from_numpy(inputs[None]), np.array([number]))
                         continue
             kept.append(Row(line, cells, name, number))
@@ -301,16 +301,16 @@ class _Run:
         else:
             answers = self._learner.follow(read, numbers)
         words = self._model.labels.decode(answers.numbers.numpy())
-        chances = answers.probabilities.numpy() / ONE
+        probabilities = answers.probabilities.numpy() / ONE
         against = answers.against.numpy() / ONE
-        best = chances.max(1)
+        best = probabilities.max(1)
         self._write(
             [*([name] if self._key is not None else []), word, f"{p:.6f}", f"{u:.6f}"]
             for (_, _, name, _), word, p, u in zip(rows, words.tolist(), best, against, strict=True)
         )
         if self._learner is None:
             return
-        for (_, _, name, number), x, p in zip(rows, read.numpy(), chances, strict=True):
+        for (_, _, name, number), x, p in zip(rows, read.numpy(), probabilities, strict=True):
             if number is not None:
                 self._score(number, p.tolist())
             elif name:
@@ -348,12 +348,12 @@ class _Run:
         table = Table(arrow, rows=lines, place_of=lambda line: f"line {line}", untyped=True)
         return self._model.inputs(table)
 
-    def _score(self, number: int, chances: list[float]) -> None:
+    def _score(self, number: int, probabilities: list[float]) -> None:
         """Count a prediction whose label has come."""
-        wrong = int(np.argmax(chances)) != number
+        wrong = int(np.argmax(probabilities)) != number
         self._scored += 1
         self._hits += not wrong
-        self._loss -= float(np.log(max(chances[number], 1e-9)))
+        self._loss -= float(np.log(max(probabilities[number], 1e-9)))
         if self._drift.add(float(wrong)):
             sys.stderr.write(
                 f"drift: the error rate has risen to {self._drift.late:.3f} by labelled row "

@@ -6,8 +6,7 @@ One table says what each setting may be, whichever learner it leads to.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -43,6 +42,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "effort": (AUTO, *EFFORTS),
 }
 
+LISTS = "but some cells hold lists; give text, numbers or booleans"
+
 Check = Callable[[str, Any], Any]  # of a name and a value
 
 
@@ -65,10 +66,13 @@ def _count(least: int, most: int | None = None) -> Check:
     return lambda name, value: checked_count(name, value, least, most)
 
 
-def _flag(name: str, value: Any) -> Any:
-    if not isinstance(value, bool | np.bool_ | Integral):
-        raise TypeError(f"{name} is on or off, got {value!r}; give a boolean")
-    return value
+def _instance(kinds: Any, what: str) -> Check:
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, kinds):
+            raise TypeError(f"{name} is {what}, got {value!r}")
+        return value
+
+    return check
 
 
 def _hidden(name: str, value: Any) -> Any:
@@ -83,12 +87,6 @@ def _memory(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 1 <= float(value) < math.inf:
         raise ValueError(f"{name} is a number of rows from 1, or None, got {value!r}")
     return float(value)
-
-
-def _module(name: str, value: Any) -> Any:
-    if not isinstance(value, nn.Module | Program):
-        raise TypeError(f"{name} is a torch module, made already, got {value!r}")
-    return value
 
 
 def _solver(name: str, value: Any) -> str | Solver[Any] | tuple[Stage, ...]:
@@ -177,9 +175,9 @@ OR_NONE = {"batch_size", "memory", "module", "checkpoint"}
 CHECKS: dict[str, Check] = {
     **OR_AUTO,
     "memory": _memory,
-    "module": _module,
-    "warm_start": _flag,
-    "verbose": _flag,
+    "module": _instance(nn.Module | Program, "a torch module, made already"),
+    "warm_start": _instance(bool | np.bool_ | Integral, "on or off"),
+    "verbose": _instance(bool | np.bool_ | Integral, "on or off"),
     "checkpoint": checked_path,
 }
 
@@ -209,8 +207,10 @@ def checked_labels(y: Any, table: Any) -> np.ndarray:
     """One label per row, (rows,), of kinds that can be classes."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None; give labels")
-    with lists_refused("labels are one value per row"):
+    try:
         y = as_labels(y)
+    except ValueError:  # lists of different lengths
+        raise DataError(f"labels are one value per row, {LISTS}") from None
     y = column_or_1d(y, warn=True)  # frames of others know no scikit-learn
     if y.dtype.kind == "f" and np.isnan(y).any():
         gone = np.flatnonzero(np.isnan(y))
@@ -224,19 +224,6 @@ def checked_labels(y: Any, table: Any) -> np.ndarray:
     require_labels(y)
     check_classification_targets(y)
     return y
-
-
-@contextmanager
-def lists_refused(rule: str) -> Iterator[None]:
-    """numpy's error about lists in cells, as a sentence."""
-    try:
-        yield
-    except ValueError as error:
-        if "inhomogeneous" not in str(error) and "array element with a sequence" not in str(error):
-            raise
-        raise DataError(
-            f"{rule}, but some cells hold lists; give text, numbers or booleans"
-        ) from None
 
 
 def check_cells(array: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -24,11 +25,11 @@ from vitrail import ranks
 from vitrail.datasets.dataset import Coding
 from vitrail.errors import DataError
 from vitrail.estimator.checks import (
+    LISTS,
     check_cells,
     checked_labels,
     checked_settings,
     checked_weights,
-    lists_refused,
 )
 from vitrail.learning.learn import FitResult, learn, prepare
 from vitrail.learning.posterior import FitOptions, Predictor
@@ -403,8 +404,12 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             "ensure_all_finite": "allow-nan",
             "accept_sparse": "csc",
         }
-        with lists_refused("rows must have as many cells as each other"):
+        try:
             array: Any = check_array(X, estimator=self, **anything)
+        except ValueError as error:
+            if not re.search("inhomogeneous|array element with a sequence", str(error)):
+                raise
+            raise DataError(f"rows must have as many cells as each other, {LISTS}") from None
         if array.dtype.kind == "O":
             check_cells(array)
         validate_data(self, array, reset=reset, skip_check_array=True)
@@ -482,7 +487,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
                 if not (isinstance(value, str) and value == AUTO)
             },
             seed=seed,
-            progress=bool(self.verbose),
+            progress=bool(self.verbose) and ranks.current_world().first,
             changed=frozenset(changed),
         )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
@@ -56,7 +56,7 @@ from vitrail.solvers.chains import random_starts
 from vitrail.solvers.checkpoint import Checkpoint, checkpoint_path, run_digest
 from vitrail.solvers.history import History
 from vitrail.solvers.journal import Journal
-from vitrail.solvers.progress import Progress, progress_bar
+from vitrail.solvers.progress import progress_bar
 
 RESTARTING = {"beta", "effort", "networks", "class_weight", "predictor"}
 """Parameters whose change begins new chains."""
@@ -71,10 +71,28 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     Rows that are added weight the networks anew; where too few of these would count, chains go on.
     The calibration stays. Once rows have doubled, all begins anew.
     """
-    betas = _checked_betas(data, options)
-    data = replace(
-        data, nets=[with_rare_raised(one, data.preprocessing.scheme) for one in data.nets]
-    )
+    fixed = data.preprocessing
+    deep = not isinstance(options.hidden, str) and len(options.hidden) > 1
+    several_outputs = fixed.scheme == "argmax" and fixed.num_classes > 2
+    if options.module is not None or deep or several_outputs or fixed.coding != "binary":
+        raise ValueError(
+            "chains sample nets with at most one hidden layer, one output and inputs of 0/1; leave "
+            "module, multiclass='argmax' and inputs='bipolar' out, or take solver='messages'"
+        )
+    given, betas = options.given.get("beta"), None
+    if given is not None:
+        betas = (float(given),) if isinstance(given, Real) else tuple(map(float, given))
+    if betas is not None and math.inf in betas:
+        raise ValueError(
+            "chains sample at a finite beta; for beta=inf, which allows no error, take "
+            "solver='messages'"
+        )
+    check_networks(options, "chains", options.predictor)
+    if options.device not in (AUTO, "cpu"):
+        raise ValueError(
+            f"chains run on the CPU; leave device={options.device!r} out, or take another solver"
+        )
+    data = replace(data, nets=[with_rare_raised(one, fixed.scheme) for one in data.nets])
     plan = plan_chains(
         data.nets,
         options.hidden if previous is None else previous.program.hidden,
@@ -102,32 +120,6 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     for journal in () if drawn.interrupted else run.journals:
         journal.remove()
     return _posterior(run, drawn, found, calls, keep_calibration=keep_calibration)
-
-
-def _checked_betas(data: TrainingData, options: FitOptions) -> tuple[float, ...] | None:
-    """The betas given, None for none; raises where the net or an option is not for chains."""
-    fixed = data.preprocessing
-    deep = not isinstance(options.hidden, str) and len(options.hidden) > 1
-    several_outputs = fixed.scheme == "argmax" and fixed.num_classes > 2
-    if options.module is not None or deep or several_outputs or fixed.coding != "binary":
-        raise ValueError(
-            "chains sample nets with at most one hidden layer, one output and inputs of 0/1; leave "
-            "module, multiclass='argmax' and inputs='bipolar' out, or take solver='messages'"
-        )
-    given, betas = options.given.get("beta"), None
-    if given is not None:
-        betas = (float(given),) if isinstance(given, Real) else tuple(map(float, given))
-    if betas is not None and math.inf in betas:
-        raise ValueError(
-            "chains sample at a finite beta; for beta=inf, which allows no error, take "
-            "solver='messages'"
-        )
-    check_networks(options, "chains", options.predictor)
-    if options.device not in (AUTO, "cpu"):
-        raise ValueError(
-            f"chains run on the CPU; leave device={options.device!r} out, or take another solver"
-        )
-    return betas
 
 
 def _posterior(
@@ -242,13 +234,14 @@ class Run:
         rows begin; None is anywhere. Ctrl-C keeps the networks drawn; before the first, where the
         chains are, be it those that have not seen all rows.
         """
-        data, plan = self.data, self.plan
+        data, plan, shown = self.data, self.plan, self.options.progress
         if data.examples.num_rows < 2 * FOLDS:
             return self.draw(betas or USUAL_BETAS, starts, step), None
-        journal = self._journal("folds", betas)
+        journal = self._journal("folds", betas) if self.options.checkpoint else None
         folds = FoldChains(data, plan, betas, self.options.seed, journal)
         try:
-            with self._progress(folds.sweeps, "chains on held-out folds") as show:
+            label = "chains on held-out folds"
+            with progress_bar(folds.sweeps, label) if shown else nullcontext() as show:
                 found = folds.score(show)
         except KeyboardInterrupt:
             if not folds.run.sweeps:
@@ -264,19 +257,23 @@ class Run:
         starts (C, N, A): where chains go on at once, each at its beta; None: they begin anywhere
         and cool down.
         """
-        data, plan, continued = self.data, self.plan, starts is not None
+        data, plan, shown = self.data, self.plan, self.options.progress
+        continued = starts is not None
         key, program = Key(self.options.seed, step), plan.program
         if starts is None:
             count = min(CHAINS, plan.networks)
             starts = random_starts(key, count, len(data.nets), program.num_bits)
         betas = [betas[chain % len(betas)] for chain in range(len(starts))]
         draws = -(-plan.networks // len(starts))
-        journal = self._journal("chains", betas, starts, step, plan.networks)
+        journal = None
+        if self.options.checkpoint:
+            journal = self._journal("chains", betas, starts, step, plan.networks)
         run = ChainRun(key, program, data.nets, starts, betas, data.preprocessing, journal)
         rows, interrupted = data.examples.inputs[:: -(-len(data.examples) // MIXING_ROWS)], False
         sweeps = plan.burn_in + SWEEPS_PER_DRAW * (draws - 1)
         try:
-            with self._progress(sweeps, "chains on all rows") as run.show:
+            label = "chains on all rows"
+            with progress_bar(sweeps, label) if shown else nullcontext() as run.show:
                 run.burn_in(plan.burn_in, rising=not continued)
                 run.collect(draws, rows)
                 if plan.burn_in == BURN_IN and mixing_warning(mixing(run.signs, betas)):
@@ -353,10 +350,9 @@ class Run:
             weight = torch.stack([net.weight * factor[net.labels] for net, factor in each], 1)
         return (weight[:, None] * wrong).sum(0)
 
-    def _journal(self, name: str, *settings: Any) -> Journal | None:
+    def _journal(self, name: str, *settings: Any) -> Journal:
         """Where chains are saved to and go on from; its file's name tells this run from others."""
-        if self.options.checkpoint is None:
-            return None
+        assert self.options.checkpoint is not None
         nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
         num_bits, burn_in, world = (
             self.plan.program.num_bits,
@@ -368,8 +364,3 @@ class Run:
         journal = Journal(Checkpoint(path, digest, world))
         self.journals.append(journal)
         return journal
-
-    def _progress(self, sweeps: int, label: str) -> AbstractContextManager[Progress | None]:
-        """A bar of sweeps, on a terminal where that is asked for."""
-        shown = self.options.progress and ranks.current_world().first
-        return progress_bar(sweeps, label) if shown else nullcontext(None)

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitrail import interrupts, ranks
+from vitrail import interrupts
 from vitrail.learning.choice import trial_folds
 from vitrail.learning.examples import Examples
 from vitrail.learning.messages import programs_of
@@ -66,7 +66,6 @@ def learn_by_gradients(
     usual = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(usual if options.device == AUTO else options.device)
     seed = (options.seed + calls) % MAX_SEED
-    shown = options.progress and ranks.current_world().first
 
     def trained(module: nn.Module, examples: Examples, epochs: int) -> tuple[_Run, Program, Tensor]:
         inputs = examples.inputs.unflatten(1, data.preprocessing.shape)
@@ -75,7 +74,7 @@ def learn_by_gradients(
             torch.manual_seed(seed)
             if previous is None:
                 _start(module)
-            run.train(shown=shown)
+            run.train(shown=options.progress)
         module.cpu().eval()
         return run, program_of(module, data.preprocessing.shape), get_bits(module)[None, None]
 

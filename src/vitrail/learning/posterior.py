@@ -51,7 +51,7 @@ class FitOptions:
     networks: int | Literal["auto"]
     seed: int
     device: str
-    progress: bool
+    progress: bool  # whether this rank shows a bar on a terminal
     class_weight: Any = None  # None, "balanced" or a mapping of labels to weights
     memory: float | None = None  # rows after which earlier evidence weighs 1/e
     checkpoint: str | Path | None = None  # where a run is saved, to go on from

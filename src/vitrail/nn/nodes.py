@@ -47,10 +47,7 @@ class Edges(NamedTuple):
 class Node(ABC):
     """One part of a net."""
 
-    @property
-    def num_bits(self) -> int:
-        """How many weights it owns."""
-        return 0
+    num_bits = 0  # how many weights it owns
 
     @abstractmethod
     def output_shape(self, shape: Shape) -> Shape:

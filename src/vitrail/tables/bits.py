@@ -130,7 +130,7 @@ class BitColumns:
 
     @property
     def selectable(self) -> list[int]:
-        """The bits that `only` can choose among; of several a column, the first of each."""
+        """The bits that `only` can choose among; of several per column, the first."""
         return list(range(len(self.names)))
 
     def states(self) -> Iterator[tuple[slice, np.ndarray]]:
@@ -149,7 +149,7 @@ class BitColumns:
         """What the columns became, all of them in one entry."""
         names = " to ".join(dict.fromkeys((self.names[0], self.names[-1])))
         step, ends = self.levels[0] - self.low, f"from {self.low:g} to {self.high:g}"
-        of_column = f"whole numbers to {self.cuts}" if self.whole else f"{self.cuts} a column"
+        of_column = f"whole numbers to {self.cuts}" if self.whole else f"{self.cuts} per column"
         notes = [f"{of_column}, every {step:g} {ends}"] * (self.cuts > 1)
         notes += [f"the same in every row: {listed(self.constant, 3)}"] * bool(self.constant)
         return (ColumnAccount(names, "bits", len(self.bit_names), 0, "; ".join(notes)),)

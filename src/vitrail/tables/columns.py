@@ -88,13 +88,10 @@ class ColumnCode:
         names = [f"{self.name}={word}" for word in self.categories]
         names += [f"{self.name} other"] * self.other
         names += [f"{self.name}={value:.15g}{unit}" for value in self.values]
-        names += [f"{self.name}>{threshold:.15g}{unit}" for threshold in self._thermometer]
+        if len(self.values) != 2:
+            names += [f"{self.name}>{threshold:.15g}{unit}" for threshold in self.thresholds]
         names += [f"{self.name} missing"] * self.missing
         return names
-
-    @property
-    def _thermometer(self) -> tuple[float, ...]:
-        return () if len(self.values) == 2 else self.thresholds
 
     def bits(self, cells: Cells) -> np.ndarray:
         """The column's bits, (rows, bits) int8; cells as the column spells them."""
@@ -116,7 +113,7 @@ class ColumnCode:
             bins = np.searchsorted(cuts, numbers)
             bins = np.where(np.isnan(numbers), -1, bins)
             parts += [bins == i for i in range(len(self.values))]
-            parts += [bins > i for i in range(len(self._thermometer))]
+            parts += [bins > i for i in range(len(self.thresholds) * (len(self.values) != 2))]
         parts += [missing] * self.missing
         return np.stack(parts, axis=1).astype(np.int8)[cells.codes]
 
@@ -174,7 +171,7 @@ class ColumnCode:
         bins = len(self.thresholds) + 1
         parts = [np.zeros((bins, words), np.int64)]
         parts += [np.eye(bins, dtype=np.int64)] * bool(self.values)
-        parts += [np.tri(bins, bins - 1, -1, dtype=np.int64)] * bool(self._thermometer)
+        parts += [np.tri(bins, bins - 1, -1, dtype=np.int64)] * (len(self.values) != 2)
         parts += [np.zeros((bins, 1), np.int64)] * self.missing
         numbers = np.hstack(parts)
         if missing is None:
@@ -188,17 +185,6 @@ class ColumnCode:
         if not self.numeric:
             return list(self.categories)
         return [f"{value:.6g}" for value in self.values] or bin_names(self.thresholds)
-
-    def unknown_words(self, cells: Cells) -> list[int]:
-        """Levels that are no numbers in a column of them, and were not there in training.
-
-        cells: as the column spells them.
-        """
-        if not self.numeric or self.other:
-            return []
-        known = {*self.categories, *self.strays}
-        words = np.flatnonzero(cells.is_word)
-        return [int(level) for level in words if as_category(cells.levels[level]) not in known]
 
     def first_level(self, cells: Cells, *, ambiguous: bool) -> int | None:
         """The first level of numbers that contradicts the spelling, or is ambiguous; or None.

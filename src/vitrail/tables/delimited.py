@@ -51,18 +51,13 @@ class DelimitedFile(Source):
         self._path = None if is_stream(path) else Path(path)
         self._stream = io.BufferedReader(self._bytes, 1 << 20)
         try:
-            header = self._header_bytes()
-            self.delimiter, self.names = self._parse_header(header, delimiter)
+            self.delimiter, self.names = self._read_header(delimiter)
         except BaseException:
             self.close()
             raise
         self.schema = pa.schema([(name, TEXT) for name in self.names])
         self._rows_ahead: Iterator[_FileRow] = iter(())
         self._next_row = 0  # that `_rows_ahead` gives
-
-    def expected_blocks(self) -> float:
-        total = self._bytes.total
-        return 1.0 if total is None else total / BLOCK_BYTES
 
     def place(self, row: int) -> str:
         """`line 17`, where the file can be read again, else the row with the header as row 1."""
@@ -85,6 +80,7 @@ class DelimitedFile(Source):
             reader = self._open(reads) if self._skip_blank_lines() else ()
             for block in reader:
                 last_row = block.slice(block.num_rows - 1) if block else last_row
+                self.num_blocks = (self._bytes.total or BLOCK_BYTES) / BLOCK_BYTES
                 yield start, block
                 start += block.num_rows
         except pa.ArrowInvalid as error:
@@ -124,8 +120,8 @@ class DelimitedFile(Source):
                 )
         return False
 
-    def _header_bytes(self) -> bytes:
-        """The bytes of the header, which may have line breaks within quotes."""
+    def _read_header(self, delimiter: str | None) -> tuple[str, list[str]]:
+        """The delimiter, and the names of the columns, which may have line breaks within quotes."""
         if self._stream.peek(3).startswith(BYTE_ORDER_MARK):
             self._stream.read(3)
         self._skip_blank_lines()
@@ -141,9 +137,7 @@ class DelimitedFile(Source):
             quotes += line.count(b'"')
         if quotes % 2:
             raise DataError(f"{self.title}: a quote in the header is never closed; correct it")
-        return b"".join(lines)
-
-    def _parse_header(self, header: bytes, delimiter: str | None) -> tuple[str, list[str]]:
+        header = b"".join(lines)
         if not header.strip(BLANK_LINE):
             raise DataError(f"{self.title} is empty; expected a header row and data rows")
         if b"\0" in header:

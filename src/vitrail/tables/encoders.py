@@ -31,7 +31,7 @@ from vitrail.checks import checked_count
 from vitrail.errors import DataError, DataWarning, counted
 from vitrail.state import StateReader
 from vitrail.tables.bits import BitColumns, bit_range
-from vitrail.tables.cells import Cells, place_in_table
+from vitrail.tables.cells import Cells, as_category, place_in_table
 from vitrail.tables.columns import ColumnAccount, ColumnCode
 from vitrail.tables.fitting import ColumnFitter
 from vitrail.tables.frames import Frame, as_frame, places
@@ -173,7 +173,10 @@ class TableEncoder:
             level = code.first_level(cells, ambiguous=False)
             if level is not None and not contradiction:
                 contradiction = f"{str(cells.levels[level])!r} in column {code.name!r}"
-            for level in code.unknown_words(spelled):
+            known = {*code.categories, *code.strays}
+            for level in np.flatnonzero(spelled.is_word & code.numeric & (not code.other)).tolist():
+                if as_category(cells.levels[level]) in known:
+                    continue
                 if code.spelling.is_ambiguous(numeral(str(cells.levels[level]))):
                     raise _two_readings(frame, code, cells, level, "no number written so")
                 rows = np.flatnonzero(cells.codes == level)

@@ -70,8 +70,12 @@ class ColumnFitter:
             column or self._column(name, self.decimal_marks) for name, column in found.items()
         ]
         if thresholds is None:
+            # few columns can afford many, as can many rows
             numbers = sum(isinstance(c, _Numbers) and len(c.values) > 2 for c in columns)
-            thresholds = affordable_thresholds(numbers, len(self.frame))
+            rows = len(self.frame)
+            most = MOST_THRESHOLDS * (1 + (numbers <= FEW_COLUMNS)) // (1 + (rows < SMALL))
+            budget = THRESHOLD_BUDGET * (1 + (rows >= MANY))
+            thresholds = min(most, max(FEWEST_THRESHOLDS, budget // max(1, numbers)))
         return [
             self._cut(column, thresholds) if isinstance(column, _Numbers) else column
             for column in columns
@@ -225,16 +229,6 @@ def _count_words(cells: Cells, levels: np.ndarray) -> dict[str, float]:
         word = as_category(level)
         found[word] = found.get(word, 0) + count
     return found
-
-
-def affordable_thresholds(columns: int, rows: int) -> int:
-    """How many thresholds a column of numbers gets: few columns can afford many, as can many rows.
-
-    columns, rows: how many columns of numbers and how many training rows there are.
-    """
-    most = MOST_THRESHOLDS * (2 if columns <= FEW_COLUMNS else 1) // (2 if rows < SMALL else 1)
-    budget = THRESHOLD_BUDGET * (2 if rows >= MANY else 1)
-    return min(most, max(FEWEST_THRESHOLDS, budget // max(1, columns)))
 
 
 def bins(values: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from vitrail.errors import DataError, listed
-from vitrail.files import file_size, open_file
+from vitrail.files import open_file
 from vitrail.memory import check_size, most_bytes
 from vitrail.tables.cells import MAX_COLUMNS, checked_names, place_in_table, plain_table, sentence
 
@@ -55,6 +55,7 @@ class Source:
     file_bytes   the size of the file, None if unknown
     num_rows     how many rows there are, where that is known before they are read
     untyped      whether all cells are text
+    num_blocks   about how many blocks there are, by those so far: the first tells the whole's size
     """
 
     schema: pa.Schema
@@ -63,15 +64,12 @@ class Source:
     file_bytes: int | None = None
     num_rows: int | None = None
     untyped = False
+    num_blocks = 1.0
     _stream: Any = None
 
     def blocks(self, select: RowSelector = all_rows) -> Iterator[Block]:
         """Blocks in order; can be read once. Those without a selected row may be left out."""
         raise NotImplementedError
-
-    def expected_blocks(self) -> float:
-        """About how many blocks there are, so that the first tells the size of the whole."""
-        return 1.0
 
     def place(self, row: int) -> str:
         """What a row, counted from 0, is called in the file: `line 17`, `row 3`."""
@@ -90,8 +88,7 @@ class ParquetSource(Source):
 
     def __init__(self, path: str | Path) -> None:
         self._title = str(path)
-        self._stream = open_file(path)
-        self.file_bytes = file_size(self._stream)
+        self._stream, self.file_bytes = open_file(path)
         try:
             with self._explained():
                 self._file = parquet.ParquetFile(self._stream)
@@ -101,6 +98,7 @@ class ParquetSource(Source):
             self.close()
             raise
         self.num_rows = self._file.metadata.num_rows
+        self.num_blocks = self.num_rows / BLOCK_ROWS
 
     def blocks(self, select: RowSelector = all_rows) -> Iterator[Block]:
         with self._explained():
@@ -124,9 +122,6 @@ class ParquetSource(Source):
             start += rows
         if groups:
             yield first, groups
-
-    def expected_blocks(self) -> float:
-        return self.num_rows / BLOCK_ROWS
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -152,7 +147,7 @@ class Layout:
         width = prod(shape[1:])
         if not 0 < width <= MAX_COLUMNS:
             raise DataError(
-                f"{title}: expected from 1 to {MAX_COLUMNS:,} inputs a row, found "
+                f"{title}: expected from 1 to {MAX_COLUMNS:,} inputs per row, found "
                 f"{'×'.join(map(str, shape[1:]))}; choose columns, or make images smaller"
             )
         if labels is not None and labels != shape[:1]:
@@ -222,8 +217,7 @@ class NpzSource(Source):
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
-        self._stream = open_file(path)
-        self.file_bytes = file_size(self._stream)
+        self._stream, self.file_bytes = open_file(path)
         try:
             with self._explained():
                 self._archive = zipfile.ZipFile(self._stream)
@@ -240,6 +234,7 @@ class NpzSource(Source):
         self.num_rows = inputs.shape[0]
         row_bytes = prod(inputs.shape[1:]) * inputs.dtype.itemsize
         self._block_rows = max(1, min(BLOCK_ROWS, NPZ_BLOCK_BYTES // (row_bytes or 1)))
+        self.num_blocks = self.num_rows / self._block_rows
 
     def blocks(self, select: RowSelector = all_rows) -> Iterator[Block]:
         start = 0
@@ -249,9 +244,6 @@ class NpzSource(Source):
                     for part in self._layout.table(inputs, *labels or [None]).to_batches():
                         yield start, part
                 start += len(inputs)
-
-    def expected_blocks(self) -> float:
-        return self.num_rows / self._block_rows
 
     def _find_arrays(self) -> list[_StoredArray]:
         """The array of inputs, then that of labels."""

@@ -142,7 +142,7 @@ def read_table(path: str | Path, kind: Format | None = None) -> Table:
                 blocks.append(block)
                 rows, held = rows + block.num_rows, held + block.nbytes
                 # refused as soon as the blocks so far tell that memory cannot hold the rest
-                more = max(1.0, source.expected_blocks() / len(blocks))
+                more = max(1.0, source.num_blocks / len(blocks))
                 what = f"about {int(rows * more):,} rows × {len(source.schema):,} columns"
                 needed = int(held * more * LOADING_COPIES)
                 check_size(str(path), what, needed, source.file_bytes, held)
@@ -226,7 +226,7 @@ def file_format(path: str | Path) -> Format:
     suffix = Path(name).suffix
     if suffix not in SUFFIXES:
         if not path.is_file():
-            open_file(path).close()  # that it is not there is said before its name tells nothing
+            open_file(path)[0].close()  # that it is not there is said before its name tells nothing
         raise DataError(
             f"cannot tell the format of {path} from its name; expected it to end in "
             f"{', '.join(SUFFIXES)} or idx3-ubyte: rename it"
