@@ -12,7 +12,6 @@ from vitrail.solvers.flip_search import errors, ramp
 from vitrail.updates import Update, counting, exact, flip
 
 HARD = math.inf
-MEMORY = 2**28
 
 
 def _optima() -> Record:
@@ -36,7 +35,7 @@ def _portfolio(
     attempts: int,
     seed: int,
 ) -> Record:
-    messages = flip(5, smoothing=0.0, memory=MEMORY, backend="auto")
+    messages = flip(5, backend="auto")
     stages = portfolio(
         graph,
         names,
@@ -90,7 +89,7 @@ ROWS: Rows = {
     "portfolio linear": lambda: _portfolio(
         problems.linear(671, 21, 17, beta=HARD),
         ("sbp", "search", "reinforced", "s4p", "polish"),
-        flip(16, smoothing=0.0, memory=MEMORY, backend="numba"),
+        flip(16, backend="numba"),
         rate=0.1,
         attempts=2,
         seed=67,
@@ -98,7 +97,7 @@ ROWS: Rows = {
     "portfolio one hidden": lambda: _portfolio(
         problems.one_hidden(681, 28, beta=HARD),
         ("sbp", "search", "reinforced", "s4p", "polish"),
-        flip(16, smoothing=0.0, memory=MEMORY, backend="numba"),
+        flip(16, backend="numba"),
         rate=0.1,
         attempts=1,
         seed=68,
@@ -110,9 +109,6 @@ ROWS: Rows = {
             48,
             smoothing=1.0,
             least_hits=0,
-            fallback="flip",
-            fallback_samples=3,
-            memory=MEMORY,
             backend="numba",
         ),
         rate=0.1,
@@ -124,7 +120,7 @@ ROWS: Rows = {
             Stage(
                 "first",
                 belief_propagation(
-                    exact(memory=MEMORY),
+                    exact(),
                     damping=constant(0.5),
                     batch=None,
                     prior_scale=0.1,
@@ -138,7 +134,7 @@ ROWS: Rows = {
             Stage(
                 "second",
                 belief_propagation(
-                    flip(16, smoothing=0.0, memory=MEMORY, backend="torch"),
+                    flip(16, backend="torch"),
                     damping=constant(0.8),
                     batch=4,
                     prior_scale=0.1,

@@ -23,7 +23,7 @@ USUAL: dict[str, Any] = {
 ROWS: Rows = {
     "s3p exact tables": lambda: found(
         s3p(
-            exact(memory=MEMORY),
+            exact(),
             survey_samples=20,
             bins=41,
             damping=constant(0.2),
@@ -40,7 +40,7 @@ ROWS: Rows = {
     ),
     "s3p flip linear": lambda: found(
         s3p(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(5, backend="torch"),
             survey_samples=16,
             bins=41,
             damping=constant(0.5),
@@ -53,7 +53,7 @@ ROWS: Rows = {
     ),
     "s4p weighted histogram": lambda: found(
         s4p(
-            pinned(3, memory=MEMORY),
+            pinned(3),
             survey_samples=16,
             bins=41,
             damping=constant(0.2),
@@ -70,7 +70,7 @@ ROWS: Rows = {
     # changed: the exponent was 2, the paper has none
     "s4p weighted draws batches": lambda: found(
         s4p(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(5, backend="torch"),
             survey_samples=20,
             bins=51,
             damping=constant(0.5),
@@ -85,7 +85,7 @@ ROWS: Rows = {
     ),
     "s4p tilted numba": lambda: found(
         s4p(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+            flip(5, backend="numba"),
             survey_samples=20,
             bins=51,
             damping=constant(0.2),
@@ -101,7 +101,7 @@ ROWS: Rows = {
     # changed: surveys were stored in 16 bits, which is gone
     "s4p tilted unequal": lambda: found(
         s4p(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+            flip(5, backend="numba"),
             survey_samples=20,
             bins=51,
             damping=constant(0.4),
@@ -116,7 +116,7 @@ ROWS: Rows = {
     ),
     "s4p tilted hard ends histogram linear split": lambda: found(
         s4p(
-            exact(memory=MEMORY),
+            exact(),
             survey_samples=16,
             bins=41,
             damping=constant(0.5),
@@ -131,7 +131,7 @@ ROWS: Rows = {
     ),
     "s4p gaussian one hidden numba": lambda: found(
         s4p(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+            flip(5, backend="numba"),
             survey_samples=20,
             bins=51,
             damping=constant(0.2),
@@ -146,7 +146,7 @@ ROWS: Rows = {
     ),
     "s4p gaussian hard ends torch": lambda: found(
         s4p(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(5, backend="torch"),
             survey_samples=20,
             bins=51,
             damping=constant(0.2),
@@ -165,9 +165,6 @@ ROWS: Rows = {
                 32,
                 smoothing=1.0,
                 least_hits=0,
-                fallback="flip",
-                fallback_samples=5,
-                memory=MEMORY,
                 backend="torch",
             ),
             survey_samples=10,
@@ -185,7 +182,7 @@ ROWS: Rows = {
     "decimated s4p": lambda: found(
         decimated(
             s4p(
-                flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+                flip(5, backend="numba"),
                 survey_samples=16,
                 bins=41,
                 damping=constant(0.2),
@@ -203,8 +200,8 @@ ROWS: Rows = {
     ),
     "snmp linear": lambda: staged(
         snmp(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
-            inner=pinned(3, memory=MEMORY),
+            flip(5, backend="numba"),
+            inner=pinned(3),
             steps=(6, 4),
             sbp_damping=0.8,
             batch=None,
@@ -220,8 +217,8 @@ ROWS: Rows = {
     ),
     "snmp one hidden batches": lambda: staged(
         snmp(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
-            inner=flip(3, smoothing=0.0, memory=MEMORY, backend="numba"),
+            flip(5, backend="numba"),
+            inner=flip(3, backend="numba"),
             steps=(8, 6),
             sbp_damping=0.8,
             batch=6,

@@ -9,12 +9,11 @@ from vitrail.solvers import belief_propagation, constant
 from vitrail.updates import closed_form, counting, exact, flip, pinned, pooled
 
 HARD = math.inf
-MEMORY = 2**28
 
 ROWS: Rows = {
     "exact tables": lambda: found(
         belief_propagation(
-            exact(memory=MEMORY),
+            exact(),
             damping=constant(0.5),
             batch=None,
             prior_scale=0.1,
@@ -26,7 +25,7 @@ ROWS: Rows = {
     # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "exact one hidden": lambda: found(
         belief_propagation(
-            exact(memory=MEMORY),
+            exact(),
             damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
@@ -37,7 +36,7 @@ ROWS: Rows = {
     ),
     "convolution linear hard": lambda: found(
         belief_propagation(
-            closed_form("convolution", memory=MEMORY),
+            closed_form("convolution"),
             damping=constant(0.2),
             batch=None,
             prior_scale=0.1,
@@ -48,7 +47,7 @@ ROWS: Rows = {
     ),
     "convolution weighted soft batches": lambda: found(
         belief_propagation(
-            closed_form("convolution", memory=MEMORY),
+            closed_form("convolution"),
             damping=constant(0.7),
             batch=5,
             prior_scale=0.2,
@@ -59,7 +58,7 @@ ROWS: Rows = {
     ),
     "gaussian linear": lambda: found(
         belief_propagation(
-            closed_form("gaussian", memory=MEMORY),
+            closed_form("gaussian"),
             damping=constant(0.5),
             batch=None,
             prior_scale=0.1,
@@ -72,7 +71,7 @@ ROWS: Rows = {
     # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "gaussian unequal batches": lambda: found(
         belief_propagation(
-            closed_form("gaussian", memory=MEMORY),
+            closed_form("gaussian"),
             damping=constant(0.75),
             batch=4,
             prior_scale=0.1,
@@ -84,7 +83,7 @@ ROWS: Rows = {
     ),
     "pinned linear 0/1 weights": lambda: found(
         belief_propagation(
-            pinned(5, memory=MEMORY),
+            pinned(5),
             damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
@@ -96,7 +95,7 @@ ROWS: Rows = {
     # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "pinned two hidden hard": lambda: found(
         belief_propagation(
-            pinned(2, memory=MEMORY),
+            pinned(2),
             damping=constant(0.8),
             batch=4,
             prior_scale=0.1,
@@ -107,7 +106,7 @@ ROWS: Rows = {
     ),
     "flip linear numba": lambda: found(
         belief_propagation(
-            flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
+            flip(8, backend="numba"),
             damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
@@ -116,9 +115,10 @@ ROWS: Rows = {
         seed=9,
         steps=20,
     ),
-    "flip linear torch smoothed": lambda: found(
+    # changed: it was smoothed, which flips no longer are
+    "flip linear torch": lambda: found(
         belief_propagation(
-            flip(5, smoothing=0.5, memory=MEMORY, backend="torch"),
+            flip(5, backend="torch"),
             damping=constant(0.9),
             batch=8,
             prior_scale=0.1,
@@ -129,7 +129,7 @@ ROWS: Rows = {
     ),
     "flip spelled linear": lambda: found(
         belief_propagation(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(5, backend="torch"),
             damping=constant(0.8),
             batch=6,
             prior_scale=0.1,
@@ -140,7 +140,7 @@ ROWS: Rows = {
     ),
     "flip unequal numba": lambda: found(
         belief_propagation(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+            flip(5, backend="numba"),
             damping=constant(0.8),
             batch=4,
             prior_scale=0.1,
@@ -151,7 +151,7 @@ ROWS: Rows = {
     ),
     "flip one hidden numba": lambda: found(
         belief_propagation(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+            flip(5, backend="numba"),
             damping=constant(0.8),
             batch=8,
             prior_scale=0.1,
@@ -163,7 +163,7 @@ ROWS: Rows = {
     # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "flip one hidden 0/1 weights torch": lambda: found(
         belief_propagation(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(5, backend="torch"),
             damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
@@ -174,7 +174,7 @@ ROWS: Rows = {
     ),
     "flip one hidden classes": lambda: found(
         belief_propagation(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(5, backend="torch"),
             damping=constant(0.8),
             batch=6,
             prior_scale=0.1,
@@ -185,7 +185,7 @@ ROWS: Rows = {
     ),
     "flip linear classes": lambda: found(
         belief_propagation(
-            flip(5, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(5, backend="torch"),
             damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
@@ -196,7 +196,7 @@ ROWS: Rows = {
     ),
     "flip conv": lambda: found(
         belief_propagation(
-            flip(2, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(2, backend="torch"),
             damping=constant(0.8),
             batch=4,
             prior_scale=0.1,
@@ -207,7 +207,7 @@ ROWS: Rows = {
     ),
     "flip black box": lambda: found(
         belief_propagation(
-            flip(16, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(16, backend="torch"),
             damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
@@ -222,9 +222,6 @@ ROWS: Rows = {
                 64,
                 smoothing=1.0,
                 least_hits=0,
-                fallback="flip",
-                fallback_samples=5,
-                memory=MEMORY,
                 backend="numba",
             ),
             damping=constant(0.9),
@@ -241,9 +238,6 @@ ROWS: Rows = {
                 64,
                 smoothing=1.0,
                 least_hits=8,
-                fallback="flip",
-                fallback_samples=5,
-                memory=MEMORY,
                 backend="numba",
             ),
             damping=constant(0.7),
@@ -254,15 +248,13 @@ ROWS: Rows = {
         seed=20,
         steps=12,
     ),
-    "counting two hidden classes torch fallback pinned": lambda: found(
+    # changed: messages of too few draws were replaced by pinned ones
+    "counting two hidden classes torch fallback": lambda: found(
         belief_propagation(
             counting(
                 32,
                 smoothing=0.5,
                 least_hits=6,
-                fallback="pinned",
-                fallback_samples=3,
-                memory=MEMORY,
                 backend="torch",
             ),
             damping=constant(0.8),
@@ -279,9 +271,6 @@ ROWS: Rows = {
                 64,
                 smoothing=1.0,
                 least_hits=4,
-                fallback="flip",
-                fallback_samples=2,
-                memory=MEMORY,
                 backend="numba",
             ),
             damping=constant(0.9),
@@ -299,9 +288,6 @@ ROWS: Rows = {
                 32,
                 smoothing=1.0,
                 least_hits=0,
-                fallback="flip",
-                fallback_samples=5,
-                memory=MEMORY,
                 backend="torch",
             ),
             damping=constant(0.9),
@@ -312,15 +298,13 @@ ROWS: Rows = {
         seed=23,
         steps=6,
     ),
+    # changed: messages of too few draws are replaced by those of five flips
     "counting plain torch net": lambda: found(
         belief_propagation(
             counting(
                 48,
                 smoothing=1.0,
                 least_hits=4,
-                fallback="flip",
-                fallback_samples=4,
-                memory=MEMORY,
                 backend="torch",
             ),
             damping=constant(0.8),
@@ -333,7 +317,7 @@ ROWS: Rows = {
     ),
     "flip own module": lambda: found(
         belief_propagation(
-            flip(3, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(3, backend="torch"),
             damping=constant(0.8),
             batch=5,
             prior_scale=0.1,
@@ -344,7 +328,7 @@ ROWS: Rows = {
     ),
     "pooled linear": lambda: found(
         belief_propagation(
-            pooled(256, smoothing=1.0, memory=MEMORY, backend="torch"),
+            pooled(256, smoothing=1.0, backend="torch"),
             damping=constant(0.8),
             batch=None,
             prior_scale=0.1,
@@ -356,7 +340,7 @@ ROWS: Rows = {
     ),
     "pooled two hidden batches": lambda: found(
         belief_propagation(
-            pooled(128, smoothing=1.0, memory=MEMORY, backend="torch"),
+            pooled(128, smoothing=1.0, backend="torch"),
             damping=constant(0.9),
             batch=8,
             prior_scale=0.1,

@@ -21,12 +21,11 @@ from vitrail.solvers import (
 from vitrail.updates import closed_form, counting, exact, flip
 
 HARD = math.inf
-MEMORY = 2**28
 
 DAMPINGS: Rows = {
     "adaptive damping": lambda: found(
         belief_propagation(
-            flip(8, smoothing=0.0, memory=MEMORY, backend="torch"),
+            flip(8, backend="torch"),
             damping=adaptive(4, high=0.99, first=0.5),
             batch=None,
             prior_scale=0.1,
@@ -38,7 +37,7 @@ DAMPINGS: Rows = {
     # changed: it was damped on log-odds, which is gone; damping acts on probabilities
     "adaptive damping in batches": lambda: found(
         belief_propagation(
-            flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
+            flip(8, backend="numba"),
             damping=adaptive(3, high=0.95, first=0.75),
             batch=8,
             prior_scale=0.1,
@@ -49,7 +48,7 @@ DAMPINGS: Rows = {
     ),
     "scheduled damping": lambda: found(
         belief_propagation(
-            closed_form("convolution", memory=MEMORY),
+            closed_form("convolution"),
             damping=scheduled(lambda step: 1 - 2.0 ** -(1 + step % 3)),
             batch=None,
             prior_scale=0.1,
@@ -65,9 +64,6 @@ DAMPINGS: Rows = {
                 64,
                 smoothing=1.0,
                 least_hits=0,
-                fallback="flip",
-                fallback_samples=5,
-                memory=MEMORY,
                 backend="numba",
             ),
             damping=scheduled(lambda step: 0.5 if step < 4 else 0.875),
@@ -84,7 +80,7 @@ WRAPPERS: Rows = {
     "reinforced linear": lambda: found(
         reinforced(
             belief_propagation(
-                closed_form("convolution", memory=MEMORY),
+                closed_form("convolution"),
                 damping=constant(0.5),
                 batch=None,
                 prior_scale=0.1,
@@ -101,7 +97,7 @@ WRAPPERS: Rows = {
     "reinforced one hidden batches": lambda: found(
         reinforced(
             belief_propagation(
-                flip(5, smoothing=0.0, memory=MEMORY, backend="numba"),
+                flip(5, backend="numba"),
                 damping=constant(0.7),
                 batch=10,
                 prior_scale=0.1,
@@ -118,7 +114,7 @@ WRAPPERS: Rows = {
     "annealed linear": lambda: found(
         annealed(
             belief_propagation(
-                flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
+                flip(8, backend="numba"),
                 damping=constant(0.8),
                 batch=8,
                 prior_scale=0.1,
@@ -136,9 +132,6 @@ WRAPPERS: Rows = {
                     64,
                     smoothing=1.0,
                     least_hits=0,
-                    fallback="flip",
-                    fallback_samples=5,
-                    memory=MEMORY,
                     backend="numba",
                 ),
                 damping=constant(0.8),
@@ -154,7 +147,7 @@ WRAPPERS: Rows = {
     "decimated linear": lambda: found(
         decimated(
             belief_propagation(
-                closed_form("convolution", memory=MEMORY),
+                closed_form("convolution"),
                 damping=constant(0.3),
                 batch=None,
                 prior_scale=0.1,
@@ -170,7 +163,7 @@ WRAPPERS: Rows = {
     "decimated tables": lambda: found(
         decimated(
             belief_propagation(
-                exact(memory=MEMORY),
+                exact(),
                 damping=constant(0.5),
                 batch=None,
                 prior_scale=0.1,
@@ -185,7 +178,7 @@ WRAPPERS: Rows = {
     "steady linear": lambda: found(
         steady(
             belief_propagation(
-                closed_form("convolution", memory=MEMORY),
+                closed_form("convolution"),
                 damping=constant(0.0),
                 batch=None,
                 prior_scale=0.1,
@@ -206,7 +199,7 @@ WRAPPERS: Rows = {
             annealed(
                 steady(
                     belief_propagation(
-                        flip(8, smoothing=0.0, memory=MEMORY, backend="numba"),
+                        flip(8, backend="numba"),
                         damping=constant(0.7),
                         batch=None,
                         prior_scale=0.1,

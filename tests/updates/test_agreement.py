@@ -28,6 +28,7 @@ from oracles import (
 from vitrail.random import Key, thresholds
 from vitrail.updates import UPDATES, closed_form, counting, exact, flip, pinned, pooled
 from vitrail.updates.base import configurations
+from vitrail.updates.counting import FALLBACK
 
 FALSE_ALARM = 1e-4  # of one test, over all its comparisons
 SAMPLES = 4000
@@ -170,7 +171,7 @@ INVARIANT = {
     "convolution": closed_form(),
     "gaussian": closed_form("gaussian"),
     "pinned": pinned(3),
-    "flip": flip(7, smoothing=0.5),
+    "flip": flip(7),
     "counting": counting(16, least_hits=4),
 }
 
@@ -202,7 +203,7 @@ def test_pooled_does_not_depend_on_chunks_to_rounding():
     factors = random_perceptron(2, 13, 9, 2.0, "bipolar")
     belief, message = random_cavity(0, 1, 9)[0, 0], torch.zeros(13, 9)
     whole = pooled(500).messages(Key(3), factors, belief, message)
-    parts = pooled(500, memory=1).messages(Key(3), factors, belief, message)
+    parts = replace(pooled(500), memory=1).messages(Key(3), factors, belief, message)
     assert torch.allclose(whole.log_odds, parts.log_odds, atol=1e-10)
 
 
@@ -241,15 +242,12 @@ def test_counting_mends_starved_entries_from_other_draws():
     cavity = random_cavity(1, 4, 6)
     cavity[:, 0, 0] = 6.0
     plain = counting(16, smoothing=0.0).estimate(Key(0), factors, cavity)
-    mended = counting(16, smoothing=0.0, least_hits=3, fallback_samples=9).estimate(
-        Key(0), factors, cavity
-    )
+    mended = counting(16, smoothing=0.0, least_hits=3).estimate(Key(0), factors, cavity)
     ones = configurations(Key(0), factors, thresholds(cavity), 16).sum(1)
     poor = torch.minimum(ones, 16 - ones) < 3
     assert poor[:, 0].all()
     assert torch.equal(plain.log_one[:, 0][~poor], mended.log_one[:, 0][~poor])
-    again = counting(16).fallback
-    own = replace(again, samples=9).estimate(Key(0), factors, cavity)
+    own = FALLBACK.estimate(Key(0), factors, cavity)
     assert torch.equal(own.log_one[:, 0][poor], mended.log_one[:, 0][poor])
 
 
@@ -272,7 +270,6 @@ def test_one_sided_draws_are_clipped_not_believed():
 
 BAD = {
     "zero samples": (lambda: flip(0), "samples must be from 1 to"),
-    "unknown fallback": (lambda: counting(5, fallback="guess"), "unknown fallback"),  # pyright: ignore
     "unknown method": (lambda: closed_form("fourier"), "unknown method"),  # pyright: ignore
     "arity above the exact limit": (
         lambda: exact().estimate(

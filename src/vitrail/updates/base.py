@@ -11,13 +11,13 @@ axis, (F, R, A): belief propagation has one track, surveys have one per survey s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from vitrail.checks import checked_count
+from vitrail.checks import checked_choice, checked_count
 from vitrail.factors import Factors
 from vitrail.kernels.dispatch import find
 from vitrail.numerics import DEFAULT_MEMORY, EXACT_LIMIT, SAMPLED_LIMIT, on_lattice
@@ -67,12 +67,9 @@ class Sweep:
 class Update(ABC):
     """A way to compute factor→variable messages."""
 
-    memory: int = field(default=DEFAULT_MEMORY)  # bytes of scratch held at a time
-
-    @property
-    def exact(self) -> bool:
-        """Whether a zero is a proof: only then is ruling out both values a contradiction."""
-        return False
+    exact: ClassVar[bool] = False
+    """Whether a zero is a proof; only then is ruling out both values a contradiction."""
+    memory: int = DEFAULT_MEMORY  # limit of temporary memory, in bytes
 
     @property
     def limit(self) -> float:
@@ -264,15 +261,13 @@ MOST_DRAWS = 2**24  # of a factor and a step; beyond, a float32 no longer counts
 
 
 def checked_draws(name: str, value: int, least: int = 1) -> int:
-    """`value`, or an error when it is no whole number that a kernel can count to."""
+    """`value`, or an error if it is not a whole number that a kernel can count to."""
     return checked_count(name, value, least, MOST_DRAWS)
 
 
 def checked_backend(backend: Backend) -> Backend:
-    """`backend`, or an error when there is none of that name."""
-    if backend not in get_args(Backend):
-        names = ", ".join(map(repr, get_args(Backend)))
-        raise ValueError(f"unknown backend {backend!r}; choose one of {names}")
+    """`backend`, or an error if there is none of that name."""
+    checked_choice("backend", backend, get_args(Backend))
     return backend
 
 

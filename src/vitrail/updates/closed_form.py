@@ -8,14 +8,14 @@ is satisfied exactly when K ≥ T, for either weight coding and with ties counte
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_choice
 from vitrail.factors import Factors, Network
 from vitrail.kernels.dispatch import LANES_BEFORE_LOADING, find
-from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key
 from vitrail.updates.base import CavityUpdate, Estimate, Sweep
 
@@ -30,11 +30,8 @@ class ClosedForm(CavityUpdate):
     gaussian: O(A) per factor; P(K ≥ T) ≈ Φ((μ − T + ½)/σ), the ½ being the lattice's boundary.
     """
 
+    exact: ClassVar[bool] = True
     method: Method
-
-    @property
-    def exact(self) -> bool:
-        return True
 
     def check(self, factors: Factors) -> None:
         if factors.perceptron_low is None:
@@ -156,17 +153,15 @@ def _gaussian(agrees: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
-def closed_form(method: Method = "convolution", *, memory: int = DEFAULT_MEMORY) -> ClosedForm:
+def closed_form(method: Method = "convolution") -> ClosedForm:
     """Messages of perceptrons without sampling.
 
     Args:
         method: "convolution" is exact, "gaussian" an approximation for large arity.
-        memory: Bytes of scratch held at a time.
 
     Examples:
         >>> closed_form("gaussian").method
         'gaussian'
     """
-    if method not in ("convolution", "gaussian"):
-        raise ValueError(f"unknown method {method!r}; choose 'convolution' or 'gaussian'")
-    return ClosedForm(method=method, memory=memory)
+    checked_choice("method", method, get_args(Method))
+    return ClosedForm(method=method)

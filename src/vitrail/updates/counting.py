@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from vitrail.factors import Factors
 from vitrail.kernels.dispatch import find
-from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key, Stream, thresholds
 from vitrail.updates.base import (
     Backend,
@@ -21,25 +20,22 @@ from vitrail.updates.base import (
     configurations,
 )
 from vitrail.updates.flip import Flip
-from vitrail.updates.pinned import Pinned
 
-Fallback = Literal["flip", "pinned"]
+FALLBACK = Flip(samples=5, stream=Stream.FALLBACK)  # for messages of too few draws
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counting(CavityUpdate):
     """p̃(v) = (Σ_{s: w_i=v} f(w_s) + c·f̄)/(n_v + c), n_v the draws with w_i = v.
 
-    Cost S evaluations per factor for any network. Starved where a cavity is near 0 or 1: there
-    n_v is small, and with `least_hits` set such entries are made anew by `fallback` from draws
-    of their own. The choice rests on the integer n_v, so every backend makes the same one.
+    Cost S evaluations per factor for any network. Where a cavity is near 0 or 1, n_v is small; with
+    `least_hits` set, such entries are replaced by those of FALLBACK, from separate draws. The
+    choice depends on the integer n_v alone, so every backend makes the same one.
     """
 
     samples: int
     smoothing: float = 1.0
     least_hits: int = 0
-    fallback: Flip | Pinned
-
     backend: Backend = "auto"
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
@@ -95,7 +91,7 @@ class Counting(CavityUpdate):
         self, key: Key, factors: Factors, cavity: Tensor, estimate: Estimate, poor: Tensor
     ) -> Estimate:
         rows = poor.flatten(1).any(1).nonzero()[:, 0]
-        again = self.fallback.estimate(key, factors.select(rows), cavity[rows])
+        again = FALLBACK.estimate(key, factors.select(rows), cavity[rows])
         log_one, log_zero = estimate.log_one.clone(), estimate.log_zero.clone()
         log_one[rows] = torch.where(poor[rows], again.log_one, log_one[rows])
         log_zero[rows] = torch.where(poor[rows], again.log_zero, log_zero[rows])
@@ -108,9 +104,6 @@ def counting(
     *,
     smoothing: float = 1.0,
     least_hits: int = 0,
-    fallback: Fallback = "flip",
-    fallback_samples: int = 5,
-    memory: int = DEFAULT_MEMORY,
     backend: Backend = "auto",
 ) -> Counting:
     """Sampled messages by counting: each draw serves both values of every variable.
@@ -119,26 +112,18 @@ def counting(
 
     Args:
         samples: Draws of a configuration for each factor.
-        smoothing: Draws' worth of the mean score added to each side; keeps messages finite.
-        least_hits: Messages with fewer draws behind them are made anew by `fallback`; 0 for never.
-        fallback: How they are made anew, "flip" or "pinned".
-        fallback_samples: Draws of the fallback.
-        memory: Bytes of scratch held at a time.
-        backend: "auto" takes the fastest there is; all give the same messages.
+        smoothing: Weight of the mean score, in draws, that is added to each side; keeps messages
+            finite.
+        least_hits: Messages of fewer draws are replaced by those of `flip(5)`; 0 replaces none.
+        backend: "auto" takes the fastest one available; all give the same messages.
 
     Examples:
         >>> counting(samples=128, least_hits=2).least_hits
         2
     """
-    kinds = {"flip": Flip, "pinned": Pinned}
-    if fallback not in kinds:
-        raise ValueError(f"unknown fallback {fallback!r}; choose 'flip' or 'pinned'")
-    own_draws = kinds[fallback](samples=fallback_samples, stream=Stream.FALLBACK, memory=memory)
     return Counting(
         samples=checked_draws("samples", samples),
         smoothing=smoothing,
         least_hits=checked_draws("least_hits", least_hits, 0),
-        fallback=own_draws,
-        memory=memory,
         backend=checked_backend(backend),
     )

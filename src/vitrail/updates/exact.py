@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from vitrail.factors import Factors
 from vitrail.factors.table import decode
-from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key
 from vitrail.updates.base import CavityUpdate, Estimate
 
@@ -21,9 +21,7 @@ TILE = 4096  # configurations in flight; fixed, so that sums are taken in one or
 class Exact(CavityUpdate):
     """p̃(v) = Σ_{w: w_i=v} f(w)·Π_{j≠i} cavity_j(w_j). Cost 2^A evaluations per factor."""
 
-    @property
-    def exact(self) -> bool:
-        return True
+    exact: ClassVar[bool] = True
 
     def check(self, factors: Factors) -> None:
         if factors.arity > MAX_EXACT_ARITY:
@@ -55,14 +53,11 @@ class Exact(CavityUpdate):
         )
 
 
-def exact(*, memory: int = DEFAULT_MEMORY) -> Exact:
+def exact() -> Exact:
     """Exact messages by enumeration, for factors of up to 20 variables.
-
-    Args:
-        memory: Bytes of scratch held at a time.
 
     Examples:
         >>> exact().exact
         True
     """
-    return Exact(memory=memory)
+    return Exact()

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from vitrail.factors import Factors
 from vitrail.kernels.dispatch import find
-from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import Key, Stream, thresholds
 from vitrail.updates.base import (
     Backend,
@@ -27,12 +26,11 @@ from vitrail.updates.base import (
 class Flip(CavityUpdate):
     """Draw S configurations once; score each with w_i = 1 and w_i = 0 for every i.
 
-    p̃(v) = (Σ_s f(w_s with w_i = v) + c·f̄)/(S + c). The same expectation as Algorithm 1 for
-    S·(A+1) evaluations instead of 2·A·S, or S where the factors have O(1) flips.
+    p̃(v) = Σ_s f(w_s with w_i = v)/S. The same expectation as Algorithm 1 for S·(A+1) evaluations
+    instead of 2·A·S, or S where the factors have O(1) flips.
     """
 
     samples: int
-    smoothing: float = 0.0
     stream: Stream = Stream.CONFIGURATION
     backend: Backend = "auto"
 
@@ -52,7 +50,7 @@ class Flip(CavityUpdate):
         rows: Tensor | None = None,
     ) -> Messages:
         num_factors = factors.num_factors if rows is None else len(rows)
-        kernel = None if self.smoothing else self._kernel(factors, num_factors)
+        kernel = self._kernel(factors, num_factors)
         if kernel is None:
             return super().messages(key, factors, belief, message, rows)
         log_odds, starved = kernel.messages(
@@ -64,30 +62,25 @@ class Flip(CavityUpdate):
         tracks = cavity.shape[0] * cavity.shape[1]
         kernel, key = self._kernel(factors, tracks), key.of(self.stream)
         hits = self._hits if kernel is None else kernel.hits
-        one, zero, drawn = hits(key, factors, thresholds(cavity), self.samples)
-        count: float = self.samples
-        if self.smoothing:
-            extra = (self.smoothing * drawn.double() / count)[..., None]
-            one, zero, count = one + extra, zero + extra, count + self.smoothing
+        one, zero = hits(key, factors, thresholds(cavity), self.samples)
         return Estimate(
-            factors.log_mean(one, count),
-            factors.log_mean(zero, count),
+            factors.log_mean(one, self.samples),
+            factors.log_mean(zero, self.samples),
             self._evaluations(factors, tracks),
             self.samples,
         )
 
     def _hits(
         self, key: Key, factors: Factors, threshold: Tensor, samples: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The definition: scores with each weight set to 1 and to 0, (F, R, A), as drawn (F, R)."""
-        states = configurations(key, factors, threshold, samples, self.backend)
-        one, zero = factors.flips(states)
+    ) -> tuple[Tensor, Tensor]:
+        """The definition: sums of scores with each weight set to 1 and to 0, (F, R, A) each."""
         num_factors, tracks, arity = threshold.shape
-        shape = (num_factors, tracks, samples, arity)
-        drawn = torch.where(states, one, zero)[..., :1]
-        scores = one.view(shape), zero.view(shape), drawn.view(*shape[:3], 1)
-        totals = [_total(score, dim=2) for score in scores]
-        return totals[0], totals[1], totals[2][..., 0]
+        states = configurations(key, factors, threshold, samples, self.backend)
+        one, zero = (
+            score.view(num_factors, tracks, samples, arity) for score in factors.flips(states)
+        )
+        kind = torch.float64 if one.is_floating_point() else torch.int64
+        return one.sum(2, dtype=kind), zero.sum(2, dtype=kind)
 
     def _kernel(self, factors: Factors, tracks: int) -> Any:
         """The compiled module that serves these factors, if any; tracks of all of them."""
@@ -99,32 +92,15 @@ class Flip(CavityUpdate):
         return tracks * self.samples * (1 + neighbours)
 
 
-def _total(score: Tensor, dim: int) -> Tensor:
-    return score.sum(dim, dtype=torch.float64 if score.is_floating_point() else torch.int64)
-
-
-def flip(
-    samples: int = 5,
-    *,
-    smoothing: float = 0.0,
-    memory: int = DEFAULT_MEMORY,
-    backend: Backend = "auto",
-) -> Flip:
-    """Sampled messages by single flips: each draw is scored with every bit turned over.
+def flip(samples: int = 5, *, backend: Backend = "auto") -> Flip:
+    """Sampled messages by single flips: each draw is scored with every bit flipped.
 
     Args:
         samples: Draws of a configuration for each factor.
-        smoothing: Draws' worth of the mean score added to each side; keeps messages finite.
-        memory: Bytes of scratch held at a time.
-        backend: "auto" takes the fastest there is; all give the same messages.
+        backend: "auto" takes the fastest one available; all give the same messages.
 
     Examples:
         >>> flip(samples=64).samples
         64
     """
-    return Flip(
-        samples=checked_draws("samples", samples),
-        smoothing=smoothing,
-        memory=memory,
-        backend=checked_backend(backend),
-    )
+    return Flip(samples=checked_draws("samples", samples), backend=checked_backend(backend))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from vitrail.factors import Factors
-from vitrail.numerics import DEFAULT_MEMORY, chunks
+from vitrail.numerics import chunks
 from vitrail.random import Key, Stream, bernoulli, thresholds
 from vitrail.updates.base import CavityUpdate, Estimate, checked_draws
 
@@ -21,14 +21,13 @@ class Pinned(CavityUpdate):
     """
 
     samples: int
-    stream: Stream = Stream.CONFIGURATION
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
         # variables are cut as well: one factor needs at least a tile of one variable
         return cavity.shape[1] * self.samples * 2 * (40 * factors.arity + factors.row_bytes)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        key, threshold = key.of(self.stream), thresholds(cavity)
+        key, threshold = key.of(Stream.CONFIGURATION), thresholds(cavity)
         num_factors, tracks, arity = cavity.shape
         hits = torch.empty(num_factors, tracks, arity, 2, dtype=torch.float64, device=cavity.device)
         per_variable = num_factors * self.bytes_per_factor(factors, cavity)
@@ -53,15 +52,14 @@ class Pinned(CavityUpdate):
         )
 
 
-def pinned(samples: int = 5, *, memory: int = DEFAULT_MEMORY) -> Pinned:
+def pinned(samples: int = 5) -> Pinned:
     """Sampled messages by the paper's Algorithm 1: draws of their own for every bit and value.
 
     Args:
         samples: Draws for each variable and value.
-        memory: Bytes of scratch held at a time.
 
     Examples:
         >>> pinned().samples
         5
     """
-    return Pinned(samples=checked_draws("samples", samples), memory=memory)
+    return Pinned(samples=checked_draws("samples", samples))

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from vitrail.factors import Factors
 from vitrail.kernels.dispatch import find
-from vitrail.numerics import DEFAULT_MEMORY
 from vitrail.random import THRESHOLD_ONE, Key, Stream, bernoulli, thresholds
 from vitrail.updates.base import (
     Backend,
@@ -105,19 +104,13 @@ def _log_odds(threshold: Tensor) -> Tensor:
     return torch.logit(_away_from_ends(threshold).to(torch.float64) / THRESHOLD_ONE)
 
 
-def pooled(
-    samples: int = 512,
-    *,
-    smoothing: float = 1.0,
-    memory: int = DEFAULT_MEMORY,
-    backend: Backend = "auto",
-) -> Pooled:
+def pooled(samples: int = 512, *, smoothing: float = 1.0, backend: Backend = "auto") -> Pooled:
     """Sampled messages from one pool of configurations that all factors share; for many factors.
 
     Args:
         samples: Configurations in the pool.
-        smoothing: Draws' worth of the mean score added to each side; keeps messages finite.
-        memory: Bytes of scratch held at a time.
+        smoothing: Weight of the mean score, in draws, that is added to each side; keeps messages
+            finite.
         backend: "auto" scores the pool by compiled kernels on a GPU, for one problem of this
             package's layers; "triton" asks for them, "torch" does without.
 
@@ -128,6 +121,5 @@ def pooled(
     return Pooled(
         samples=checked_draws("samples", samples),
         smoothing=smoothing,
-        memory=memory,
         backend=checked_backend(backend),
     )

@@ -40,15 +40,14 @@ def _of_both(signature: str) -> Any:
 
 
 @_of_both(
-    f"void(int64, int64, int32[:, :, ::1], {_NET}, {_ADDRESS},"
-    " int32[:, :, ::1], int32[:, :, ::1], int32[:, ::1])"
+    f"void(int64, int64, int32[:, :, ::1], {_NET}, {_ADDRESS}, int32[:, :, ::1], int32[:, :, ::1])"
 )
 def _hits(
     begin, end, threshold, inputs, labels, ids, low, net, samples,
-    together, blocks, numbers, number, k0, k1, one, zero, drawn,
+    together, blocks, numbers, number, k0, k1, one, zero,
 ):  # fmt: skip
-    """one and zero (F, R, A), drawn (F, R): of `samples` draws per track, those that meet the label
-    with the weight set to one, to zero, as drawn. threshold (F, R, A), inputs (F, I), ids (F,)."""
+    """one and zero (F, R, A): of `samples` draws per track, those that meet the label with the
+    weight set to one and to zero. threshold (F, R, A), inputs (F, I), ids (F,)."""
     tracks, arity = threshold.shape[1], threshold.shape[2]
     tile = together, blocks, numbers
     if net is None:
@@ -64,7 +63,7 @@ def _hits(
             row[2][: net[0]] = inputs[f]
         for r in range(tracks):
             if net is None:
-                shared, drawn[f, r], _ = perceptron.flips(
+                shared, _ = perceptron.flips(
                     threshold[f, r], row[:6], constant, np.int32(1 - low), samples, r * samples,
                     tile, address,
                 )  # fmt: skip
@@ -72,7 +71,6 @@ def _hits(
                 shared, _ = one_hidden.flips(
                     threshold[f, r], row, labels[f], net, samples, r * samples, tile, address
                 )
-                drawn[f, r] = shared
             for a in range(arity):
                 one[f, r, a] = shared + one_more[a]
                 zero[f, r, a] = shared + zero_more[a]
@@ -105,7 +103,7 @@ def _messages(
         address = uint32(ids[f]), number, k0, k1
         if net is None:
             constant = perceptron.signed_inputs(inputs[f], labels[f], low, row[2])
-            shared, _, sensitive = perceptron.flips(
+            shared, sensitive = perceptron.flips(
                 threshold, row[:6], constant, np.int32(1 - low), samples, 0, tile, address
             )
         else:
@@ -132,18 +130,15 @@ def _shape(factors: Factors) -> tuple[int, tuple[int, ...] | None] | None:
     return net.low_output, hidden
 
 
-def hits(
-    key: Key, factors: Network, threshold: Tensor, samples: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws per track those that meet the label: with each weight set to 1, to 0, as drawn.
+def hits(key: Key, factors: Network, threshold: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+    """Of S draws per track those that meet the label with each weight set to 1, and to 0.
 
-    threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
+    threshold (F, R, A) int32 → two (F, R, A) int32.
     """
     shape = _shape(factors)
     assert shape is not None  # `serves` was asked
     kernel = _hits[shape[1] is not None]
     one, zero = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
-    drawn = np.empty(threshold.shape[:2], np.int32)
     arguments = (
         threshold.contiguous().numpy(),
         *classifiers(factors),
@@ -152,14 +147,13 @@ def hits(
         *draw_address(key, factors.arity, threshold.shape[1] * samples),
         one,
         zero,
-        drawn,
     )
     over_rows(
         lambda begin, end: kernel(begin, end, *arguments),
         factors.num_factors,
         threshold[0].numel() * samples if factors.num_factors else 0,
     )
-    return torch.from_numpy(one), torch.from_numpy(zero), torch.from_numpy(drawn)
+    return torch.from_numpy(one), torch.from_numpy(zero)
 
 
 def messages(
@@ -197,11 +191,7 @@ def messages(
 
 def classifiers(factors: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Inputs (F, I) int8, labels and ids (F,) int64."""
-    return (
-        factors.rows.numpy(),
-        factors.labels.numpy(),
-        factors.ids.numpy(),
-    )
+    return factors.rows.numpy(), factors.labels.numpy(), factors.ids.numpy()
 
 
 def all_rows(factors: Factors) -> np.ndarray:

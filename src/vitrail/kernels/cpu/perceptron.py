@@ -61,15 +61,13 @@ def _count(lanes, at, below, always, signed, margin, step, one, zero):
 @njit(inline="always")
 def flips(threshold, row, constant, step, samples, first, tile, address):
     """Count the draws numbered first… of one factor: how many meet the label whatever weight is
-    set, how many do as drawn, and whether any depends on a weight. With weight a set to one
-    those of the first kind do and one[a] more."""
+    set, and whether any depends on a weight. With weight a set to one, one[a] more meet it."""
     below, always, signed, one, zero, words = row
     if bounds(threshold, below, always):
         constant += step * _certain(always, signed)
     one[:] = 0
     zero[:] = 0
     shared = 0
-    met = 0
     sensitive = False
     together, blocks, numbers = tile
     factor, number, k0, k1 = address
@@ -80,9 +78,8 @@ def flips(threshold, row, constant, step, samples, first, tile, address):
         for g in range(min(together, samples - start)):
             at = g * width
             margin = np.int32(constant + step * _sum(lanes, at, below, signed))
-            met += margin > 0
             shared += margin > step  # unpredictable: a sum is faster than a branch
             if abs(2 * margin - 1) < 2 * step:
                 sensitive = True
                 _count(lanes, at, below, always, signed, margin, step, one, zero)
-    return shared, met, sensitive
+    return shared, sensitive

@@ -157,7 +157,7 @@ def _update(
                 branch, noise, branch_threshold[i], centre[i], spread[i], quantiles, limit, cavity
             )
             find_thresholds(cavity, edges, threshold)
-            shared, _, sensitive = flips(
+            shared, sensitive = flips(
                 threshold, row, constant, step, samples, r * samples,
                 (together, blocks, numbers), (factor, number, k0, k1),
             )  # fmt: skip

@@ -100,7 +100,7 @@ def _counted(
 
 @triton.jit(do_not_specialize=(*ADDRESS, "first_row"))
 def _hits(
-    threshold, inputs, labels, ids, one, zero, drawn, arity, tracks, step_number, k0, k1,
+    threshold, inputs, labels, ids, one, zero, arity, tracks, step_number, k0, k1,
     sums, first_row, SAMPLES: tl.constexpr, BLOCKS: tl.constexpr, PARTS: tl.constexpr,
     SUMMING: tl.constexpr, INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
@@ -110,7 +110,7 @@ def _hits(
     slots = part * (8 * BLOCKS) + tl.arange(0, 8 * BLOCKS)
     used = slots < arity
     bounds = tl.load(threshold + row * arity + slots, mask=used, other=0)
-    found_one, found_zero, met = _counted(
+    found_one, found_zero, _ = _counted(
         bounds, inputs, tl.load(labels + factor), tl.load(ids + factor),
         (row % tracks).to(tl.int32) * SAMPLES, step_number, k0, k1,
         sums + (row - first_row) * (PARTS * SAMPLES), slots, used, part, factor, arity,
@@ -119,7 +119,6 @@ def _hits(
     if not SUMMING:
         tl.store(one + row * arity + slots, found_one, mask=used)
         tl.store(zero + row * arity + slots, found_zero, mask=used)
-        tl.store(drawn + row, met)
 
 
 @triton.jit(do_not_specialize=(*ADDRESS, "first_row"))
@@ -197,24 +196,21 @@ def _shape(factors: Factors) -> tuple[int, int, int, int, int] | None:
     return net.num_inputs, net.num_hidden, net.low_hidden, net.low_output, net.low_active
 
 
-def hits(
-    key: Key, factors: Network, threshold: Tensor, samples: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws per track those that meet the label: with each weight set to 1, to 0, as drawn.
+def hits(key: Key, factors: Network, threshold: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+    """Of S draws per track those that meet the label with each weight set to 1, and to 0.
 
-    threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
+    threshold (F, R, A) int32 → two (F, R, A) int32.
     """
     threshold = threshold.contiguous()  # and so are the results like it
     num_factors, tracks, arity = threshold.shape
     one, zero = torch.empty_like(threshold), torch.empty_like(threshold)
-    drawn = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)
     if threshold.numel():
         arguments = (
-            threshold, factors.rows, factors.labels, factors.ids, one, zero, drawn, arity,
-            tracks, key.step, *key.words(),
+            threshold, factors.rows, factors.labels, factors.ids, one, zero, arity, tracks,
+            key.step, *key.words(),
         )  # fmt: skip
         _launch(_hits, num_factors * tracks, factors, samples, arguments)
-    return one, zero, drawn
+    return one, zero
 
 
 def messages(
