@@ -158,6 +158,7 @@ DEFAULT: dict[str, Data] = {
     "glass": _glass,
 }
 
+# "s3p" changed when it began to score tracks drawn from its beliefs
 # "two layers" and "streaming" changed when streaming took a rate per layer: one pace for all layers
 # froze nets at random where inputs share a background
 NAMED: dict[str, dict[str, Any]] = {

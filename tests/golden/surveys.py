@@ -21,6 +21,7 @@ USUAL: dict[str, Any] = {
 }
 
 ROWS: Rows = {
+    # changed, as was "s3p flip linear": S3P also scores tracks drawn from its beliefs
     "s3p exact tables": lambda: found(
         s3p(
             exact(),
