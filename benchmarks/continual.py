@@ -9,9 +9,9 @@ Several nets learn side by side, each its own order of rows and its own tasks. A
 is one number per weight: messages of each batch are added, and earlier evidence weighs 1/e after
 `memory` rows. Hidden units are gates, 1 where |sum| exceeds `width`, else 0. Images have length 1,
 so that a sum of random weights is of size 1, and a unit is silent on tasks that it has not learned.
-A net answers by the moments of its posterior; what is new to it is told by its novelty. A run goes
-on from its file --state; the records are in it and, with --out, in a JSON file. Seconds count
-learning, without evaluation.
+A net answers by the moments of its posterior; its uncertainty, 1 minus the largest probability,
+tells images of an unseen task (the AUC of the records). A run goes on from its file --state; the
+records are in it and, with --out, in a JSON file. Seconds count learning, without evaluation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 from vitrail.nn import BinaryLinear, Gate, Program, program_of
-from vitrail.nn.moments import class_probabilities, novelty
+from vitrail.nn.moments import class_probabilities
 from vitrail.output import atomic_output
 from vitrail.solvers.moment_messages import messages_at
 from vitrail.solvers.replay import replay
@@ -43,7 +43,7 @@ AT_ONCE = 20  # batches of a recorded computation
 LATE = 5  # tasks whose mean accuracy is reported
 CLASSES = 10
 SPLIT = 5  # tasks of two digits
-FIRST = 0.1  # spread of the random start, log-odds
+FIRST = 1.0  # spread of the random start, log-odds: near 0 a gate does not tell x from −x
 
 
 @dataclass(frozen=True)
@@ -135,11 +135,11 @@ class Nets:
 
 
 def answered(program: Program, field: Tensor, images: Images) -> tuple[float, np.ndarray]:
-    """Accuracy of a net's answers, and how new each image is to it (F,)."""
+    """Accuracy of a net's answers, and how uncertain it is of each image (F,)."""
     probability = torch.sigmoid(field)
     found = class_probabilities(program, probability, images.inputs)
     right = (found.argmax(1) == images.labels).double().mean()
-    return float(right), novelty(program, probability, images.inputs).cpu().numpy()
+    return float(right), (1 - found.amax(1)).cpu().numpy()
 
 
 def main() -> None:

@@ -345,6 +345,7 @@ def test_a_gate_opens_as_often_as_in_sampled_nets():
     found = moments(program, probability, x)
     assert (found.mean - share).abs().max() < FIVE_ERRORS * 0.5 / math.sqrt(4000) + 0.01
     torch.testing.assert_close(spread_of(found), found.mean * (1 - found.mean))
+    torch.testing.assert_close(novelty(program, probability, x), 1 - found.mean.mean(1))
     again = program_from_nodes((200,), program.to_dict()["nodes"])
     assert again == program
 

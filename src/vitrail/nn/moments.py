@@ -145,7 +145,8 @@ def novelty(
     """How unlike the examples learned each example is, (F,) float32 from 0 to 1.
 
     The mean variance of the bits of the last hidden layer: weights that have learned from examples
-    like it put its sums on one side; those of an unlike example may come out on either.
+    like it put its sums on one side; those of an unlike example may come out on either. Of gates it
+    is the share that is shut.
     """
     nodes = _parts(program)
     steps = [place for place, node in enumerate(nodes) if isinstance(node, Step | Gate)]
@@ -157,6 +158,9 @@ def novelty(
             bits = _behind(nodes[: steps[-1] + 1], probability.to(torch.float32), inputs[part])
             assert bits.variance is not None
             assert bits.low is not None
+            if isinstance(nodes[steps[-1]], Gate):
+                found.append(1 - bits.mean.flatten(1).mean(1))
+                continue
             found.append(4 / (1 - bits.low) ** 2 * bits.variance.flatten(1).mean(1))
     return torch.cat(found)
 
