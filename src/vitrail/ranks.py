@@ -15,7 +15,6 @@ respond and report the missing ones. `torchrun --max-restarts` resumes from the 
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -150,18 +149,14 @@ class World:
 
     def all_gather_objects(self, thing: Any) -> list[Any]:
         """The objects of all ranks, at every rank; for small, trusted objects."""
-        if self.size == 1:
-            return [thing]
-        pickled = torch.frombuffer(bytearray(pickle.dumps(thing)), dtype=torch.uint8)
-        return [pickle.loads(theirs.numpy().tobytes()) for theirs in self.all_gather(pickled)]
+        things = [thing] * self.size
+        if self.size > 1:
+            self._run_collective(lambda: dist.all_gather_object(things, thing))
+        return things
 
     def broadcast(self, text: str) -> str:
-        """The text of rank 0, at every rank; at most 64 ASCII characters."""
-        if self.size == 1:
-            return text
-        sent = list(text.encode().ljust(64)) if self.first else [0] * 64
-        (received,) = self.sum(torch.tensor(sent, dtype=torch.float64))
-        return bytes(received.to(torch.uint8).tolist()).decode().rstrip()
+        """The text of rank 0, at every rank."""
+        return self.all_gather_objects(text)[0]
 
     def _reduced(self, values: tuple[Tensor, ...], how: Any) -> tuple[Tensor, ...]:
         if self.size == 1:

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Self, TypedDict, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -234,22 +234,13 @@ def meets(outputs: Tensor, labels: Tensor) -> Tensor:
     return outputs.argmax(-1) == labels
 
 
-class Parts(TypedDict):
-    """The fields that all kinds of factors share."""
-
-    ids: Tensor
-    scope: Scope
-    beta: Tensor
-    weight: Tensor
-
-
 def common_parts(
     num_factors: int,
     arity: int,
     scope: Scope | None,
     beta: float | Tensor,
     weight: Tensor | None,
-) -> Parts:
+) -> dict[str, Any]:
     """Check and fill the fields that all kinds of factors share."""
     if arity < 1:
         raise ValueError("a factor needs at least one variable, got arity 0")

@@ -20,22 +20,14 @@ from typing import Any
 from torch import Tensor
 
 from vitrail.factors import Factors
-from vitrail.random import Stream
 
 # task → backend → the module that serves it
 KERNELS: dict[str, dict[str, str]] = {
-    "flip": {"numba": "vitrail.kernels.cpu.flip", "triton": "vitrail.kernels.cuda.flip"},
+    **{
+        task: {"numba": f"vitrail.kernels.cpu.{task}", "triton": f"vitrail.kernels.cuda.{task}"}
+        for task in ("flip", "counting", "gaussian", "survey", "score")
+    },
     "damp": {"numba": "vitrail.kernels.cpu.damping"},
-    "counting": {
-        "numba": "vitrail.kernels.cpu.counting",
-        "triton": "vitrail.kernels.cuda.counting",
-    },
-    "gaussian": {
-        "numba": "vitrail.kernels.cpu.gaussian",
-        "triton": "vitrail.kernels.cuda.gaussian",
-    },
-    "survey": {"numba": "vitrail.kernels.cpu.survey", "triton": "vitrail.kernels.cuda.survey"},
-    "score": {"numba": "vitrail.kernels.cpu.score", "triton": "vitrail.kernels.cuda.score"},
     "pool": {"triton": "vitrail.kernels.cuda.network"},
     "draw": {"triton": "vitrail.kernels.cuda.draws"},
 }
@@ -52,18 +44,11 @@ class BackendError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class SurveyDraws:
-    """Settings of the draws in a step of surveys."""
-
-    stream: Stream
-    samples: int  # for each message
-    survey_samples: int  # tracks
-    limit: float  # of cavities, log-odds
-
-
-@dataclass(frozen=True)
 class GaussianCavities:
-    """Cavities of the factors at some rows: a Gaussian of log-odds in each of two products."""
+    """Draws of survey tracks: from a Gaussian of log-odds in each of two products."""
+
+    tracks: int
+    limit: float  # of cavities, log-odds
 
     branch_threshold: Tensor  # (f, A) int64: a 32-bit lane below takes the product over p
     centre: Tensor  # (f, 2, A) float64

@@ -162,15 +162,11 @@ def _compiled_search(
     energy: Energy,
 ) -> FlipSearch:
     """The search of a net of this package's layers on inputs (F, I) and labels (F,)."""
-    from vitrail.kernels.cpu.anneal import Examples, anneal
+    from vitrail.kernels.cpu.anneal import anneal
 
     counts = _counts(weight)
-    examples = Examples(
-        np.ascontiguousarray(inputs.to(torch.int8).cpu().numpy().T),
-        labels.cpu().numpy().astype(np.int16),
-        counts.each,
-    )
-    kernel = partial(anneal, wiring, examples)
+    columns = np.ascontiguousarray(inputs.to(torch.int8).cpu().numpy().T)
+    kernel = partial(anneal, wiring, columns, labels.cpu().numpy().astype(np.int16), counts.each)
     fan_in = wiring.output_fan_in
     return _CompiledSearch(variables, number, energy, kernel, counts, len(labels), fan_in)
 
@@ -210,30 +206,17 @@ class _CompiledSearch(FlipSearch):
     def run(self, key: Key, starts: Tensor, segment: Segment) -> SearchResult:
         from vitrail.kernels.cpu.anneal import Schedule
 
-        root, energy, free = math.sqrt(self.fan_in), segment.energy, segment.free
-        search = self.kernel(
-            starts.cpu().numpy(),
-            segment.proposals,
-            Schedule(
-                max(1, math.ceil(energy.margin * root)),
-                max(1, math.ceil(energy.width * root)),
-                *segment.temperatures(self.counts.scale),
-                segment.stop,
-            ),
-            key.of(Stream.SEARCH).words(),
-            key.step,
-            self.number,
-            None if free is None else free.cpu().numpy(),
+        free = None if segment.free is None else segment.free.cpu().numpy()
+        sizes = (segment.energy.margin, segment.energy.width)
+        ramp = (max(1, math.ceil(size * math.sqrt(self.fan_in))) for size in sizes)
+        schedule = Schedule(*ramp, *segment.temperatures(self.counts.scale), segment.stop)
+        address = key.of(Stream.SEARCH).words(), key.step, self.number
+        found = self.kernel(starts.cpu().numpy(), segment.proposals, schedule, *address, free)
+        best, best_score, last, last_score = (
+            torch.from_numpy(array).to(self.variables.device) for array in found[:4]
         )
-        kept = {name: torch.from_numpy(array) for name, array in vars(search).items()}
-        device, unit = self.variables.device, self.counts.unit
-        return SearchResult(
-            kept["best"].to(device),
-            kept["best_score"].to(device).double() * unit,
-            kept["last"].to(device),
-            kept["last_score"].to(device).double() * unit,
-            int(kept["proposals"].sum()) * self.num_factors,
-        )
+        scores = (score.double() * self.counts.unit for score in (best_score, last_score))
+        return SearchResult(best, next(scores), last, next(scores), found[4] * self.num_factors)
 
 
 def _lowest_energy(graph: FactorGraph) -> float:

@@ -13,7 +13,7 @@ from vitrail.checks import checked_choice, checked_count, checked_number
 from vitrail.decode import threshold
 from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
-from vitrail.kernels.dispatch import BackendError, GaussianCavities, SurveyDraws, find
+from vitrail.kernels.dispatch import BackendError, GaussianCavities, find
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
@@ -90,7 +90,6 @@ class S4P(SurveyPropagation):
         assert isinstance(inner, Flip)
         assert isinstance(block, Network)
         tables = block.once_at_beta(_tables, kernel, inner.samples, self.grid)
-        draw = SurveyDraws(inner.stream, inner.samples, samples, inner.limit)
 
         def contributions(sums: Tensor) -> tuple[Tensor, Tensor]:
             means = log_means_of(sums[0], sums[1:3], self.grid)
@@ -105,12 +104,21 @@ class S4P(SurveyPropagation):
             prior = gather(state.prior)
             one, zero = (gather(state.draws) - draws)[:, 0].chunk(2)
             cavities = GaussianCavities(
+                samples,
+                inner.limit,
                 branch_threshold(gather(state.means) - means, prior),
                 torch.stack([prior + one[0], prior + zero[0]], dim=1),
                 torch.stack([one[1], zero[1]], dim=1).clamp(min=0).sqrt(),
             )
             sums, change, starved = kernel.update(
-                key, draw, block, index, survey, cavities, gamma[problem], tables
+                key.of(inner.stream),
+                inner.samples,
+                block,
+                index,
+                survey,
+                cavities,
+                gamma[problem],
+                tables,
             )
             draws, means = contributions(sums)
             every = torch.full_like(prior, samples).expand(len(index), -1)

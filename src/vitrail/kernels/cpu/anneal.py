@@ -32,8 +32,8 @@ Draws: Philox at counter (proposal div 2, chain, problem, step), lanes 0 and 1 f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 from numba import int16, njit, uint32
@@ -50,35 +50,24 @@ _SUM_LIMIT = 2**15 - 1  # a 16-bit lane adds up this much energy before it is em
 _WIRING = "UniTuple(int64[::1], 10)"
 
 
-@dataclass(frozen=True)
-class Examples:
-    """What a network is searched on."""
-
-    inputs: NDArray[np.int8]  # (I, F)
-    labels: NDArray[np.int16]  # (F,)
-    weights: NDArray[np.int32]  # (F,), or empty where every example counts once
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What a proposal is judged by, and the temperatures at the first and last one."""
+class Schedule(NamedTuple):
+    """The energy, and the temperatures of the first and the last proposal."""
 
     margin: int
     width: int
     start: float
     end: float
-    stop: bool = True  # where everything is satisfied; a chain that samples has to go on
+    stop: bool = True  # end a chain once everything is satisfied; sampling must continue
 
 
-@dataclass(frozen=True)
-class Search:
-    """Where each of R starts got to."""
+class Search(NamedTuple):
+    """Results of the searches from each of R starts."""
 
     best: NDArray[np.bool_]  # (R, A)
     best_score: NDArray[np.int64]  # (R,) satisfied weight of `best`
     last: NDArray[np.bool_]  # (R, A)
     last_score: NDArray[np.int64]  # (R,)
-    proposals: NDArray[np.int64]  # (R,): fewer than asked for where everything was satisfied
+    proposals: int  # in all; fewer than asked for where everything was satisfied
 
 
 @njit
@@ -319,7 +308,9 @@ def _chain(
 
 def anneal(
     wiring: Wiring,
-    examples: Examples,
+    inputs: NDArray[np.int8],
+    labels: NDArray[np.int16],
+    weights: NDArray[np.int32],
     starts: NDArray[np.bool_],
     proposals: int,
     schedule: Schedule,
@@ -328,23 +319,23 @@ def anneal(
     problem_id: int = 0,
     free: NDArray[np.int64] | None = None,
 ) -> Search:
-    """Search from each row of `starts` (R, A) with so many proposals; rows run in parallel.
+    """Search on inputs (I, F) from each row of `starts` (R, A); rows run in parallel.
 
-    key: the two Philox words of a `vitrail.random.Key` of stream SEARCH. free: the weights that
-    may flip; None for all of them.
+    weights: of examples, empty where every one counts once. key: the two Philox words of a
+    `vitrail.random.Key` of stream SEARCH. free: the weights that may flip; None for all of them.
     """
-    num_examples, num_units = len(examples.labels), int(wiring.layers[-1])
-    inputs, begin = examples.inputs, np.zeros((num_units, num_examples), np.int16)
-    weights = np.arange(starts.shape[1] + 1)
-    plain = np.array_equal(wiring.uses, weights) and np.array_equal(wiring.use_value, weights[:-1])
+    num_examples, num_units = len(labels), int(wiring.layers[-1])
+    begin = np.zeros((num_units, num_examples), np.int16)
+    every = np.arange(starts.shape[1] + 1)
+    plain = np.array_equal(wiring.uses, every) and np.array_equal(wiring.use_value, every[:-1])
     folded = plain and num_units == 1
     if folded:
-        inputs = inputs * np.where(examples.labels == 1, 1, -1).astype(np.int8)
-        begin[0] = examples.labels != 1  # a tie satisfies label zero
+        inputs = inputs * np.where(labels == 1, 1, -1).astype(np.int8)
+        begin[0] = labels != 1  # a tie satisfies label zero
     last = np.array(starts, np.bool_, order="C")
     best = last.copy()
     words = np.array(key, np.uint32)
-    may_flip = weights[:-1] if free is None else free
+    may_flip = every[:-1] if free is None else free
     found = np.zeros((len(last), 3), np.int64)
 
     def search(first: int, end: int) -> None:
@@ -354,16 +345,12 @@ def anneal(
                 inputs,
                 np.zeros((num_units, num_examples), np.int8),
                 begin.copy(),
-                examples.labels,
-                examples.weights,
+                labels,
+                weights,
                 last[chain],
                 best[chain],
                 folded,
-                schedule.margin,
-                schedule.width,
-                schedule.start,
-                schedule.end,
-                schedule.stop,
+                *schedule,
                 proposals,
                 may_flip,
                 np.array([chain, problem_id, step], np.int64),
@@ -371,4 +358,4 @@ def anneal(
             )
 
     over_rows(search, len(last), proposals * num_examples)
-    return Search(best, found[:, 0], last, found[:, 1], found[:, 2])
+    return Search(best, found[:, 0], last, found[:, 1], int(found[:, 2].sum()))

@@ -22,7 +22,7 @@ from vitrail.kernels.cpu.perceptron import flips, signed_inputs
 from vitrail.kernels.cpu.philox import draw_address, fill, tile
 from vitrail.kernels.cpu.rows import buffers, find_thresholds
 from vitrail.kernels.cpu.threads import over_rows
-from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
+from vitrail.kernels.dispatch import GaussianCavities
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # tallies of (S+1)² pairs per edge
@@ -209,7 +209,7 @@ def sums(survey: Tensor, rows: Tensor, tables: Tables) -> Tensor:
 
 def update(
     key: Key,
-    draws: SurveyDraws,
+    samples: int,
     factors: Network,
     rows: Tensor,
     survey: Tensor,
@@ -217,7 +217,8 @@ def update(
     gamma: Tensor,
     tables: Tables,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """New surveys of the factors at rows (f,) of survey (F, A, B), in place.
+    """New surveys of the factors at rows (f,) of survey (F, A, B), in place, from `samples` draws
+    of key's stream for each message.
 
     Returns the integer sums (11, f, A) of the new surveys, the largest change of a bin (f,), and
     edges without mass (f,).
@@ -233,22 +234,22 @@ def update(
         cavities.centre.contiguous().numpy(),
         cavities.spread.contiguous().numpy(),
         gamma.to(torch.float32).numpy(),
-        draws.limit,
+        cavities.limit,
         threshold_edges(survey.device).numpy(),
         normal_quantiles(survey.device).numpy(),
         *tables.pairs,
         *tables.units,
         *classifiers(factors),
         factors.perceptron_low,
-        draws.samples,
-        draws.survey_samples,
-        *draw_address(key.of(draws.stream), arity, draws.samples),
+        samples,
+        cavities.tracks,
+        *draw_address(key, arity, samples),
         *tile(arity, 1, lanes=4)[1:],
         np.array(keys, np.uint32),
         out.numpy(),
         change.numpy(),
         starved.numpy(),
     )
-    work = draws.survey_samples * arity * (draws.samples + 8)
+    work = cavities.tracks * arity * (samples + 8)
     over_rows(lambda begin, end: _update(begin, end, *arguments), num, work)
     return out.movedim(-1, 0), change.double(), starved

@@ -19,7 +19,7 @@ from vitrail.factors import Factors, Network
 from vitrail.kernels.cuda.flip import double, find_thresholds
 from vitrail.kernels.cuda.perceptron import flips
 from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, lanes32, pieces, power_of_two, warps_of
-from vitrail.kernels.dispatch import GaussianCavities, SurveyDraws
+from vitrail.kernels.dispatch import GaussianCavities
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # (S+1)² pairs fit a byte
@@ -221,7 +221,7 @@ def sums(survey: Tensor, rows: Tensor, tables: Tables) -> Tensor:
 
 def update(
     key: Key,
-    draws: SurveyDraws,
+    samples: int,
     factors: Network,
     rows: Tensor,
     survey: Tensor,
@@ -235,7 +235,8 @@ def update(
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=device)
     change = torch.zeros(num, tiles, dtype=torch.float32, device=device)
     starved = torch.zeros(num, tiles, dtype=torch.int64, device=device)
-    groups = pieces(draws.survey_samples, 4)
+    tracks = cavities.tracks
+    groups = pieces(tracks, 4)
     if num:
         part = factors.select(rows)
         pairs = torch.empty(num, arity, 4 * groups, dtype=torch.uint8, device=device)
@@ -245,19 +246,19 @@ def update(
             normal_quantiles(device), threshold_edges(device),
             part.rows, part.labels, part.ids,
             pairs.view(torch.int32),
-            double(draws.limit, device), arity, key.step, *key.of(draws.stream).words(),
-            *key.of(Stream.BRANCH).words(), *key.of(Stream.CAVITY).words(), draws.survey_samples,
-            draws.samples, factors.perceptron_low, blocks_of(arity),
+            double(cavities.limit, device), arity, key.step, *key.words(),
+            *key.of(Stream.BRANCH).words(), *key.of(Stream.CAVITY).words(), tracks,
+            samples, factors.perceptron_low, blocks_of(arity),
             num_warps=min(16, 2 * warps_of(arity)), enable_fp_fusion=False,
         )  # fmt: skip
         num_kinds = len(tables.rank)
-        tile = min(TRACKS, power_of_two(draws.survey_samples))
+        tile = min(TRACKS, power_of_two(tracks))
         _mix[(num, tiles)](
             survey, rows, pairs, tables.fresh, tables.kinds, tables.rank, tables.mass,
             gamma.to(torch.float32), tables.units, out, change, starved, arity,
-            tables.num_bins, tables.shift, num * arity, draws.survey_samples, NUM_SUMS, EDGES,
+            tables.num_bins, tables.shift, num * arity, tracks, NUM_SUMS, EDGES,
             power_of_two(tables.num_bins), num_kinds, len(tables.fresh),
-            *tables.kinds.shape, tile, pieces(draws.survey_samples, tile), pieces(num_kinds, 8),
+            *tables.kinds.shape, tile, pieces(tracks, tile), pieces(num_kinds, 8),
             num_warps=WARPS, enable_fp_fusion=False,
         )  # fmt: skip
     return out, change.amax(1).double(), starved.sum(1)
