@@ -25,12 +25,13 @@ CLASSES = ROWS[:, 0] + ROWS[:, 1]
 SOME = {"update": "flip", "samples": 3, "beta": 2.0, "damping": 0.5, "batch_size": 8}
 SOME |= {"epochs": 2, "restarts": 2, "polish": 1, "effort": "quick"}
 RUNNING = [name for name in SOLVERS if name not in ("cpsat", "s3p")]  # these take long
+LONG = ("select", "snmp")  # with their usual epochs
 AUTO = {
     "chains": {},
     "messages": {"hidden": (), "polish": 2},
     "select": {"hidden": (3, 3), "epochs": 2},
     "best network": {"predictor": "best", "hidden": (), "polish": 1},
-    "signs": {"inputs": "bipolar", "hidden": (3,), "polish": 1},
+    "signs": {"inputs": "bipolar", "hidden": (3,), "polish": 1, "networks": 16},
 }
 PARAMETERS = set(BinaryNetClassifier().get_params()) - {"checkpoint", "verbose", "random_state"}
 
@@ -87,7 +88,7 @@ def test_no_option_switches_from_one_learner_to_another(option):
         fit(**{name: SOME[name]})
     for solver in ("sbp", "streaming"):
         if option in SOLVERS[solver].options:
-            settings = {"hidden": (3,), "epochs": 2, name: SOME[name]}
+            settings = {"hidden": (3,), "epochs": 2, "polish": 0, name: SOME[name]}
             assert fit(solver=solver, **settings).solver_ == solver
 
 
@@ -114,9 +115,9 @@ def test_what_a_learner_cannot_do_is_said_with_a_remedy(settings, words):
 @pytest.mark.parametrize(
     ("solver", "settings"),
     [
-        *((solver, {}) for solver in RUNNING if solver != "select"),
-        ("select", {"epochs": 2}),
-        pytest.param("select", {}, marks=pytest.mark.long),
+        *((solver, {}) for solver in RUNNING if solver not in LONG),
+        *((solver, {"epochs": 2}) for solver in LONG),
+        *(pytest.param(solver, {}, marks=pytest.mark.long) for solver in LONG),
     ],
 )
 def test_the_plan_is_what_ran_and_at_these_values_nothing_changes(solver, settings, tmp_path):
