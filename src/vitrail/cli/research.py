@@ -112,7 +112,7 @@ def capacity(
 def reproduce(
     figure: Annotated[str, typer.Argument(metavar="FIGURE", help="fig1 to fig5, or all.")],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few repeats, reduced grids: minutes, not an hour.")
+        bool, typer.Option("--quick", help="Few repeats, reduced grids: minutes, not hours.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for results; existing results are reused.")

@@ -38,12 +38,10 @@ TINY = {
     ),
     "fig2": fig2.Config(
         sweeps=(
-            fig2.Sweep("glass", 5, (5, 10), (Rate(10, 0.1),)),
-            fig2.Sweep("digits", 64, (5,), (Rate(5, 0.1),)),
+            fig2.Sweep("glass", 5, (5, 10), (Rate(10, 0.1),), (10,)),
+            fig2.Sweep("digits", 64, (5,), (Rate(5, 0.1),), (5,)),
         ),
         surveys=SURVEYS,
-        longer_families=("glass",),
-        longer_factor=2,
         repeats=2,
         epochs=2,
     ),
@@ -67,14 +65,6 @@ TINY = {
     ),
     "fig4-pinned": replace(
         fig4.BY_HAND, curves=fig4.BY_HAND.curves[2:], sizes=(8, 16), repeats=2, epochs=1
-    ),
-    "fig5-pinned": fig5.Config(
-        betas=(1.0, 10.0, math.inf),
-        updates=(("pinned", 2),),
-        size=40,
-        batch=16,
-        epochs=1,
-        repeats=2,
     ),
 }
 
@@ -162,7 +152,7 @@ def test_both_sizes_say_what_they_expect_to_take():
         for quick in (True, False)
     )
     assert 0 < quick <= 10 * 60
-    assert quick < full <= 90 * 60
+    assert quick < full <= 5 * 60 * 60
 
 
 def test_the_command_makes_the_page_and_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
