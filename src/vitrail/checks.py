@@ -49,6 +49,13 @@ def checked_choice(name: str, value: str, choices: Iterable[str]) -> str:
     return value
 
 
+def checked_share(name: str, value: float) -> float:
+    """`value` if it is above 0 and at most 1, else an error that names the argument."""
+    if not 0 < value <= 1:
+        raise ValueError(f"{name} must be above 0 and at most 1, got {value}")
+    return value
+
+
 def checked_positive(name: str, value: float) -> float:
     """`value` if it is a finite number above 0, else an error that names the argument."""
     if not 0 < value < float("inf"):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_count
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, bernoulli, lanes32, thresholds
 
@@ -33,8 +34,7 @@ def threshold(key: Key, log_odds: Tensor) -> Tensor:
 
 def samples(key: Key, log_odds: Tensor, num: int, round_: int = 1) -> Tensor:
     """Configurations drawn from the marginals, each variable by itself: (num, V) bool."""
-    if num < 1:
-        raise ValueError(f"num must be at least 1, got {num}")
+    checked_count("num", num, 1)
     numbers = torch.arange(num, device=log_odds.device)
     address = torch.full_like(numbers, round_)
     return bernoulli(key.of(Stream.DECODE), address, numbers, thresholds(log_odds))

@@ -150,7 +150,7 @@ def test_bayesbinn_draws_follow_their_bernoulli():
         (straight_through, {"lr": 0.0}, "lr must be a positive number"),
         (straight_through, {"momentum": 1.0}, "momentum must be at least 0 and below 1"),
         (straight_through, {"batch": 0}, "batch must be from 1 to"),
-        (bop, {"threshold": -1.0}, "threshold must be at least 0"),
+        (bop, {"threshold": -1.0}, "threshold must be a number of at least 0"),
         (bop, {"adaptivity": -0.1}, "adaptivity must be a positive number"),
         (bayesbinn, {"temperature": 0.0}, "temperature must be a positive number"),
         (bayesbinn, {"samples": 0}, "samples must be at least 1"),

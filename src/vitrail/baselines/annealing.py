@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_count
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream
 from vitrail.solvers.base import Feedback, Info
@@ -62,7 +63,6 @@ def annealing(
         2
     """
     for name, value in (("flips", flips), ("chains", chains), ("steps", steps)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        checked_count(name, value, 1)
     proposals = -(-flips // (steps * chains))
     return Annealing(proposals * chains, steps, chains, math.inf, energy, agree=False)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from vitrail.baselines.gradient import Gradient, GradientSolver, Loss, checked_rate, value_at
+from vitrail.checks import checked_number
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
 from vitrail.solvers.damping import Schedule
@@ -75,6 +76,5 @@ def bop(
         >>> bop(threshold=1e-4).adaptivity
         0.01
     """
-    if threshold < 0:
-        raise ValueError(f"threshold must be at least 0, got {threshold}")
+    checked_number("threshold", threshold)
     return Bop(Batches(batch), loss, checked_rate("adaptivity", adaptivity), threshold)

@@ -330,56 +330,46 @@ KINDS: dict[str, type[Node]] = {
 }
 
 
+RANGES: dict[str, tuple[int, ...]] = {  # of a field's whole numbers, and its default
+    "low": (-1, 0),
+    **dict.fromkeys(("inputs", "outputs", "kernel", "stride"), (1, MAX_SIZE)),
+    "padding": (0, MAX_SIZE),
+    "digits": (1, MAX_DIGITS, 1),
+    "groups": (1, MAX_SIZE, 1),
+    "top": (1, MAX_TOP),
+    **dict.fromkeys(("shift", "fine"), (0, MAX_SHIFT)),
+    "scale": (1, MAX_SCALE),
+    "offset": (-MAX_OFFSET, MAX_OFFSET),
+}
+
+
 def node_from_dict(state: object) -> Node:
     """A node as `to_dict` wrote it; DataError for anything else."""
     read = StateReader(state, "layer")
     kind = read.text("kind")
     read.require(kind in KINDS, f"is of the unknown kind {kind!r}")
 
-    def low() -> int:
-        return read.whole("low", -1, 0)
-
-    def size(name: str) -> int:
-        return read.whole(name, 1, MAX_SIZE)
-
-    def sizes(name: str, least: int = 1) -> Shape:
-        found = read.optional_wholes(name, least, MAX_SIZE) or ()
+    def value(name: str) -> Any:
+        if name in ("window", "width"):
+            return read.number(name)
+        if name in ("scale", "offset"):
+            return read.wholes(name, *RANGES[name])
+        if name not in ("kernel", "stride", "padding"):
+            return read.whole(name, *RANGES[name])
+        found = read.optional_wholes(name, *RANGES[name]) or ()
         read.require(1 <= len(found) <= 3, f"has a {name} of {len(found)} dimensions")
         return found
 
-    def digits() -> int:
-        return read.whole("digits", 1, MAX_DIGITS, 1)
-
-    node: Node
-    if kind == "linear":
-        node = Linear(low(), size("inputs"), size("outputs"), digits=digits())
-    elif kind == "conv":
-        channels, groups = (size("inputs"), size("outputs")), read.whole("groups", 1, MAX_SIZE, 1)
-        read.require(not any(n % groups for n in channels), "has groups that do not divide it")
-        shapes = sizes("kernel"), sizes("stride"), sizes("padding", 0)
-        node = Conv(low(), *channels, *shapes, digits=digits(), groups=groups)
-        same = len(node.kernel) == len(node.stride) == len(node.padding)
-        read.require(same, "has a kernel, stride and padding of different dimensions")
-    elif kind == "step":
-        node = Step(low(), read.number("window"))
-    elif kind == "gate":
-        node = Gate(read.number("width"))
-    elif kind == "levels":
-        top = read.whole("top", 1, MAX_TOP)
-        shift, fine = read.whole("shift", 0, MAX_SHIFT), read.whole("fine", 0, MAX_SHIFT)
-        scale, offset = (
-            read.wholes("scale", 1, MAX_SCALE),
-            read.wholes("offset", -MAX_OFFSET, MAX_OFFSET),
-        )
-        node = Levels(top, shift, fine, scale, offset)
-        read.require(len(node.scale) == len(node.offset) > 0, "has no offset per channel")
-    elif kind == "max_pool":
-        node = MaxPool(sizes("kernel"), sizes("stride"))
-        read.require(len(node.kernel) == len(node.stride), "has a stride of other dimensions")
-    else:
-        node = Flatten()
+    given = {part.name: value(part.name) for part in fields(KINDS[kind])}
+    groups = given.get("groups", 1)
+    divisible = not any(given[name] % groups for name in ("inputs", "outputs") if name in given)
+    read.require(divisible, "has groups that do not divide it")
+    ranks = {len(given[name]) for name in ("kernel", "stride", "padding") if name in given}
+    read.require(len(ranks) < 2, "has a kernel, stride and padding of different dimensions")
+    channels = {len(given[name]) for name in ("scale", "offset") if name in given}
+    read.require(len(channels) < 2 and 0 not in channels, "has no offset per channel")
     read.done()
-    return node
+    return KINDS[kind](**given)
 
 
 class _StraightThrough(torch.autograd.Function):

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_count, checked_number
 from vitrail.factors import Network
 from vitrail.graph import FactorGraph
 from vitrail.numerics import EXACT_LIMIT, on_lattice
@@ -237,10 +238,8 @@ def approximate_message_passing(
         >>> run(solver, graph, max_steps=100).best_accuracy
         tensor([1.], dtype=torch.float64)
     """
-    if copies is not None and copies < 1:
-        raise ValueError(f"copies must be at least 1, got {copies}")
-    if spread < 0:
-        raise ValueError(f"spread must be at least 0, got {spread}")
-    if slower < 1:
-        raise ValueError(f"slower must be at least 1, got {slower}")
+    if copies is not None:
+        checked_count("copies", copies, 1)
+    checked_number("spread", spread)
+    checked_number("slower", slower, 1)
     return ApproximateMessagePassing(share or linear(most=AMP_MAX_SHARE), copies, spread, slower)

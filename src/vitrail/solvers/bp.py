@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_number
 from vitrail.graph import FactorGraph
 from vitrail.numerics import EXACT_LIMIT, marked, on_lattice, room_for_marks, unmarked
 from vitrail.random import Key, Stream, normal
@@ -197,6 +198,5 @@ def belief_propagation(
         >>> run(belief_propagation(exact(), damping=0.5), graph).best_accuracy
         tensor([1.], dtype=torch.float64)
     """
-    if prior_scale < 0:
-        raise ValueError(f"prior_scale must be at least 0, got {prior_scale}")
+    checked_number("prior_scale", prior_scale)
     return BeliefPropagation(update, as_damping(damping), Batches(batch), prior_scale)

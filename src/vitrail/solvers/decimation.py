@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_count, checked_share
 from vitrail.graph import FactorGraph
 from vitrail.numerics import EXACT_LIMIT
 from vitrail.random import Key
@@ -97,11 +98,7 @@ def decimated(solver: MessagePassing[Any], *, fraction: float = 0.05, rest: int 
         >>> decimated(s4p(flip(5)), fraction=0.1).rest
         5
     """
-    if not 0 < fraction <= 1:
-        raise ValueError(f"fraction must be above 0 and at most 1, got {fraction}")
-    if rest < 1:
-        raise ValueError(f"rest must be at least 1 step, got {rest}")
-    return Decimated(solver, fraction, rest)
+    return Decimated(solver, checked_share("fraction", fraction), checked_count("rest", rest, 1))
 
 
 def decimation_steps(solver: Decimated) -> int:

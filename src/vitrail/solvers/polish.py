@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_count, checked_number
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, bernoulli, thresholds
 from vitrail.solvers.base import Feedback, Info, Solver
@@ -161,8 +162,7 @@ def polish(
         6
     """
     for name, value in (("flips", flips), ("steps", steps), ("chains", chains)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if heat is not None and heat < 1:
-        raise ValueError(f"heat must be at least 1, got {heat}")
+        checked_count(name, value, 1)
+    if heat is not None:
+        checked_number("heat", heat, 1)
     return Polish(flips, steps, chains, heat, energy, agree)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_count, checked_number
 from vitrail.graph import FactorGraph
 from vitrail.numerics import on_lattice
 from vitrail.random import Key
@@ -190,10 +191,8 @@ def reinforced(
         >>> solver.attempts
         2
     """
-    if attempts < 1:
-        raise ValueError(f"attempts must be at least 1, got {attempts}")
-    if slower < 1:
-        raise ValueError(f"slower must be at least 1, got {slower}")
+    checked_count("attempts", attempts, 1)
+    checked_number("slower", slower, 1)
     return Reinforced(solver, share or linear(), attempts, slower, patience)
 
 

@@ -12,6 +12,7 @@ import math
 from torch import Tensor
 
 from vitrail import interrupts
+from vitrail.checks import checked_count
 from vitrail.decode import samples
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
@@ -36,8 +37,7 @@ def posterior_samples(
     weight. Cost: num·sweeps·V flips, compiled for networks of this package's layers. The graph's
     own beta and prior are not used.
     """
-    if sweeps < 1:
-        raise ValueError(f"sweeps must be at least 1, got {sweeps}")
+    checked_count("sweeps", sweeps, 1)
     if not beta > 0:
         raise ValueError(f"beta must be positive (math.inf for hard factors), got {beta}")
     cold = min(beta, MAX_BETA)

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vitrail.checks import check_made
+from vitrail.checks import check_made, checked_share
 from vitrail.factors import Table
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream
@@ -64,8 +64,7 @@ def solve_formula(
     from vitrail.kernels.cpu.sat import sweep, walk
 
     check_made(graph, "over_variables", "factor_graph(…)")
-    if not 0 < fraction <= 1:
-        raise ValueError(f"fraction must be above 0 and at most 1, got {fraction}")
+    checked_share("fraction", fraction)
     original = _clauses(graph)
     random = np.random.default_rng(seed)
     value = np.full(graph.num_variables, -1)  # −1 is free

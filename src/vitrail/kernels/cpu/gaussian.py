@@ -129,23 +129,9 @@ def _sigmoid(x):
     fastmath=_FINITE,
 )
 def _rows(
-    inputs,
-    labels,
-    low,
-    beta,
-    hard,
-    belief,
-    start,
-    message,
-    limit,
-    gammas,
-    out,
-    moved,
-    change,
-    rows,
-    first,
-    last,
-):
+    inputs, labels, low, beta, hard, belief, start, message, limit, gammas, out, moved, change,
+    rows, first, last,
+):  # fmt: skip
     """Factors at rows first…last−1: new messages into `out`, their sum minus the old ones' into
     `moved`. out, damping and change are those of the rows, all else is the whole block's. One row
     of `message` is that of all factors, one of `out` is written by all in turn; `change` may be
