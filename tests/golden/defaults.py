@@ -9,6 +9,9 @@ single chain may miss a rule that most find, and its scores then mislead the cal
 
 Tables of three and more classes were recorded anew when the rarer side of each net came to count
 more.
+
+Seven tables of numbers were recorded anew when chains whose prior couples neighbouring thresholds
+became candidates: 10 rows, 1 number, 2 numbers (both), five classes, digits of two, series.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         changed = options.class_weight == "balanced" or data.kept < 1
         drawn = None if changed else run.reweighted(state)
         if drawn is None:
-            drawn = run.draw(betas or state.betas, starts, calls)
+            drawn = run.draw(betas or state.betas, state.coupling, starts, calls)
         drawn, keep_calibration = replace(drawn, calibrated=state.calibrated), True
     for journal in () if drawn.interrupted else run.journals:
         journal.remove()
@@ -170,6 +170,7 @@ def _posterior(
             "solver": "chains",
             "hidden": list(program.hidden or ()),
             "beta": list(dict.fromkeys(drawn.betas)),
+            "coupling": drawn.coupling,
             "effort": options.given.get("effort", "normal"),
             "burn_in": run.plan.burn_in,
             "chains": num_chains,
@@ -198,6 +199,7 @@ class ChainState:
     networks: Tensor  # (D, C, N, A) bool, draw by draw
     wrong: Tensor  # (D, C, N) float64, the weight of the examples that each gets wrong
     betas: tuple[float, ...]  # of the chains
+    coupling: float  # likewise
     history: History
     interrupted: bool
     mixing: Mapping[str, Any]  # of `mixing`
@@ -236,7 +238,7 @@ class Run:
         """
         data, plan, shown = self.data, self.plan, self.options.progress
         if data.examples.num_rows < 2 * FOLDS:
-            return self.draw(betas or USUAL_BETAS, starts, step), None
+            return self.draw(betas or USUAL_BETAS, 0.0, starts, step), None
         journal = self._journal("folds", betas) if self.options.checkpoint else None
         folds = FoldChains(data, plan, betas, self.options.seed, journal)
         try:
@@ -247,10 +249,14 @@ class Run:
             if not folds.run.sweeps:
                 raise
             return self._from_folds(folds), None
-        return self.draw(found.betas, starts, step), found
+        return self.draw(found.betas, found.coupling, starts, step), found
 
     def draw(
-        self, betas: Sequence[float], starts: Tensor | None = None, step: int = 0
+        self,
+        betas: Sequence[float],
+        coupling: float,
+        starts: Tensor | None = None,
+        step: int = 0,
     ) -> ChainState:
         """The networks, betas in turn.
 
@@ -267,8 +273,11 @@ class Run:
         draws = -(-plan.networks // len(starts))
         journal = None
         if self.options.checkpoint:
-            journal = self._journal("chains", betas, starts, step, plan.networks)
-        run = ChainRun(key, program, data.nets, starts, betas, data.preprocessing, journal)
+            journal = self._journal("chains", betas, coupling, starts, step, plan.networks)
+        couplings = [coupling] * len(starts)
+        run = ChainRun(
+            key, program, data.nets, starts, betas, data.preprocessing, journal, couplings
+        )
         rows, interrupted = data.examples.inputs[:: -(-len(data.examples) // MIXING_ROWS)], False
         sweeps = plan.burn_in + SWEEPS_PER_DRAW * (draws - 1)
         try:
@@ -289,6 +298,7 @@ class Run:
             torch.stack(run.networks),
             torch.stack(run.wrong),
             tuple(betas),
+            coupling,
             run.history,
             interrupted,
             mixing(run.signs, betas),
@@ -329,6 +339,7 @@ class Run:
             networks,
             wrong,
             betas,
+            0.0,
             history,
             True,
             mixing([], betas),

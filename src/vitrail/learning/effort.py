@@ -39,6 +39,8 @@ FOLD_BURN_IN = 1 / 2  # of the burn-in of chains on all rows
 FOLD_CHAINS = 4  # per beta and fold, where rows are few: one chain may miss what all others find
 USUAL_BETAS = (2.0, 5.0, 8.0)  # the first is better on noise, the last where labels follow a rule
 BETA_SETS = (USUAL_BETAS, (0.5,), (0.5, 1.0), (1.0,), (1.0, 2.0), (5.0, 8.0))
+COUPLING = 1.5  # of neighbouring thresholds, a candidate with few rows: labels that noise flips
+UNCOUPLED_ROWS = 1000  # from which it is none
 CANDIDATE_BETAS = sorted({beta for one in BETA_SETS for beta in one})
 
 
@@ -90,6 +92,11 @@ def plan_chains(
     burn_in = min(BURN_IN, max(least, sweeps))
     clip = 2 * math.isqrt(layers[0] if layers else num_inputs) + 1
     return ChainPlan(program, burn_in, networks, FOLD_CHAINS if few else 1, clip)
+
+
+def couplings_tried(rows: int, neighbours: bool) -> tuple[float, ...]:
+    """The couplings among which held-out rows select; neighbours: whether any inputs have them."""
+    return (0.0, COUPLING) if neighbours and rows < UNCOUPLED_ROWS else (0.0,)
 
 
 def num_folds(rows: int) -> int:

@@ -1,16 +1,18 @@
 """Chains on folds: scores of held-out rows, which select beta and calibrate probabilities.
 
 Rows are divided into four stratified folds. For each fold, chains run on the other rows and score
-the fold: one chain per candidate beta, several where rows are few. Of the sets of betas, the one
-with the lowest log-loss on these rows is taken, but only where it is better than the usual
-one: with noisy labels, a high beta fits the noise. The calibration curve is fitted to the same
-rows. With many rows one fold is enough.
+the fold: one chain per candidate beta, several where rows are few. With few rows, chains whose
+prior couples neighbouring thresholds run too. Of the settings, the one with the lowest log-loss on
+these rows is taken, but only where it is better than the usual one: with noisy labels, a high beta
+fits the noise, and so do thresholds that are independent of their neighbours. The calibration
+curve is fitted to the same rows. With many rows one fold is enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -20,12 +22,14 @@ from vitrail.learning.effort import (
     CANDIDATE_BETAS,
     FOLD_BURN_IN,
     FOLDS,
+    USUAL_BETAS,
     ChainPlan,
+    couplings_tried,
     num_folds,
 )
 from vitrail.learning.examples import nets_of, stratified_folds, with_rare_raised
 from vitrail.learning.posterior import CALIBRATION_ROWS, TrainingData, raw_margins_of
-from vitrail.learning.sampling import SWEEPS_PER_DRAW, ChainRun
+from vitrail.learning.sampling import SWEEPS_PER_DRAW, ChainRun, neighbours
 from vitrail.model.calibration import Evidence, calibrate
 from vitrail.random import Key
 from vitrail.solvers.chains import random_starts
@@ -42,6 +46,7 @@ class HeldOut:
     """What was learned from held-out rows."""
 
     betas: tuple[float, ...]  # for the chains on all rows
+    coupling: float  # likewise
     evidence: Evidence  # of chains with these betas
     losses: Tensor  # (rows,) float64, −log of the probability of each label
     networks: Tensor  # (folds, K, N, A) bool, those that scored the rows
@@ -62,11 +67,15 @@ class FoldChains:
         self._data, self._clip, program = data, plan.clip, plan.program
         self._draws, self._burn_in = DRAWS // plan.fold_chains, int(FOLD_BURN_IN * plan.burn_in)
         self.sweeps = self._burn_in + SWEEPS_PER_DRAW * (self._draws - 1)  # that `score` takes
-        self._sets = BETA_SETS if betas is None else (tuple(betas),)
-        # the usual ones run even where others are given: what is given by its usual value is equal
-        tried = sorted({*CANDIDATE_BETAS, *(beta for one in self._sets for beta in one)})
-        self.betas = tried * plan.fold_chains
         examples, fixed = data.examples, data.preprocessing
+        coupled = bool((neighbours(fixed.encoder, fixed.bias) >= 0).any())
+        couplings = couplings_tried(examples.num_rows, coupled)
+        sets = BETA_SETS if betas is None else (tuple(betas),)
+        self._sets = list(product(couplings, sets))
+        # the usual ones run even where others are given: what is given by its usual value is equal
+        tried = sorted({*CANDIDATE_BETAS, *(beta for one in sets for beta in one)})
+        self.betas = tried * plan.fold_chains * len(couplings)
+        self.couplings = [one for one in couplings for _ in range(len(tried) * plan.fold_chains)]
         self._folds = stratified_folds(examples, FOLDS, seed)[: num_folds(examples.num_rows)]
         nets = [
             with_rare_raised(one, fixed.scheme)
@@ -75,7 +84,7 @@ class FoldChains:
         ]
         key = Key(seed, FOLD_STEP)
         starts = random_starts(key, len(self.betas), len(nets), program.num_bits)
-        self.run = ChainRun(key, program, nets, starts, self.betas, fixed, journal)
+        self.run = ChainRun(key, program, nets, starts, self.betas, fixed, journal, self.couplings)
 
     def score(self, show: Progress | None) -> HeldOut:
         """Run the chains, and score the rows that they have not seen."""
@@ -100,19 +109,21 @@ class FoldChains:
         )
         found, fixed, clip = [], data.preprocessing, self._clip
         classes, scheme = fixed.num_classes, fixed.scheme
-        for betas in self._sets:
-            chosen = torch.tensor([beta in betas for beta in self.betas]).repeat(self._draws)
+        settings = list(zip(self.couplings, self.betas, strict=True))
+        for coupling, betas in [(0.0, USUAL_BETAS), *self._sets]:
+            chosen = torch.tensor([one == coupling and beta in betas for one, beta in settings])
+            chosen = chosen.repeat(self._draws)
             mine = replace(evidence, raw_margins=evidence.raw_margins[:, chosen])
             table = calibrate(mine, classes, scheme, clip=clip).table
             probability = mine.probabilities(clip, table, classes, scheme)
             own = probability.gather(1, mine.labels[:, None])[:, 0].double()
             losses = -(own / probability.sum(1)).clamp(min=1e-3).log()
-            found.append(HeldOut(betas, mine, losses, networks[:, chosen]))
-        best, gained = found[0], 0.0
-        for one in found[1:]:
-            gain = found[0].losses - one.losses
+            found.append(HeldOut(betas, coupling, mine, losses, networks[:, chosen]))
+        usual = found[0]
+
+        def gained(one: HeldOut) -> float:
+            gain = usual.losses - one.losses
             error = (evidence.weight * gain.square()).sum().sqrt()
-            bound = float((evidence.weight * gain).sum() - STANDARD_ERRORS * error)
-            if bound > gained:
-                best, gained = one, bound
-        return best
+            return float((evidence.weight * gain).sum() - STANDARD_ERRORS * error)
+
+        return max(found[1:], key=gained)

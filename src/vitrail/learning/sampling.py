@@ -43,7 +43,8 @@ def neighbours(encoder: TableEncoder | BitColumns, bias: int) -> Tensor:
 class ChainRun:
     """Chains of several nets that burn in and then yield networks, with a history.
 
-    starts (C, N, A): where chains begin. betas (C,): of the chains. fixed: what the inputs are.
+    starts (C, N, A): where chains begin. betas, couplings (C,): of the chains. fixed: what the
+    inputs are.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ChainRun:
         betas: Sequence[float],
         fixed: Preprocessing,
         journal: Journal | None = None,
+        couplings: Sequence[float] | None = None,
     ) -> None:
         samples = [Sample(one.inputs, one.labels, one.weight) for one in nets]
         self.chains = Chains(
@@ -63,6 +65,7 @@ class ChainRun:
             starts,
             partner=neighbours(fixed.encoder, fixed.bias),
             swaps=SWAPS,
+            couplings=couplings,
             world=ranks.current_world(),
             journal=journal,
         )

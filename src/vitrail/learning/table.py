@@ -262,19 +262,21 @@ def _by_epochs(name: str, solver: Any, plan: Plan) -> Stage:
 
 def polished(plan: Plan) -> Plan:
     """A plan of `streaming` whose one network, if it is deep, is finished by gradients."""
-    if plan.solver != "streaming" or plan.problem.cheap_flips:
+    if not _finishes_by_gradients(plan):
         return plan
     return plan.changed(polish=max(1, round(POLISH_SHARE * plan.epochs)))
 
 
-def _polish(plan: Plan) -> Stages:
-    """Local search after any solver, if there are rounds of it.
+def _finishes_by_gradients(plan: Plan) -> bool:
+    """Whether a flip evaluates the whole of a net that was learned by streams."""
+    return plan.solver == "streaming" and not plan.problem.cheap_flips
 
-    Where a flip evaluates the whole net anew, a round is an epoch of straight-through gradients.
-    """
+
+def _polish(plan: Plan) -> Stages:
+    """Local search after any solver, if there are rounds of it; gradients after deep streaming."""
     if not plan.polish:
         return ()
-    if not plan.problem.cheap_flips:
+    if _finishes_by_gradients(plan):
         batch = plan.batch or plan.problem.factors
         return (gradient_polish(plan.polish * -(-plan.problem.factors // batch), batch),)
     flips = plan.polish * POLISH_FLIPS

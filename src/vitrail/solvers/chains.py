@@ -57,7 +57,8 @@ class Chains:
 
     starts: (C, N, A) bool. A sweep makes one proposal per bit of a net. A net with as many bits as
     inputs is linear: one unit, whose output weight stays 1. Every chain is a function of key, net
-    and chain number, independent of threads. Each rank runs its own chains and gathers the states
+    and chain number, independent of threads. couplings (C,): of neighbouring weights, none by
+    default. Each rank runs its own chains and gathers the states
     of all. journal: recorded states, after whose last one the chains continue.
     """
 
@@ -70,6 +71,7 @@ class Chains:
         partner: Tensor,
         swaps: float = 0.0,
         prior: Tensor | None = None,
+        couplings: Sequence[float] | None = None,
         world: World = ALONE,
         journal: Journal | None = None,
     ) -> None:
@@ -87,6 +89,7 @@ class Chains:
         self._linear = num_bits == samples[0].inputs.shape[1]
         self._key, self._partner, self._swaps = key, partner.numpy(), swaps
         self._prior = None if prior is None else prior.double()
+        self._couplings = [0.0] * count if couplings is None else list(couplings)
         self._journal, self._replayed = journal, None
         self._chains = self._build_chains(starts, 0)
 
@@ -115,6 +118,7 @@ class Chains:
                     self._partner,
                     self._swaps,
                     None if priors is None else priors[chain, net],
+                    self._couplings[chain],
                     first=proposals,
                 )
             )

@@ -15,7 +15,8 @@ are their own inverse, and a proposal is taken with probability
 
     min(1, exp(−beta·ΔE + Δ log prior)),   E the weight of the rows on the wrong side,
 
-so the chain samples exp(−beta·E)·prior. `solvers.chains` says the same in plain torch.
+so the chain samples exp(−beta·E)·prior. The prior may couple neighbouring weights of a unit: with
+coupling J it has a factor exp(J·s·s') for each pair of neighbours, whose weights are s and s'.
 
 Draws: Philox at counter (proposal, chain, net, step): which bit, coin, kind.
 """
@@ -90,7 +91,8 @@ class Chain:
 
     key and stream: of its draws, the latter being its number, its net's and the step's. partner
     (I,): the neighbour that an input's weight is exchanged with, −1 for none; swaps: the share of
-    exchanges. prior (A,): log-odds of the bits. first: number of its next proposal.
+    exchanges. prior (A,): log-odds of the bits. coupling: of neighbouring weights in the prior.
+    first: number of its next proposal.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Chain:
         partner: NDArray[np.int64],
         swaps: float = 0.0,
         prior: NDArray[np.float64] | None = None,
+        coupling: float = 0.0,
         first: int = 0,
     ) -> None:
         self.rows = rows
@@ -126,7 +129,9 @@ class Chain:
         self._lost = np.array([digits @ (1 << np.arange(len(digits)))], np.int64)
         self._address, self._key = np.array([first, *stream], np.int64), np.array(key, np.uint32)
         self._counts = (hidden, edges, output, sides)
-        self._kind = partner, np.zeros(0) if prior is None else prior
+        before = np.full(len(partner), -1)
+        before[partner[partner >= 0]] = np.flatnonzero(partner >= 0)
+        self._kind = partner, before, np.zeros(0) if prior is None else prior, 2 * float(coupling)
         self._swaps = int(swaps * 2**32)
 
     @property
@@ -251,6 +256,14 @@ def _agreeing(hidden, unit, block, positive):
     return negative ^ filled(_FULL if positive else uint64(0))
 
 
+@njit(forceinline=True)
+def _agreement(bits, start, neighbour, on):
+    """1 where a weight that becomes `on` will agree with its neighbour, −1 where it will not."""
+    if neighbour < 0:
+        return 0
+    return 1 if bits[start + neighbour] == on else -1
+
+
 # What is called seldom is compiled once, and not into every place that calls it.
 
 
@@ -293,11 +306,12 @@ def _switch_on(columns, bits, hidden, edges, output, sides):
 
 
 @compiled("int64(uint64[:, ::1], uint64[:, :, ::1], boolean[::1], uint64[:, :, :, ::1],"
-          " uint64[:, :, ::1], uint64[:, :, :, ::1], uint64[:, ::1], int64[::1], float64[::1],"
-          " int64, float64, float64, int64, int64[::1], uint32[::1], int64[::1])")  # fmt: skip
+          " uint64[:, :, ::1], uint64[:, :, :, ::1], uint64[:, ::1], int64[::1], int64[::1],"
+          " float64[::1], float64, int64, float64, float64, int64, int64[::1], uint32[::1],"
+          " int64[::1])")  # fmt: skip
 def _advance(
-    columns, right, bits, hidden, edges, output, sides, partner, prior, proposals, warm, cold,
-    swaps, address, key, energy,
+    columns, right, bits, hidden, edges, output, sides, partner, before, prior, coupling,
+    proposals, warm, cold, swaps, address, key, energy,
 ):  # fmt: skip
     num_inputs = columns.shape[0] - 1
     num_hidden, num_bits = hidden.shape[0], bits.shape[0]
@@ -348,6 +362,10 @@ def _advance(
             gain = prior[q] if other == none else prior[q] - prior[q - i + other]
             if not on:
                 gain = -gain
+        if coupling > 0:  # those of an exchange agree with each other as little as before
+            last = i if other == none else other
+            gain += coupling * _agreement(bits, q - i, before[i], on)
+            gain += coupling * _agreement(bits, q - i, partner[last], on == (last == i))
         if _accepted(beta * delta - gain, rough[s], coin[s]):
             this, but, up = i, other, on
             for _ in range(moves):
