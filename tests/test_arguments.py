@@ -110,7 +110,7 @@ def test_draws_are_counted_in_whole_numbers(update, samples):
         update(samples)
 
 
-def test_surveys_say_which_bins_they_take():
+def test_unsupported_numbers_of_bins_are_refused():
     with pytest.raises(ValueError, match="bins must be an odd number from 3 to 1025, got 0"):
         s4p(flip(5), bins=0)
 
@@ -184,7 +184,7 @@ def test_capacity_refuses_before_any_work(arguments, sentence, tmp_path, capsys)
     assert not (tmp_path / "c").exists()
 
 
-def test_many_columns_are_told_in_few_lines():
+def test_many_columns_are_listed_in_few_lines():
     accounts = [ColumnAccount(f"c{i}", "numbers", 4, 0) for i in range(2340)]
     accounts[7] = ColumnAccount("note", "dropped", 0, 3, "every row has a word of its own")
     assert list(column_lines(accounts)) == [

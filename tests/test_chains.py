@@ -41,7 +41,7 @@ def small(**settings) -> BinaryNetClassifier:
     )
 
 
-def test_defaults_learn_and_say_how_chains_mixed():
+def test_defaults_learn_and_report_how_chains_mixed():
     table, labels = rows(120)
     net = small().fit(table[:90], labels[:90])
     assert net.score(table[90:], labels[90:]) > 0.8
@@ -140,7 +140,7 @@ def test_weights_and_copies_are_the_same():
     assert torch.equal(heavy.networks, repeated.networks)
 
 
-def test_weights_that_are_no_counts_say_only_how_rows_compare():
+def test_weights_that_are_no_counts_are_relative():
     table, labels = rows(60)
     plain = small().fit(table, labels).model_
     for scale in (1 / 60, 0.3, 1e-300):
@@ -163,7 +163,7 @@ def test_boosting_hands_weights_that_add_up_to_one():
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-def test_new_rows_are_left_out_at_the_rate_that_is_told(seed):
+def test_new_rows_are_left_out_at_the_rate_that_is_reported(seed):
     """Within four standard errors of the held-out and the new rows: 6e-5 per rate by chance."""
     table, labels = noisy(1000, seed)
     model = small(networks=64, random_state=seed).fit(table, labels).model_
@@ -265,7 +265,7 @@ def test_many_classes_of_few_rows_have_shorter_chains(classes, each, sweeps, net
     assert (plan.burn_in, plan.networks) == (sweeps, networks)
 
 
-def test_mixing_tells_chains_that_disagree():
+def test_mixing_detects_chains_that_disagree():
     made = torch.Generator().manual_seed(0)
     alike = torch.randn(50, 30, 4, 1, generator=made).double()
     apart = alike + 5 * torch.randn(50, 1, 1, 1, generator=made) * torch.arange(4)[:, None]
@@ -293,7 +293,7 @@ def test_mixing_tells_chains_that_disagree():
     )
 
 
-def test_chains_that_stay_apart_are_warned_of(monkeypatch):
+def test_chains_that_do_not_mix_are_warned_of(monkeypatch):
     table, labels = rows(60)
     usual = small(networks=128).fit(table, labels)
     monkeypatch.setattr(sampling, "MIN_EFFECTIVE_VOTES", 10**6)

@@ -96,7 +96,7 @@ def test_quiet_leaves_the_account_of_columns_out(data, tmp_path):
     assert "colour: words" not in out
 
 
-def test_fit_says_how_well_it_did_and_where_the_model_is(data, tmp_path):
+def test_fit_prints_its_accuracy_and_where_the_model_is(data, tmp_path):
     path = tmp_path / "m.safetensors"
     code, out, err = call(
         "fit", data, "--target", "class", "-o", path, "--hidden", "3", "--seed", 4
@@ -160,7 +160,7 @@ def test_standard_input_is_read(model, data):
     assert outcome.stdout.replace("\r\n", "\n") == call("predict", model, data)[1]
 
 
-def test_arrays_and_images_say_their_labels_themselves(tmp_path):
+def test_arrays_and_images_name_their_labels(tmp_path):
     images = RNG.integers(0, 2, (60, 4, 4)).astype(np.uint8) * 255
     labels = (images[:, 0, 0] > 0).astype(np.int64)
     np.savez(tmp_path / "images.npz", X=images, y=labels)
@@ -174,7 +174,7 @@ def test_arrays_and_images_say_their_labels_themselves(tmp_path):
     assert json.loads(out)["rows"] == 60
 
 
-def test_info_tells_layers_bits_and_bytes(model):
+def test_info_shows_layers_bits_and_bytes(model):
     code, out, _ = call("info", model)
     assert code == 0
     facts = json.loads(call("info", model, "--json")[1])
@@ -288,7 +288,7 @@ def test_no_rate_is_promised_from_ten_rows_held_out(tmp_path):
     assert "fewer than 100 rows held out" in sentence
 
 
-def test_evaluate_tells_accuracy_against_coverage(model, data):
+def test_evaluate_shows_accuracy_against_coverage(model, data):
     covered = json.loads(call("evaluate", model, data, "--json")[1])["coverage"]
     assert [part["answered"] for part in covered] == [k / 10 for k in range(10, 0, -1)]
     assert covered[0]["rows"] == len(ROWS)
@@ -330,7 +330,7 @@ def test_fit_gives_a_small_model_where_flash_is_given(data, tmp_path):
     assert "does not take --flash" in one_line(call(*asked, "--memory", "1GB"))
 
 
-def test_export_to_c_tells_flash_and_warns_of_much(model, tmp_path, monkeypatch):
+def test_export_to_c_shows_flash_and_warns_of_much(model, tmp_path, monkeypatch):
     asked = ("export", model, "--to", "c", "-o", tmp_path)
     monkeypatch.setattr(flash, "DEVICE_FLASH", 10**9)
     _, _, told = call(*asked)
@@ -355,7 +355,7 @@ def test_names_in_square_brackets_are_shown_as_they_are(tmp_path):
         assert "[/001]" in out
 
 
-def test_info_without_a_model_tells_versions():
+def test_info_without_a_model_shows_versions():
     code, out, _ = call("info")
     assert code == 0
     assert "torch" in out

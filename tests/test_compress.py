@@ -56,7 +56,7 @@ def test_small_committees_agree_with_the_model(kind):
 
 
 @pytest.mark.parametrize("bits", [40, 200])
-def test_a_small_model_leaves_out_the_share_that_it_tells(bits):
+def test_a_small_model_leaves_out_the_share_that_it_reports(bits):
     """Within four standard errors of 150 held-out rows."""
     small = compress(fitted("two"), TABLE, bits=bits)
     unseen = pd.DataFrame(np.random.default_rng(5).normal(size=(4000, 3)), columns=["a", "b", "c"])
@@ -131,7 +131,7 @@ def test_a_net_larger_than_any_committee_of_units_is_compressed_to_networks():
     assert chosen["members"] <= 4
 
 
-def test_few_rows_say_nothing_about_agreement():
+def test_few_rows_are_too_few_to_measure_agreement():
     for count in (0, 1, 19):
         with pytest.raises(ValueError, match=rf"at least 20 rows .* got {count}; give more"):
             compress(fitted("two"), TABLE[:count])

@@ -60,7 +60,7 @@ def test_the_default_keeps_whichever_satisfies_most():
     assert float(graph.accuracy(decoded(Key(0), graph, log_odds)[None])) == float(best)
 
 
-def test_sure_variables_keep_their_value():
+def test_certain_variables_keep_their_value():
     graph, log_odds = digits()
     sure = torch.where(log_odds > 0, 30.0, -30.0).double()
     assert torch.equal(sequential(Key(0), graph, sure), log_odds > 0)

@@ -107,7 +107,7 @@ def test_rows_in_parts_do_not_lower_the_accuracy():
     assert scores[-1] > scores[0] + 0.03
 
 
-def test_divergence_is_told_and_kept_in_the_record(digits, monkeypatch):
+def test_divergence_is_reported_and_kept_in_the_record(digits, monkeypatch):
     (rows, labels), (new, answers) = digits
     monkeypatch.setattr(table, "falling", lambda first, steps: sudden(first, steps // 2))
     net = BinaryNetClassifier(

@@ -110,7 +110,7 @@ def test_every_public_function_has_an_example(package):
     assert [f.__name__ for f in functions if ">>> " not in (inspect.getdoc(f) or "")] == []
 
 
-def test_the_reference_tells_of_every_parameter():
+def test_the_reference_describes_every_parameter():
     for target, value in reference_targets().items():
         text = inspect.getdoc(value) or ""
         parameters = inspect.signature(value).parameters if inspect.isfunction(value) else ()
@@ -119,7 +119,7 @@ def test_the_reference_tells_of_every_parameter():
             assert described, f"the docstring of {target} has no line in Args: for {name}"
 
 
-def test_the_reference_tells_of_every_field():
+def test_the_reference_describes_every_field():
     """Of dataclasses; those that are solvers have their settings told where they are made."""
     for target, value in reference_targets().items():
         if inspect.isclass(value) and is_dataclass(value) and not issubclass(value, Solver):

@@ -105,7 +105,7 @@ def test_a_rule_that_the_net_can_spell_is_found():
     assert fitted.solver_ == fitted.plan_["solver"] == "messages"
 
 
-def test_auto_is_the_portfolio_and_says_which_stage_found_the_best():
+def test_auto_is_the_portfolio_and_records_which_stage_found_the_best():
     noise = np.random.default_rng(3).integers(0, 2, 200)
     fitted = net().fit(BITS, noise)
     assert fitted.found_by_ == ("polish",)

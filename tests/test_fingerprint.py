@@ -154,12 +154,12 @@ def test_a_changed_method_counts():
     [threading.Lock(), (number for number in range(3)), np.frompyfunc(helper, 1, 1)],
     ids=["lock", "generator", "own ufunc"],
 )
-def test_what_cannot_be_told_apart_is_said(value):
+def test_objects_without_comparable_contents_are_refused(value):
     with pytest.raises(FingerprintError, match="no contents that can be compared"):
         fingerprint(lambda x: value)
 
 
-def test_a_list_that_holds_itself_is_said():
+def test_a_list_that_holds_itself_is_refused():
     endless: list = []
     endless.append(endless)
     with pytest.raises(FingerprintError, match="contains itself"):

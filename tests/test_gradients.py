@@ -72,7 +72,7 @@ def test_gray_images_are_learned_as_whole_numbers(learned, tmp_path):
     assert loaded.program == model.program
 
 
-def test_the_seed_alone_says_what_is_learned():
+def test_what_is_learned_depends_on_the_seed_alone():
     rows, labels = bars(200)
     one, same, other = (
         fit(rows, labels, epochs=20, random_state=seed).model_.networks for seed in (1, 1, 2)
@@ -128,7 +128,7 @@ def test_tables_of_bits_are_read_as_before():
         ({"module": program_of(net().eval(), (1, 8, 8))}, "give the module"),
     ],
 )
-def test_what_it_cannot_do_is_said(settings, words):
+def test_an_unsuitable_setting_is_refused(settings, words):
     with pytest.raises((ValueError, TypeError), match=words):
         fit(*bars(30), **settings)
 

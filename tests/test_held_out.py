@@ -17,7 +17,7 @@ def fitted(table: np.ndarray, labels: np.ndarray, **settings) -> BinaryNetClassi
 
 
 @given(st.lists(st.integers(0, 3), min_size=8, max_size=60), st.integers(0, 5))
-def test_every_class_is_dealt_evenly(labels, seed):
+def test_every_class_is_divided_evenly(labels, seed):
     classes = torch.tensor(labels)
     ones = torch.ones(len(labels), dtype=torch.float64)
     rows = Examples(torch.zeros(len(labels), 1), classes, ones, ones)
@@ -129,7 +129,7 @@ def test_curves_of_few_networks_are_made_steeper_for_many():
     assert abs(off[1]) < 0.03 < -off[0]
 
 
-def test_several_classes_are_as_sure_as_they_are_right():
+def test_probabilities_of_several_classes_are_calibrated():
     """One net per class and normalised probabilities: the mean is right to 0.05."""
     made = torch.Generator().manual_seed(1)
     classes, rows = 6, 3000

@@ -105,7 +105,7 @@ def test_a_report_of_gray_images_shows_pixels(gray):
         (2, 5, 42, 2, 1),
     ],
 )
-def test_channels_say_how_many_bits_a_pixel_has(given, wanted, bias, cuts, constant):
+def test_the_number_of_channels_gives_the_bits_per_pixel(given, wanted, bias, cuts, constant):
     net = nn.Sequential(BinaryConv2d(wanted, 2, 3), Flatten(), BinaryLinear(40, 1))
     shape = (wanted, *SHAPE[1:])
     for module in (net, nn.Sequential(net), program_of(net, shape)):

@@ -142,7 +142,7 @@ def test_each_option_alone_at_its_resolved_value_changes_no_bit(case):
 
 
 @pytest.mark.parametrize("multiclass", ["auto", "ovo", "ovr", "argmax"])
-def test_classes_are_told_apart_as_the_plan_says(multiclass):
+def test_the_scheme_of_the_plan_is_the_one_that_ran(multiclass):
     net = BinaryNetClassifier((3,), multiclass=multiclass, random_state=0, networks=8)
     net.set_params(predictor="posterior").fit(ROWS, CLASSES)
     assert net.plan_["multiclass"] == ("ovr" if multiclass == "auto" else multiclass)

@@ -65,7 +65,7 @@ def test_more_slots_extend_a_draw(slots):
     assert torch.equal(lanes32(key, ids, samples, slots), wide[..., :slots])
 
 
-def test_streams_steps_and_seeds_draw_apart():
+def test_streams_steps_and_seeds_draw_independently():
     zero = torch.tensor(0)
     keys = [Key(1), Key(2), Key(1 << 32), Key(1, step=1), Key(1).of(Stream.FALLBACK)]
     drawn = {tuple(lanes32(key, zero, zero, 4).tolist()) for key in keys}

@@ -201,7 +201,7 @@ def test_a_memory_is_rows_none_or_auto():
             memory_setting(wrong)
 
 
-def test_a_rise_of_the_mean_is_told_once_and_a_level_sequence_is_not():
+def test_a_rise_of_the_mean_is_detected_once_and_a_level_sequence_is_not():
     test, draws = PageHinkley(), np.random.default_rng(1).random(20_000)
     assert not any(test.add(float(draw < 0.1)) for draw in draws[:10_000])
     assert any(test.add(float(draw < 0.4)) for draw in draws[10_000:11_000])

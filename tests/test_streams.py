@@ -154,7 +154,7 @@ def test_a_file_teaches_what_its_rows_teach(tmp_path):
         fit_stream(tmp_path / "rows.parquet", "colour")
 
 
-def test_rows_held_out_of_a_sorted_stream_tell_the_truth():
+def test_rows_held_out_of_a_sorted_stream_are_representative():
     def noisy(seed, count):
         """Positive rows are called negative rarely, negative ones positive often."""
         bits, rule = rows_of(seed, count)

@@ -174,7 +174,7 @@ def test_a_report_is_about_the_rows_given(X, y, column, tmp_path):
     assert column in page
 
 
-def test_nothing_is_said_before_a_fit(tmp_path):
+def test_results_need_a_fit(tmp_path):
     fresh = BinaryNetClassifier()
     for call in (
         lambda: fresh.decision_function(BITS),

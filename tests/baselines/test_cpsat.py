@@ -43,7 +43,7 @@ def test_proven_optimum_is_the_exhaustive_one(coding):
     assert graph.satisfied(weights[None]).item() == optimum.satisfied
 
 
-def test_weighted_examples_count_as_often_as_their_weight_says():
+def test_weighted_examples_count_as_often_as_their_weight():
     pytest.importorskip("ortools")
     graph = glass_graph(12, 8, seed=2, weight=torch.tensor([1.0, 2.0, 3.0] * 4))
     (_, satisfied, bound), (optimum,) = proved(graph), optima(graph)

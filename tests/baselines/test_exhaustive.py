@@ -33,7 +33,7 @@ def test_optimum_agrees_with_plain_enumeration(num_inputs, num_examples, coding)
     assert optimum.histogram.tolist() == satisfied.bincount(minlength=num_examples + 1).tolist()
 
 
-def test_weighted_examples_count_as_often_as_their_weight_says():
+def test_weighted_examples_count_as_often_as_their_weight():
     weight = torch.tensor([1.0, 2.0, 3.0, 0.0] * 10)
     graph = glass_graph(40, 9, seed=3, weight=weight)
     (optimum,) = optima(graph)

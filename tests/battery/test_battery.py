@@ -302,7 +302,7 @@ def test_a_seed_gives_the_same_problem():
         assert set(first.labels) == set(range(first.truth.shape[1])), name
 
 
-def test_a_silent_constant_is_noticed_and_a_told_one_is_not():
+def test_a_silent_constant_is_noticed_and_a_declared_one_is_not():
     asked = problem("and of 3 bits × 50", 0)
     model = fitted(asked, 0).model_
     rows, labels = drawn(asked, 0)

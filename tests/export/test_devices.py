@@ -62,7 +62,7 @@ def test_costs_are_measured_by_real_tools(target):
 
 
 @pytest.mark.parametrize(("inputs", "units", "networks"), [(300, 100, 20), (118, 31, 128)])
-def test_what_does_not_fit_is_said(inputs, units, networks):
+def test_a_program_that_does_not_fit_is_reported(inputs, units, networks):
     """75 and 59 kB: compilers find other words for them."""
     need("avr-gcc")
     model = plain(mlp(inputs, (units,)), (inputs,), networks)

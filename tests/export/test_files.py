@@ -85,7 +85,7 @@ def test_a_layout_holds_the_header_and_a_program_that_checks_it(layout, tmp_path
         ({"to": "js", "layout": "arduino"}, "the layout 'arduino' is one of C"),
     ],
 )
-def test_what_cannot_be_written_is_said_in_a_sentence(options, fault, tmp_path):
+def test_an_export_that_cannot_be_written_is_refused(options, fault, tmp_path):
     with pytest.raises(ExportError, match=fault):
         export_model(committee(), folder=tmp_path, **options)
     assert list(tmp_path.iterdir()) == []

@@ -48,7 +48,7 @@ def test_a_step_behind_the_last_layer_keeps_what_it_makes():
 
 @settings(max_examples=200)
 @given(model=models())
-def test_what_is_worked_out_beforehand_is_what_the_rule_says(model):
+def test_what_is_computed_beforehand_equals_the_rule(model):
     plan = plan_export(model)
     rule = rule_of(model, plan)
     margins = np.clip(rule.margins, -model.clip, model.clip)

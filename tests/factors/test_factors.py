@@ -123,7 +123,7 @@ def test_module_of_any_kind_is_a_factor():
     assert torch.equal(factors.score(states), expected)
 
 
-def test_joined_problems_score_as_they_did_apart():
+def test_joined_problems_score_as_separate_ones_do():
     graphs = [
         factor_graph(random_perceptron(seed, 3 + seed, 5, 2.0, "bipolar")) for seed in range(4)
     ]

@@ -69,7 +69,7 @@ def nobody_was_told(monkeypatch):
     monkeypatch.setattr(compiled._STORE, "_announced", False)
 
 
-def test_kernels_are_compiled_when_they_are_called_and_long_work_is_told(monkeypatch, capsys):
+def test_kernels_are_compiled_when_they_are_called_and_long_work_is_announced(monkeypatch, capsys):
     monkeypatch.setattr(compiled, "LONG", 0.0)
     calls = []
 

@@ -129,7 +129,7 @@ def test_the_boundary_lies_between_lattice_points(coding, kind, num_inputs):
     assert torch.allclose(found.sum(1), torch.ones(8, dtype=torch.float64))
 
 
-def test_without_the_lattice_the_chance_of_a_tie_is_missed():
+def test_without_the_lattice_the_probability_of_a_tie_is_missed():
     program = program_of(BinaryLinear(10, 1), (10,))
     half, x = torch.full((10,), 0.5), inputs_of(4, (10,), "±1", 8)
     _, _, positive = exact(program, half, x)
@@ -200,7 +200,7 @@ def test_the_mean_of_a_second_layer_is_right_to_a_hundredth(width, coding, kind)
 
 
 @pytest.mark.parametrize("low", [-1, 0])
-def test_a_pool_is_the_chance_that_any_bit_is_one(low):
+def test_a_pool_is_the_probability_that_any_bit_is_one(low):
     chance = probabilities(13, 2 * 1 * 4 * 4).view(2, 1, 4, 4)
     span = 1 - low
     values = Moments(low + span * chance, span**2 * chance * (1 - chance), chance[:1], low)
@@ -229,7 +229,7 @@ def test_a_pool_before_its_step_is_the_same_net():
 
 
 @pytest.mark.parametrize(("unit", "background"), [(Sign(), -1), (Threshold(), 0)])
-def test_background_is_no_matter_of_chance(unit, background):
+def test_units_over_a_background_of_zeros_are_not_positive(unit, background):
     """Weights cannot move a sum of zeros: it is a tie, which no net takes for positive."""
     image = torch.zeros(1, 1, 4, 8, dtype=torch.uint8)
     image[..., 6:] = 200
@@ -288,7 +288,7 @@ def test_probabilities_at_a_lower_beta_are_those_of_weaker_fields():
 
 @pytest.mark.parametrize("num", [100, 101])
 @pytest.mark.parametrize("label", [0, 1])
-def test_the_gradient_is_the_message_of_the_multilinear_chance(num, label):
+def test_the_gradient_is_the_message_of_the_multilinear_probability(num, label):
     """∂ log Z/∂p = (Z with w = 1 − Z with w = 0)/Z, by convolution, to 2 % of the largest."""
     program = program_of(BinaryLinear(num, 1), (num,))
     probability = probabilities(19, num).requires_grad_()
@@ -304,7 +304,7 @@ def test_the_gradient_is_the_message_of_the_multilinear_chance(num, label):
     assert ((gradient - slope).abs() < 0.02 * slope.abs().max()).all()
 
 
-def test_the_chance_of_a_class_is_near_that_of_the_largest_gaussian():
+def test_the_probability_of_a_class_is_near_that_of_the_largest_gaussian():
     """To 0.06 of draws, by softmax; the variances of the outputs are alike, as in a net."""
     draws = torch.Generator().manual_seed(21)
     mean = torch.randn(1, 5, generator=draws)

@@ -180,7 +180,7 @@ def test_votes_are_those_of_the_bits(networks, digits):
     assert [answer["label"] for answer in found] == votes.argmax(1).tolist()
 
 
-def test_the_page_says_truly_how_often_the_networks_are_right(networks, digits):
+def test_the_accuracy_on_the_page_is_that_of_the_networks(networks, digits):
     rows, labels = digits
     votes = networks.votes(rows)
     agreed, right = votes.max(1), votes.argmax(1) == labels

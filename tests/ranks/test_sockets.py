@@ -65,7 +65,7 @@ def test_a_rank_that_goes_is_noticed():
     assert together(3, work) == ["noticed", "noticed", "gone"]
 
 
-def test_a_stranger_at_the_door_is_sent_away():
+def test_a_connection_without_the_token_is_refused():
     store = HashStore()
 
     def unauthenticated() -> bytes:

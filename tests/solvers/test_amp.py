@@ -79,7 +79,7 @@ def test_an_attempt_that_fails_is_followed_by_a_slower_one():
     assert found.status == (Status.MAX_STEPS,)
 
 
-def test_correlated_inputs_are_told_and_left_to_the_next_stage():
+def test_correlated_inputs_are_reported_and_left_to_the_next_stage():
     data = mnist(pair=(3, 5))
     few = perceptron(data.inputs.flatten(1)[:60], data.labels[:60])
     graph = factor_graph(few)

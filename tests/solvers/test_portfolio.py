@@ -130,7 +130,7 @@ def test_polish_together_flips_only_what_chains_differ_in_and_keeps_no_two_alike
     assert float(after.best_score.max()) > float(state.best_score.max())
 
 
-def test_polish_that_agrees_beats_as_many_flips_apart_on_crowded_problems():
+def test_polish_that_agrees_beats_as_many_separate_flips_on_crowded_problems():
     # four instances, of which each way gets the same starts and flips: the same seeds every time
     graph = join([glass_graph(400, 41, seed=80 + k) for k in range(4)])
     found = {
@@ -195,7 +195,7 @@ def test_beliefs_are_marginals_in_the_first_stage_only():
     assert [stage.marginals for stage in stages] == [True, False, False, False, False]
 
 
-def test_messages_pass_as_the_caller_says():
+def test_message_options_of_the_caller_are_used():
     passing = MessageOptions(flip(3), 0.7, 7, epochs=4)
     (stage,) = portfolio(glass_graph(20, 21, seed=1, beta=2.0), ("sbp",), passing=passing)
     assert stage.solver == belief_propagation(flip(3), damping=0.7, batch=7)
@@ -218,7 +218,7 @@ def test_messages_pass_in_batches_for_at_least_twenty_steps(num_factors, batch, 
     assert (passing.batch, passing.epochs) == (batch, epochs)
 
 
-def test_stages_that_do_not_suit_are_said_to():
+def test_stages_that_do_not_suit_are_refused():
     graph = glass_graph(300, 21, seed=1)
     with pytest.raises(ValueError, match="none of the stages"):
         portfolio(graph, ("s4p", "reinforced"))

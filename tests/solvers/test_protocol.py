@@ -303,7 +303,7 @@ def test_what_makes_no_sense_is_refused_when_it_is_built(case):
         make()
 
 
-def test_steady_begins_with_the_solvers_damping_and_says_what_it_used():
+def test_steady_begins_with_the_solvers_damping_and_records_what_it_used():
     graph = problems()
     solver = steady(belief_propagation(closed_form(), damping=0.6))
     damping = run(solver, graph, max_steps=6, tolerance=0.0).history["damping"]

@@ -64,7 +64,7 @@ def _values(bins: int) -> torch.Tensor:
     return torch.arange(bins, dtype=torch.float64) / (bins - 1)
 
 
-def test_an_untouched_factor_says_nothing():
+def test_the_message_of_an_untouched_factor_is_zero():
     graph = glass_graph(6)
     for solver in (s3p(flip(5)), s4p(flip(5)), s4p(flip(5), variable=gaussian())):
         state = solver.init(Key(3), graph)

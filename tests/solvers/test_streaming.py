@@ -132,7 +132,7 @@ def test_one_batch_at_even_odds_adds_the_sum_of_exact_messages():
     assert (found[0] - found[1]).abs().max() < 0.05 * found[1].abs().max()
 
 
-def test_a_soft_factor_says_less_and_a_heavy_one_more():
+def test_messages_of_soft_factors_are_weaker_and_of_heavy_ones_stronger():
     inputs, labels = noise(num_examples=1)
     found = {}
     for name, beta, weight in (("hard", math.inf, 1.0), ("soft", 1.0, 1.0), ("heavy", 1.0, 3.0)):
@@ -187,7 +187,7 @@ def test_messages_of_nets_side_by_side_are_those_of_each():
         assert torch.allclose(both[net], after.field, atol=1e-5)
 
 
-def test_beliefs_are_what_was_said_times_beta():
+def test_beliefs_are_the_messages_times_beta():
     graph = factor_graph(perceptron(*noise())).with_prior(torch.full((21,), 0.5))
     solver = streaming(batch=70, batches=1, beta=geometric(1.0, 4.0, 2))
     state = solver.init(Key(0), graph)

@@ -62,7 +62,7 @@ def star(surveys: torch.Tensor, form: str, samples: int = 100):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_belief_draws_have_the_mean_that_the_marginal_says(form):
+def test_belief_draws_have_the_mean_of_the_marginal(form):
     # E[p] under the measure is Z1/(Z1 + Z0); 5 standard errors of 40,000 draws in [0, 1], and for
     # the Gaussian form the distance of its law from the true one at 12 factors
     generator = torch.Generator().manual_seed(1)

@@ -89,7 +89,7 @@ def test_thresholds_are_short_decimals_between_the_values():
     assert encoder.bit_names == ("x>0.15", "x>0.25", "x>0.30000015")
 
 
-def test_columns_that_tell_nothing_become_no_bits_and_are_named():
+def test_columns_without_information_become_no_bits_and_are_named():
     table = {
         "": list(range(40)),
         "same": ["p"] * 40,

@@ -292,7 +292,7 @@ def test_a_column_has_a_bit_for_every_cut_at_equal_steps(ends, cuts, columns, se
         assert (encoder.names[column] in encoder.constant) == same
 
 
-def test_bits_of_gray_pixels_say_where_they_are_cut():
+def test_bits_of_gray_pixels_are_named_by_their_cuts():
     encoder = BitColumns.fit([[0, 10], [255, 20]], 0, 255, 3)
     assert [str(note) for note in encoder.account] == [
         "x0 to x1: bits, 6 bits; 3 per column, every 63.75 from 0 to 255; "

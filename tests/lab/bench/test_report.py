@@ -64,7 +64,7 @@ def test_linear_time_has_exponent_one(monkeypatch):
     assert found.exponent == pytest.approx(1.0)
 
 
-def test_time_and_memory_of_a_call_are_told():
+def test_time_and_memory_of_a_call_are_measured():
     held = []
     found = measure.measured(lambda: held.append(bytearray(2**24)) or held.clear(), "cpu", 0.01)
     assert found.seconds > 0

@@ -25,7 +25,7 @@ def test_paired_differences_have_their_mean_and_standard_error():
     assert difference.error == pytest.approx(math.sqrt((0 + 1 + 0 + 1) / 3 / 4))
 
 
-def test_one_pair_alone_tells_nothing():
+def test_one_pair_alone_is_no_evidence():
     assert judged([paired([1.0], [0.0])]) == Verdict.OPEN
 
 

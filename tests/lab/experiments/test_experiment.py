@@ -60,7 +60,7 @@ def test_gd_steps_as_it_was_tuned_for_the_size():
     assert tuned(rates, 5000, 8) == GD(optimiser="adam", lr=0.01, batch=8)
 
 
-def test_a_run_that_begins_with_a_solution_is_told_by_its_start():
+def test_a_run_that_begins_with_a_solution_is_scored_by_its_start():
     free = factor_graph(table(torch.ones(1, 4)))  # any configuration satisfies it
     outcome, _ = solve(SBP(), free, epochs=3, seed=0)
     assert outcome.solution.steps == 0

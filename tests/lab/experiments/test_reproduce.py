@@ -146,7 +146,7 @@ def test_an_unknown_figure_is_refused_with_the_names_there_are(tmp_path):
         reproduce("fig9", out=tmp_path)
 
 
-def test_both_sizes_say_what_they_expect_to_take():
+def test_the_expected_time_of_both_sizes_is_known():
     quick, full = (
         expected([unit for plan in plans("all", quick) for unit in plan.units], 2)
         for quick in (True, False)
