@@ -7,7 +7,7 @@ from golden.record import Record, Rows, digest, found, staged
 
 from vitrail import FactorGraph
 from vitrail.baselines import annealing, bayesbinn, bop, exhaustive, optima, straight_through
-from vitrail.solvers import MessageOptions, Stage, belief_propagation, constant, polish, portfolio
+from vitrail.solvers import MessageOptions, Stage, belief_propagation, polish, portfolio
 from vitrail.solvers.flip_search import errors, ramp
 from vitrail.updates import Update, counting, exact, flip
 
@@ -121,7 +121,7 @@ ROWS: Rows = {
                 "first",
                 belief_propagation(
                     exact(),
-                    damping=constant(0.5),
+                    damping=0.5,
                     batch=None,
                     prior_scale=0.1,
                 ),
@@ -135,7 +135,7 @@ ROWS: Rows = {
                 "second",
                 belief_propagation(
                     flip(16, backend="torch"),
-                    damping=constant(0.8),
+                    damping=0.8,
                     batch=4,
                     prior_scale=0.1,
                 ),

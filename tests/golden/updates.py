@@ -5,7 +5,7 @@ import math
 from golden import problems
 from golden.record import Rows, found
 
-from vitrail.solvers import belief_propagation, constant
+from vitrail.solvers import belief_propagation
 from vitrail.updates import closed_form, counting, exact, flip, pinned, pooled
 
 HARD = math.inf
@@ -14,7 +14,7 @@ ROWS: Rows = {
     "exact tables": lambda: found(
         belief_propagation(
             exact(),
-            damping=constant(0.5),
+            damping=0.5,
             batch=None,
             prior_scale=0.1,
         ),
@@ -26,7 +26,7 @@ ROWS: Rows = {
     "exact one hidden": lambda: found(
         belief_propagation(
             exact(),
-            damping=constant(0.8),
+            damping=0.8,
             batch=None,
             prior_scale=0.1,
         ),
@@ -37,7 +37,7 @@ ROWS: Rows = {
     "convolution linear hard": lambda: found(
         belief_propagation(
             closed_form("convolution"),
-            damping=constant(0.2),
+            damping=0.2,
             batch=None,
             prior_scale=0.1,
         ),
@@ -48,7 +48,7 @@ ROWS: Rows = {
     "convolution weighted soft batches": lambda: found(
         belief_propagation(
             closed_form("convolution"),
-            damping=constant(0.7),
+            damping=0.7,
             batch=5,
             prior_scale=0.2,
         ),
@@ -59,7 +59,7 @@ ROWS: Rows = {
     "gaussian linear": lambda: found(
         belief_propagation(
             closed_form("gaussian"),
-            damping=constant(0.5),
+            damping=0.5,
             batch=None,
             prior_scale=0.1,
         ),
@@ -72,7 +72,7 @@ ROWS: Rows = {
     "gaussian unequal batches": lambda: found(
         belief_propagation(
             closed_form("gaussian"),
-            damping=constant(0.75),
+            damping=0.75,
             batch=4,
             prior_scale=0.1,
         ),
@@ -84,7 +84,7 @@ ROWS: Rows = {
     "pinned linear 0/1 weights": lambda: found(
         belief_propagation(
             pinned(5),
-            damping=constant(0.8),
+            damping=0.8,
             batch=None,
             prior_scale=0.1,
         ),
@@ -96,7 +96,7 @@ ROWS: Rows = {
     "pinned two hidden hard": lambda: found(
         belief_propagation(
             pinned(2),
-            damping=constant(0.8),
+            damping=0.8,
             batch=4,
             prior_scale=0.1,
         ),
@@ -107,7 +107,7 @@ ROWS: Rows = {
     "flip linear numba": lambda: found(
         belief_propagation(
             flip(8, backend="numba"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=None,
             prior_scale=0.1,
         ),
@@ -119,7 +119,7 @@ ROWS: Rows = {
     "flip linear torch": lambda: found(
         belief_propagation(
             flip(5, backend="torch"),
-            damping=constant(0.9),
+            damping=0.9,
             batch=8,
             prior_scale=0.1,
         ),
@@ -130,7 +130,7 @@ ROWS: Rows = {
     "flip spelled linear": lambda: found(
         belief_propagation(
             flip(5, backend="torch"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=6,
             prior_scale=0.1,
         ),
@@ -141,7 +141,7 @@ ROWS: Rows = {
     "flip unequal numba": lambda: found(
         belief_propagation(
             flip(5, backend="numba"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=4,
             prior_scale=0.1,
         ),
@@ -152,7 +152,7 @@ ROWS: Rows = {
     "flip one hidden numba": lambda: found(
         belief_propagation(
             flip(5, backend="numba"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=8,
             prior_scale=0.1,
         ),
@@ -164,7 +164,7 @@ ROWS: Rows = {
     "flip one hidden 0/1 weights torch": lambda: found(
         belief_propagation(
             flip(5, backend="torch"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=None,
             prior_scale=0.1,
         ),
@@ -175,7 +175,7 @@ ROWS: Rows = {
     "flip one hidden classes": lambda: found(
         belief_propagation(
             flip(5, backend="torch"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=6,
             prior_scale=0.1,
         ),
@@ -186,7 +186,7 @@ ROWS: Rows = {
     "flip linear classes": lambda: found(
         belief_propagation(
             flip(5, backend="torch"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=None,
             prior_scale=0.1,
         ),
@@ -197,7 +197,7 @@ ROWS: Rows = {
     "flip conv": lambda: found(
         belief_propagation(
             flip(2, backend="torch"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=4,
             prior_scale=0.1,
         ),
@@ -208,7 +208,7 @@ ROWS: Rows = {
     "flip black box": lambda: found(
         belief_propagation(
             flip(16, backend="torch"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=None,
             prior_scale=0.1,
         ),
@@ -224,7 +224,7 @@ ROWS: Rows = {
                 least_hits=0,
                 backend="numba",
             ),
-            damping=constant(0.9),
+            damping=0.9,
             batch=8,
             prior_scale=0.1,
         ),
@@ -240,7 +240,7 @@ ROWS: Rows = {
                 least_hits=8,
                 backend="numba",
             ),
-            damping=constant(0.7),
+            damping=0.7,
             batch=6,
             prior_scale=1.0,
         ),
@@ -257,7 +257,7 @@ ROWS: Rows = {
                 least_hits=6,
                 backend="torch",
             ),
-            damping=constant(0.8),
+            damping=0.8,
             batch=6,
             prior_scale=1.0,
         ),
@@ -273,7 +273,7 @@ ROWS: Rows = {
                 least_hits=4,
                 backend="numba",
             ),
-            damping=constant(0.9),
+            damping=0.9,
             batch=8,
             prior_scale=0.1,
         ),
@@ -290,7 +290,7 @@ ROWS: Rows = {
                 least_hits=0,
                 backend="torch",
             ),
-            damping=constant(0.9),
+            damping=0.9,
             batch=None,
             prior_scale=0.1,
         ),
@@ -307,7 +307,7 @@ ROWS: Rows = {
                 least_hits=4,
                 backend="torch",
             ),
-            damping=constant(0.8),
+            damping=0.8,
             batch=6,
             prior_scale=0.1,
         ),
@@ -318,7 +318,7 @@ ROWS: Rows = {
     "flip own module": lambda: found(
         belief_propagation(
             flip(3, backend="torch"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=5,
             prior_scale=0.1,
         ),
@@ -329,7 +329,7 @@ ROWS: Rows = {
     "pooled linear": lambda: found(
         belief_propagation(
             pooled(256, smoothing=1.0, backend="torch"),
-            damping=constant(0.8),
+            damping=0.8,
             batch=None,
             prior_scale=0.1,
         ),
@@ -341,7 +341,7 @@ ROWS: Rows = {
     "pooled two hidden batches": lambda: found(
         belief_propagation(
             pooled(128, smoothing=1.0, backend="torch"),
-            damping=constant(0.9),
+            damping=0.9,
             batch=8,
             prior_scale=0.1,
         ),

@@ -9,13 +9,11 @@ from vitrail.solvers import (
     adaptive,
     annealed,
     belief_propagation,
-    constant,
     decimated,
     exponential,
     geometric,
     linear,
     reinforced,
-    scheduled,
     steady,
 )
 from vitrail.updates import closed_form, counting, exact, flip
@@ -49,7 +47,7 @@ DAMPINGS: Rows = {
     "scheduled damping": lambda: found(
         belief_propagation(
             closed_form("convolution"),
-            damping=scheduled(lambda step: 1 - 2.0 ** -(1 + step % 3)),
+            damping=lambda step: 1 - 2.0 ** -(1 + step % 3),
             batch=None,
             prior_scale=0.1,
         ),
@@ -66,7 +64,7 @@ DAMPINGS: Rows = {
                 least_hits=0,
                 backend="numba",
             ),
-            damping=scheduled(lambda step: 0.5 if step < 4 else 0.875),
+            damping=lambda step: 0.5 if step < 4 else 0.875,
             batch=None,
             prior_scale=0.1,
         ),
@@ -81,7 +79,7 @@ WRAPPERS: Rows = {
         reinforced(
             belief_propagation(
                 closed_form("convolution"),
-                damping=constant(0.5),
+                damping=0.5,
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -98,7 +96,7 @@ WRAPPERS: Rows = {
         reinforced(
             belief_propagation(
                 flip(5, backend="numba"),
-                damping=constant(0.7),
+                damping=0.7,
                 batch=10,
                 prior_scale=0.1,
             ),
@@ -115,7 +113,7 @@ WRAPPERS: Rows = {
         annealed(
             belief_propagation(
                 flip(8, backend="numba"),
-                damping=constant(0.8),
+                damping=0.8,
                 batch=8,
                 prior_scale=0.1,
             ),
@@ -134,7 +132,7 @@ WRAPPERS: Rows = {
                     least_hits=0,
                     backend="numba",
                 ),
-                damping=constant(0.8),
+                damping=0.8,
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -148,7 +146,7 @@ WRAPPERS: Rows = {
         decimated(
             belief_propagation(
                 closed_form("convolution"),
-                damping=constant(0.3),
+                damping=0.3,
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -164,7 +162,7 @@ WRAPPERS: Rows = {
         decimated(
             belief_propagation(
                 exact(),
-                damping=constant(0.5),
+                damping=0.5,
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -179,7 +177,7 @@ WRAPPERS: Rows = {
         steady(
             belief_propagation(
                 closed_form("convolution"),
-                damping=constant(0.0),
+                damping=0.0,
                 batch=None,
                 prior_scale=0.1,
             ),
@@ -200,7 +198,7 @@ WRAPPERS: Rows = {
                 steady(
                     belief_propagation(
                         flip(8, backend="numba"),
-                        damping=constant(0.7),
+                        damping=0.7,
                         batch=None,
                         prior_scale=0.1,
                     ),

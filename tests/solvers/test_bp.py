@@ -21,14 +21,13 @@ from vitrail.graph import factor_graph, indexed, join
 from vitrail.random import Key
 from vitrail.solvers import (
     Batches,
+    Damping,
     Feedback,
     Status,
     adaptive,
     belief_propagation,
-    constant,
     reinforced,
     run,
-    scheduled,
 )
 from vitrail.solvers.damping import weight_of_new
 from vitrail.updates import closed_form, exact, flip
@@ -228,7 +227,7 @@ def test_damping_mixes_probabilities():
     factors = random_perceptron(0, 3, 4, 1.0, "bipolar")
     graph = factor_graph(factors)
     full = plain().step(Key(0), graph, plain().init(Key(0), graph), awake(graph))[0].messages[0]
-    solver = belief_propagation(exact(), damping=constant(0.75), prior_scale=0.0)
+    solver = belief_propagation(exact(), damping=0.75, prior_scale=0.0)
     mixed = solver.step(Key(0), graph, solver.init(Key(0), graph), awake(graph))[0].messages[0]
     expected = 0.75 * 0.5 + 0.25 * torch.sigmoid(full)
     assert torch.allclose(torch.sigmoid(mixed), expected, atol=1e-5)
@@ -238,7 +237,7 @@ def test_damping_is_the_share_of_the_old_message():
     for hundredths in range(100):
         gamma = (100 - hundredths) / 100  # as a person would write the paper's γ
         assert weight_of_new(hundredths / 100) == gamma
-        assert constant(hundredths / 100).at(0) == gamma
+        assert Damping(hundredths / 100).at(0) == gamma
     graph = glass_graph(1, [30])
     solver = belief_propagation(flip(5), damping=0.9)
     state = solver.init(Key(1), graph)
@@ -257,7 +256,7 @@ def test_adaptive_damping_is_the_papers_rule():
     accuracy = torch.tensor([0.7, 1.0]).double()
     assert rule.next(19, now, accuracy).tolist() == [0.5, 0.5]
     assert rule.next(20, now, accuracy).tolist() == pytest.approx([0.3, 0.01])
-    assert scheduled(lambda step: step / (1 + step)).next(3, now, accuracy).tolist() == [0.25, 0.25]
+    assert Damping(lambda step: step / (1 + step)).next(3, now, accuracy).tolist() == [0.25, 0.25]
 
 
 def test_untouched_factors_send_no_message():
@@ -297,7 +296,7 @@ def test_a_run_after_another_keeps_what_it_found():
 
 
 BAD = {
-    "damping one": (lambda: constant(1.0), "below 1"),
+    "damping one": (lambda: Damping(1.0), "below 1"),
     "empty batches": (lambda: Batches(0), "batch must be from 1 to"),
     "negative prior": (lambda: belief_propagation(flip(2), prior_scale=-1.0), "at least 0"),
     "negative steps": (

@@ -17,7 +17,7 @@ from vitrail.factors import blackbox, network, perceptron
 from vitrail.graph import factor_graph
 from vitrail.nn import BinaryLinear
 from vitrail.random import Key
-from vitrail.solvers import CheckpointError, belief_propagation, checkpoint, run, scheduled
+from vitrail.solvers import CheckpointError, belief_propagation, checkpoint, run
 from vitrail.solvers.checkpoint import previous_path, read, write
 from vitrail.updates import counting, flip
 
@@ -226,7 +226,7 @@ def test_another_schedule_under_the_same_name_is_refused(tmp_path):
     path = tmp_path / "run.ckpt"
 
     def solver(last):
-        return belief_propagation(flip(4), damping=scheduled(lambda step: last if step else 0.5))
+        return belief_propagation(flip(4), damping=lambda step: last if step else 0.5)
 
     run(solver(0.25), make_graph(), max_steps=4, checkpoint=path)
     with pytest.raises(CheckpointError, match="belongs to another run"):

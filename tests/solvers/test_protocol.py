@@ -26,7 +26,6 @@ from vitrail.solvers import (
     run,
     s3p,
     s4p,
-    scheduled,
     steady,
     streaming,
 )
@@ -279,7 +278,7 @@ REFUSED = {
         "adaptive damping follows its own rule",
     ),
     "steady over wrapped surveys with a schedule": (
-        lambda: steady(reinforced(s4p(flip(5), damping=scheduled(lambda step: 0.5)))),
+        lambda: steady(reinforced(s4p(flip(5), damping=lambda step: 0.5))),
         ValueError,
         "scheduled damping follows its own rule",
     ),

@@ -6,7 +6,7 @@ from vitrail.solvers.base import Feedback, Info, MessagePassing, Solver
 from vitrail.solvers.bethe import BetheEstimate, bethe
 from vitrail.solvers.bp import belief_propagation
 from vitrail.solvers.checkpoint import CheckpointError
-from vitrail.solvers.damping import Damping, adaptive, constant, scheduled
+from vitrail.solvers.damping import Damping, adaptive
 from vitrail.solvers.decimation import decimated
 from vitrail.solvers.elimination import (
     ExactAnswer,
@@ -54,7 +54,6 @@ __all__ = [
     "approximate_message_passing",
     "belief_propagation",
     "bethe",
-    "constant",
     "decimated",
     "eliminate",
     "elimination",
@@ -71,7 +70,6 @@ __all__ = [
     "run_stages",
     "s3p",
     "s4p",
-    "scheduled",
     "snmp",
     "solve_formula",
     "steady",

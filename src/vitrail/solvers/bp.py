@@ -19,7 +19,7 @@ from vitrail.solvers.base import (
     Info,
     MessagePassing,
 )
-from vitrail.solvers.damping import Damping, as_damping, damping_in_state
+from vitrail.solvers.damping import Damping, Schedule, as_damping, damping_in_state
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
@@ -177,7 +177,7 @@ def _reduced(
 def belief_propagation(
     update: Update,
     *,
-    damping: Damping | float = 0.8,
+    damping: Damping | Schedule | float = 0.8,
     batch: int | None = None,
     prior_scale: float = PRIOR_SCALE,
 ) -> BeliefPropagation:
@@ -185,7 +185,8 @@ def belief_propagation(
 
     Args:
         update: How messages are computed, e.g. `flip(samples=5)` for the paper's SBP.
-        damping: Share of the old message that is kept, a number or a `Damping`.
+        damping: Share of the old message that is kept: a number, a function of the step, or
+            `adaptive()`.
         batch: Factors updated per step in each problem; None updates all.
         prior_scale: Spread of the random prior (log-odds) that breaks symmetry; 0 for none.
 

@@ -78,19 +78,6 @@ class Adaptive(Damping):
         return (1 - accuracy).clamp(weight_of_new(self.high), 1.0)
 
 
-def constant(value: float) -> Damping:
-    """The same damping at every step; a plain number given as `damping` means this.
-
-    Args:
-        value: Share of the old message that is kept, from 0 to below 1.
-
-    Examples:
-        >>> constant(0.9).at(0)  # γ, the weight of the new message
-        0.1
-    """
-    return Damping(value)
-
-
 def damping_in_state(damping: Damping) -> Damping:
     """Constant damping, converted to damping stored in the state."""
     if isinstance(damping, Adaptive) or callable(damping.value):
@@ -100,19 +87,6 @@ def damping_in_state(damping: Damping) -> Damping:
             "initial damping"
         )
     return Held(damping.value)
-
-
-def scheduled(schedule: Schedule) -> Damping:
-    """Damping by the step.
-
-    Args:
-        schedule: Gives the share of the old message that is kept at a step, counted from 0.
-
-    Examples:
-        >>> scheduled(lambda step: 0.5 if step < 10 else 0.9).at(10)
-        0.1
-    """
-    return Damping(schedule)
 
 
 def adaptive(every: int = 20, *, high: float = 0.99, first: float = 0.5) -> Damping:
@@ -131,6 +105,6 @@ def adaptive(every: int = 20, *, high: float = 0.99, first: float = 0.5) -> Damp
     return Adaptive(first, every, high)
 
 
-def as_damping(given: Damping | float) -> Damping:
-    """A number is constant damping."""
-    return given if isinstance(given, Damping) else constant(given)
+def as_damping(given: Damping | Schedule | float) -> Damping:
+    """A number is constant damping, a function gives it by the step."""
+    return given if isinstance(given, Damping) else Damping(given)

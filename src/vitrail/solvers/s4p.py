@@ -17,7 +17,7 @@ from vitrail.kernels.dispatch import BackendError, GaussianCavities, find
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key
 from vitrail.solvers.bp import PRIOR_SCALE
-from vitrail.solvers.damping import Damping, as_damping
+from vitrail.solvers.damping import Damping, Schedule, as_damping
 from vitrail.solvers.schedules import Batches
 from vitrail.solvers.sp import FactorChunk, SPState, SurveyPropagation, UpdatedChunk, degrees
 from vitrail.surveys import VARIABLES
@@ -173,7 +173,7 @@ def s4p(
     *,
     survey_samples: int = 100,
     bins: int = 201,
-    damping: Damping | float = 0.2,
+    damping: Damping | Schedule | float = 0.2,
     batch: int | None = None,
     variable: VariableUpdate | None = None,
     feed: Feed = "draws",
@@ -191,7 +191,8 @@ def s4p(
         update: Update of the inner messages, any that takes cavities; its smoothing is set to 0.
         survey_samples: Draws from surveys for each factor.
         bins: Bins of a survey's histogram over [0, 1].
-        damping: Share of the old survey that is kept, a number or a `Damping`.
+        damping: Share of the old survey that is kept: a number, a function of the step, or
+            `adaptive()`.
         batch: Factors updated per step in each problem; None updates all.
         variable: How variable→factor surveys are drawn, `weighted()`, `tilted()` or `gaussian()` of
             `vitrail.surveys`; None takes tilted, and gaussian from 200 factors per variable.
