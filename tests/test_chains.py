@@ -217,9 +217,10 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
     draws = held_out.DRAWS // effort.FOLD_CHAINS
     before = int(effort.FOLD_BURN_IN * effort.BURN_IN) // CHECK_EVERY + 1 + draws - 1
     whole = effort.BURN_IN // CHECK_EVERY
-    # in chains on folds, four of five betas on four folds; on all rows; between two networks
+    # in chains on folds, four of five betas, two couplings and four folds; on all rows; then between
+    # two networks
     for after, kept in (
-        (3, 80),
+        (3, 160),
         (before + 3, 16),
         (before + whole + sampling.SWEEPS_PER_DRAW + 1, 32),
     ):

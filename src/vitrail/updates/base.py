@@ -67,8 +67,7 @@ class Sweep:
 class Update(ABC):
     """A way to compute factor→variable messages."""
 
-    exact: ClassVar[bool] = False
-    """Whether a zero is a proof; only then is ruling out both values a contradiction."""
+    exact: ClassVar[bool] = False  # whether a zero is a proof, which rules a value out
     memory: int = DEFAULT_MEMORY  # limit of temporary memory, in bytes
 
     @property
