@@ -40,7 +40,9 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delimited.io, "BufferedReader", Slow)
 
 
-@pytest.mark.parametrize("fault", [b"3,4\n", b"\xff,4,y\n"], ids=["ragged", "no text"])
+@pytest.mark.parametrize(
+    "fault", [b"3,4\n", b"\xff,4,y\n", b"\xff,4\n"], ids=["ragged", "no text", "both"]
+)
 def test_no_thread_reads_on_after_a_fault(tmp_path: Path, slow: None, fault: bytes):
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b,kind\n" + fault + ROWS)

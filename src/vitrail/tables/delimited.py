@@ -13,7 +13,7 @@ import re
 import time
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -33,6 +33,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BINARY = "is not a text table (it holds binary data); give CSV or TSV, or name it by its format"
 LONGEST_WAIT = 5.0  # seconds; a pipe may be silent for longer, with a thread waiting for its bytes
 SURROGATE = re.compile("[\ud800-\udfff]")  # what bytes that are no text are decoded to
+RAGGED = re.compile(r"Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)  # of pyarrow
 INTERVAL = 0.001  # seconds between looks at whether threads have ended
 
 
@@ -84,26 +85,24 @@ class DelimitedFile(Source):
                 yield start, block
                 start += block.num_rows
         except pa.ArrowInvalid as error:
-            raise self._fault(str(error), reads.ragged) from None
+            raise self._fault(str(error)) from None
         finally:
             del reader  # an error's traceback holds this frame, and would hold the reader
             reads.finish()
         # a quote that is never closed swallows the rest of the file
         swallowed = last_row is not None and "\n" in last_row.columns[-1][0].as_py()
         if swallowed and self._bytes.end != b'"':
-            raise self._fault("a quote is never closed", reads.ragged)
+            raise self._fault("a quote is never closed")
 
     def _open(self, reads: _BackgroundReads) -> arrow_csv.CSVStreamingReader:
         source = reads.source()
-        parsing = arrow_csv.ParseOptions(
-            delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=source
-        )
+        parsing = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         converting = arrow_csv.ConvertOptions(column_types=self.schema, strings_can_be_null=False)
         reading = arrow_csv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.names)
         try:
             return arrow_csv.open_csv(source, reading, parsing, converting)
         finally:
-            del source, parsing  # so that a traceback does not hold them
+            del source  # so that a traceback does not hold it
 
     def _skip_blank_lines(self) -> bool:
         """Go to the first line that is not blank; False where there is none."""
@@ -174,7 +173,7 @@ class DelimitedFile(Source):
             return candidate, checked_names(names, self.title)
         return delimiter or DELIMITERS[0], names
 
-    def _fault(self, noticed: str, ragged: list[Any]) -> DataError:
+    def _fault(self, noticed: str) -> DataError:
         """The first fault of the file with its line, or what was noticed of it."""
         width, last = len(self.names), None
         for row in self._read_again():
@@ -197,11 +196,10 @@ class DelimitedFile(Source):
                 f"{self.title}, line {last.first}: a quote is opened there and never closed; "
                 "close it"
             )
-        if ragged:
-            found = ragged[0]
+        if ragged := RAGGED.search(noticed):
             return DataError(
-                f"{self.title}: expected {found.expected_columns} fields as in the header, found "
-                f"{found.actual_columns} in the row {found.text[:60]!r}; correct it"
+                f"{self.title}: expected {ragged[1]} fields as in the header, found {ragged[2]} in "
+                f"the row {ragged[3][:60]!r}; correct it"
             )
         if "straddling" in noticed:
             return DataError(
@@ -238,7 +236,7 @@ class _FileRow:
 
 @dataclass
 class _BackgroundReads:
-    """A stream while pyarrow reads it, and the rows of another width that it found.
+    """A stream while pyarrow reads it.
 
     pyarrow's threads call Python for every block. One that does so while the interpreter ends is
     killed on the spot: the process aborts, or waits for that thread for ever. So whoever hands a
@@ -246,7 +244,6 @@ class _BackgroundReads:
     """
 
     stream: BinaryIO
-    ragged: list[Any] = field(default_factory=list)
     finished: bool = False
     held: weakref.ref[_HeldFile] | None = None
     mark: bytes = BYTE_ORDER_MARK  # pyarrow drops one where it begins: the first cell's stays
@@ -254,7 +251,7 @@ class _BackgroundReads:
     def source(self) -> Any:
         """What to give to pyarrow, and to keep no reference to."""
         source = _HeldFile()
-        source.read, source.note = self._read, self._note
+        source.read = self._read
         self.held = weakref.ref(source)
         return source
 
@@ -271,24 +268,15 @@ class _BackgroundReads:
         mark, self.mark = self.mark, b""
         return b"" if self.finished else mark + self.stream.read(max(-1, size - len(mark)))
 
-    def _note(self, row: Any) -> str:
-        self.ragged.append(row)
-        return "error"
-
 
 class _HeldFile:
-    """The file that pyarrow holds; called with a row of too few or too many fields, it notes it.
+    """The file that pyarrow holds.
 
-    Its functions are not its own methods: the traceback of an error in one of them would keep the
-    file alive.
+    Its function is not its own method: the traceback of an error there would keep the file alive.
     """
 
     closed = False
     read: Any
-    note: Any
-
-    def __call__(self, row: Any) -> str:
-        return self.note(row)
 
     def close(self) -> None:
         """The one who opened the stream closes it."""
