@@ -217,8 +217,8 @@ def test_interrupts_keep_what_the_chains_have(monkeypatch):
     draws = held_out.DRAWS // effort.FOLD_CHAINS
     before = int(effort.FOLD_BURN_IN * effort.BURN_IN) // CHECK_EVERY + 1 + draws - 1
     whole = effort.BURN_IN // CHECK_EVERY
-    # in chains on folds, four of five betas, two couplings and four folds; on all rows; then between
-    # two networks
+    # in chains on folds (four of each of five betas, two couplings and four folds); on all rows;
+    # between two networks
     for after, kept in (
         (3, 160),
         (before + 3, 16),
