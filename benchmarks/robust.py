@@ -1,15 +1,20 @@
 """Streaming against straight-through over seeds, on five sets of images, with one set of settings.
 
-python benchmarks/robust.py DATA OUT --device cuda --jobs 6    # DATA: mnist/, images/, speech/
+python benchmarks/robust.py DATA OUT --device cuda --jobs 5    # DATA: mnist/, images/, speech/
 python benchmarks/robust.py DATA OUT --images usps --nets mlp --hidden 51 51 --seeds 2
-python benchmarks/robust.py DATA OUT --report                  # the tables, of the runs in OUT
+python benchmarks/robust.py DATA OUT --report robust           # the table of the runs in OUT
 
 Inputs are gray levels minus the rounded mean of the training images. `posterior` predicts by
 moments of the marginals at a share of the last beta, `one net` is the network decoded from them,
 `polished` that network after gradients, which predictor="best" takes, and `straight-through` a
 network of gradients alone at the best of several rates: that with the fewest errors on held-out
-training images, which choose it first. Seeds draw the training images of MNIST, the start and the
-batches, for all alike. OUT/rows.jsonl has a line per run; runs that are there are not made again.
+training images, which choose it first. `auto` is, per seed, the posterior or straight-through: the
+one with fewer errors on held-out training images after a share of the epochs. Seeds draw the
+training images of MNIST, the start and the batches, for all alike.
+
+OUT/rows.jsonl has a line per run; runs that are there are not made again. Rates are chosen first,
+then all pairs and solvers run with seed 0, then with seed 1, so that after `--seconds` the lines
+are nearly as many for each. Trials of `auto` come last.
 """
 
 from __future__ import annotations
@@ -19,10 +24,11 @@ import json
 import math
 import multiprocessing
 import time
-from collections.abc import Iterable
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -52,8 +58,10 @@ RATES = (0.001, 0.003, 0.01, 0.03)
 HELD_OUT = 6  # one part in so many chooses rates
 TAKES = (5, 10)  # of speech: those below the first test, those up to the second choose rates
 CALIBRATION_BINS = 15
-ANSWERS = ("posterior", "one net", "polished")
-COMMAND = "python benchmarks/robust.py DATA OUT --device cuda --jobs 6"
+STREAMING, STRAIGHT = "streaming", "straight-through"
+TRIAL = 1 / 3  # of the epochs, after which `auto` chooses
+ALONE = ("posterior", "one net", "polished")
+COMMAND = "python benchmarks/robust.py DATA OUT --device cuda --jobs 5"
 
 
 @dataclass(frozen=True)
@@ -75,10 +83,10 @@ class Task:
 
     images: str
     net: str
-    solver: str  # "streaming" or "straight-through"
+    solver: str  # STREAMING or STRAIGHT
     seed: int
-    rate: float | None  # first one; None is the usual
-    choosing: bool  # errors are on held-out training images, else on test images
+    rate: float | None  # first one; None is the usual, or the one that was chosen
+    stage: str  # "rates" or "trial", on held-out training images, or "test", on test images
 
 
 @cache
@@ -125,10 +133,11 @@ class Runner:
         """The training images of a task as a graph, and the images that count its errors."""
         args = self.args
         train, test, chooses = images_of(args.data, task.images, args.pool)
-        rows = np.flatnonzero(~chooses) if task.choosing else np.arange(len(chooses))
+        choosing = task.stage != "test"
+        rows = np.flatnonzero(~chooses) if choosing else np.arange(len(chooses))
         if len(rows) > args.rows:
             rows = np.random.default_rng(task.seed).permutation(rows)[: args.rows]
-        judged = train.at(np.flatnonzero(chooses)) if task.choosing else test
+        judged = train.at(np.flatnonzero(chooses)) if choosing else test
         train = train.at(np.sort(rows))
         offset = round(float(train.levels.float().mean()))
         levels = centred(train.levels, offset)
@@ -145,9 +154,10 @@ class Runner:
         """The line of a task."""
         torch.set_num_threads(self.args.threads)
         graph, judged = self.graph(task)
-        epochs = max(1, round(EPOCHS[task.images] * self.args.epochs))
+        share = self.args.epochs * (TRIAL if task.stage == "trial" else 1)
+        epochs = max(1, round(EPOCHS[task.images] * share))
         begun = time.perf_counter()
-        if task.solver == "streaming":
+        if task.solver == STREAMING:
             found = self.streamed(task, graph, judged, epochs)
         else:
             found = self.straight_through(task, graph, judged, epochs)
@@ -220,14 +230,49 @@ def of_posterior(graph: FactorGraph, found: Solution[Any], judged: Images) -> di
     }
 
 
-def run_all(pool: Executor, runner: Runner, tasks: Iterable[Task], out: Path) -> None:
-    """Run the tasks that have no line yet, and add their lines."""
-    known = {task_of(row) for row in lines(out)}
-    for done in as_completed([pool.submit(runner, task) for task in tasks if task not in known]):
-        row = json.dumps(done.result())
-        with (out / "rows.jsonl").open("a", encoding="utf-8") as file:
-            file.write(row + "\n")
-        print(row, flush=True)
+def tasks_of(args: argparse.Namespace) -> Iterator[Task]:
+    """All runs, in the order in which they begin."""
+    pairs = [(images, net) for images in args.images for net in args.nets]
+    for seed in range(args.rate_seeds):
+        for pair in pairs:
+            yield from (Task(*pair, STRAIGHT, seed, rate, "rates") for rate in RATES)
+    for stage in ("test", "trial"):
+        for seed in range(args.seeds):
+            for solver in (STREAMING, STRAIGHT):
+                yield from (Task(*pair, solver, seed, None, stage) for pair in pairs)
+
+
+def run_all(pool: Executor, runner: Runner, tasks: Iterable[Task]) -> None:
+    """Run the tasks that have no line yet, and add their lines, as long as there is time."""
+    args, begun, slowest = runner.args, time.perf_counter(), 0.0
+    rows = lines(args.out)
+    known = {task_of(row) for row in rows}
+    running: dict[Future[dict[str, Any]], Task] = {}
+
+    def collect() -> None:
+        nonlocal slowest
+        for done in wait(running, return_when=FIRST_COMPLETED).done:
+            del running[done]
+            rows.append(done.result())
+            slowest = max(slowest, rows[-1]["seconds"])
+            with (args.out / "rows.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
+            print(json.dumps(rows[-1]), flush=True)
+
+    for task in tasks:
+        if task.solver == STRAIGHT and task.rate is None:
+            while any(one.stage == "rates" for one in running.values()):
+                collect()
+            task = replace(task, rate=best_rate(rows, task.images, task.net))
+        if task in known:
+            continue
+        while len(running) >= args.jobs:
+            collect()
+        if time.perf_counter() - begun + slowest > args.seconds:
+            break
+        running[pool.submit(runner, task)] = task
+    while running:
+        collect()
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
@@ -245,14 +290,14 @@ def best_rate(rows: list[dict[str, Any]], images: str, net: str) -> float:
     """The rate of straight-through with the fewest errors on held-out training images."""
     found: dict[float, list[float]] = {}
     for row in rows:
-        if row["choosing"] and (row["images"], row["net"]) == (images, net):
+        if (row["stage"], row["images"], row["net"]) == ("rates", images, net):
             found.setdefault(row["rate"], []).append(row["one net"])
     return min(found, key=lambda rate: mean(found[rate]))
 
 
-def difference(first: list[float], second: list[float]) -> str:
+def difference(pairs: list[tuple[float, float]]) -> str:
     """Mean of paired differences, and its standard error."""
-    gaps = [a - b for a, b in zip(first, second, strict=True)]
+    gaps = [a - b for a, b in pairs]
     error = stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
     return f"{mean(gaps):+.2f} ± {error:.2f}"
 
@@ -262,26 +307,36 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for images in EPOCHS:
         for net in NETS:
-            mine = [
-                r for r in rows if (r["images"], r["net"], r["choosing"]) == (images, net, False)
-            ]
-            ours, theirs = (
-                {r["seed"]: r for r in mine if r["solver"] == solver}
-                for solver in ("streaming", "straight-through")
+            ours, theirs, our_trials, their_trials = (
+                {
+                    row["seed"]: row
+                    for row in rows
+                    if (row["images"], row["net"]) == (images, net)
+                    and (row["stage"], row["solver"]) == kind
+                }
+                for kind in product(("test", "trial"), (STREAMING, STRAIGHT))
             )
             seeds = sorted(ours.keys() & theirs.keys())
             if not seeds:
                 continue
-            rival = [theirs[seed]["one net"] for seed in seeds]
+            rival = {seed: theirs[seed]["one net"] for seed in seeds}
             row: dict[str, Any] = {"images": images, "net": net, "seeds": len(seeds)}
-            for answer in ANSWERS:
-                values = [ours[seed][answer] for seed in seeds]
-                row |= {answer: mean(values), f"{answer} gap": difference(values, rival)}
+            values = {answer: {seed: ours[seed][answer] for seed in seeds} for answer in ALONE}
+            tried = sorted(our_trials.keys() & their_trials.keys() & set(seeds))
+            better = {s: our_trials[s]["posterior"] <= their_trials[s]["one net"] for s in tried}
+            if tried:
+                values["auto"] = {
+                    s: (values["posterior"] if better[s] else rival)[s] for s in tried
+                }
+            for answer, of_seed in values.items():
+                gaps = difference([(of_seed[seed], rival[seed]) for seed in of_seed])
+                row |= {answer: mean(of_seed.values()), f"{answer} gap": gaps}
             row |= {
-                "straight-through": mean(rival),
+                "straight-through": mean(rival.values()),
                 "rate": theirs[seeds[0]]["rate"],
                 "calibration error": mean(ours[seed]["calibration error"] for seed in seeds),
                 "diverged": sum(ours[seed]["diverged"] > 0 for seed in seeds),
+                "streaming chosen": f"{sum(better.values())} of {len(tried)}" if tried else None,
             }
             found.append(row)
     return found
@@ -297,6 +352,8 @@ COLUMNS = {
     "straight-through": "{straight-through:.2f}",
     "posterior minus straight-through": "{posterior gap}",
     "polished minus straight-through": "{polished gap}",
+    "auto": "{auto:.2f}",
+    "auto took streaming": "{streaming chosen}",
     "calibration error": "{calibration error:.3f}",
     "runs that diverged": "{diverged}",
 }
@@ -319,32 +376,16 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--threads", type=int, default=1, help="of each")
-    parser.add_argument("--report", action="store_true", help="write docs/records/robust.json")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no run ends much later")
+    parser.add_argument("--report", metavar="NAME", help="write docs/records/NAME.json")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     if args.report:
-        save_record("robust", COMMAND, COLUMNS, summary(lines(args.out)))
+        save_record(args.report, COMMAND, COLUMNS, summary(lines(args.out)))
         return
-    runner = Runner(args)
-    pairs = [(images, net) for images in args.images for net in args.nets]
-    choices = [
-        Task(images, net, "straight-through", seed, rate, choosing=True)
-        for seed in range(args.rate_seeds)
-        for images, net in pairs
-        for rate in RATES
-    ]
     context = multiprocessing.get_context("spawn")  # a GPU does not survive a fork
     with ProcessPoolExecutor(args.jobs, context) as pool:
-        run_all(pool, runner, choices, args.out)
-        rows = lines(args.out)
-        rates = {"straight-through": {pair: best_rate(rows, *pair) for pair in pairs}}
-        tests = [
-            Task(*pair, solver, seed, rates.get(solver, {}).get(pair), choosing=False)
-            for seed in range(args.seeds)
-            for pair in pairs
-            for solver in ("streaming", "straight-through")
-        ]
-        run_all(pool, runner, tests, args.out)
+        run_all(pool, Runner(args), tasks_of(args))
 
 
 if __name__ == "__main__":
