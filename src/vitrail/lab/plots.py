@@ -323,9 +323,10 @@ def capacity_figure(
     )
 
 
-def bench_figure(rows: Sequence[Mapping[str, Any]], growth: Sequence[Mapping[str, Any]]) -> Figure:
+def bench_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Speedup over the paper's formulation, and time against each size, on logarithmic axes."""
     ours = [row for row in rows if row["speedup"] and row["update"] != "paper"]
+    growth = [row for row in rows if row["size"]]
     with rc_context(STYLE):
         figure = Figure(figsize=(10, 0.8 + 0.34 * max(8, len(ours))), layout="constrained")
         bars, lines = figure.subplots(1, 2, width_ratios=[1.5, 1])
@@ -337,8 +338,8 @@ def bench_figure(rows: Sequence[Mapping[str, Any]], growth: Sequence[Mapping[str
         bars.invert_yaxis()
         for colour, line in zip(COLOURS, growth, strict=False):
             label = f"{line['size']}: {line['exponent']:.2f}"
-            values, seconds = np.array(line["values"]), np.array(line["seconds"])
-            lines.plot(values / values[-1], seconds, "o-", color=colour, ms=3, label=label)
+            values = np.array(line["values"])
+            lines.plot(values / values[-1], line["times"], "o-", color=colour, ms=3, label=label)
         lines.set(xscale="log", yscale="log", xlabel="size / largest", ylabel="seconds")
         title = "exponent of time in the larger half"
         figure.legend(loc="outside lower right", ncols=len(growth), title=title)

@@ -1,14 +1,15 @@
-"""What `vitrail bench` tells: rows with every promised column, growth with its exponent."""
+"""`vitrail bench` writes rows with every documented column, and growth with its exponent."""
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from vitrail.lab.bench import measure, report
 from vitrail.lab.bench.cases import BenchRow
-from vitrail.lab.bench.growth import Growth, _grown
+from vitrail.lab.bench.growth import exponent
 from vitrail.lab.bench.measure import Ceilings
 
 COLUMNS = {
@@ -27,19 +28,17 @@ def row(update: str, seconds: float) -> BenchRow:
 def without_measuring(monkeypatch):
     monkeypatch.setattr(report, "ceilings", lambda device: Ceilings(1e9, 1e10, 1e11))
     monkeypatch.setattr(report, "nets", lambda device, share: [])
-    monkeypatch.setattr(
-        report, "growth", lambda device, backend: [Growth("factors", [1, 10], [1, 10], 1.0)]
-    )
+    grown = replace(row("flip", 10), size="factors", exponent=1.0)
+    monkeypatch.setattr(report, "growth", lambda device, backend: [grown])
 
 
-def test_rows_are_written_with_every_column(without_measuring, tmp_path):
-    out = io.StringIO()
-    report.run_bench(json=tmp_path / "rows.json", console=Console(file=out, width=120))
+def test_rows_are_written_with_every_column(without_measuring, tmp_path, capsys):
+    report.run_bench(json=tmp_path / "rows.json")
     rows = json.loads((tmp_path / "rows.json").read_text())
     assert rows
     assert all(row.keys() >= COLUMNS for row in rows)
     assert rows[-1]["exponent"] == 1.0
-    assert "exponent 1.00" in out.getvalue()
+    assert "exponent 1.00" in capsys.readouterr().out
 
 
 def test_the_table_marks_what_was_extrapolated():
@@ -58,10 +57,8 @@ def test_without_a_gpu_cuda_is_refused_with_the_remedy(monkeypatch):
         report.run_bench("cuda")
 
 
-def test_linear_time_has_exponent_one(monkeypatch):
-    monkeypatch.setattr("vitrail.lab.bench.growth.cost", lambda work, device: 3e-6 * work())
-    found = _grown("factors", [10, 100, 1000], lambda value: lambda: value, "cpu")
-    assert found.exponent == pytest.approx(1.0)
+def test_linear_time_has_exponent_one():
+    assert exponent([10, 100, 1000], [3e-6, 3e-5, 3e-4]) == pytest.approx(1.0)
 
 
 def test_time_and_memory_of_a_call_are_measured():

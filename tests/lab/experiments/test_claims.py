@@ -7,11 +7,11 @@ import pytest
 from vitrail.lab.experiments.claims import (
     Difference,
     Verdict,
+    deviation,
     found_or_decoded,
-    judged,
     mean,
     paired,
-    spread,
+    verdict_of,
 )
 
 CLEAR_GAIN = Difference(0.1, 0.01, 20)
@@ -26,7 +26,7 @@ def test_paired_differences_have_their_mean_and_standard_error():
 
 
 def test_one_pair_alone_is_no_evidence():
-    assert judged([paired([1.0], [0.0])]) == Verdict.OPEN
+    assert verdict_of([paired([1.0], [0.0])]) == Verdict.OPEN
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_one_pair_alone_is_no_evidence():
     ],
 )
 def test_a_claim_is_judged_by_all_its_differences(differences, verdict):
-    assert judged(differences) == verdict
+    assert verdict_of(differences) == verdict
 
 
 def test_samples_of_different_length_are_refused():
@@ -47,10 +47,10 @@ def test_samples_of_different_length_are_refused():
         paired([1.0], [1.0, 2.0])
 
 
-def test_mean_and_spread():
+def test_mean_and_standard_deviation():
     assert mean([1.0, 3.0]) == 2.0
-    assert spread([1.0, 3.0]) == pytest.approx(math.sqrt(2))
-    assert spread([1.0]) == 0.0
+    assert deviation([1.0, 3.0]) == pytest.approx(math.sqrt(2))
+    assert deviation([1.0]) == 0.0
 
 
 @pytest.mark.parametrize(

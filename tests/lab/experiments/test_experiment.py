@@ -7,7 +7,7 @@ import torch
 
 from vitrail.factors import table
 from vitrail.graph import factor_graph
-from vitrail.lab.experiments.claims import clear
+from vitrail.lab.experiments.claims import Difference
 from vitrail.lab.experiments.experiment import curve, difference, plus_minus
 from vitrail.lab.experiments.methods import GD, SBP, Rate, solve, tuned
 
@@ -41,8 +41,8 @@ def test_pairs_are_found_whatever_the_order_of_the_rows():
 @pytest.mark.parametrize(
     ("count", "quantile"), [(2, 12.706), (5, 2.776), (12, 2.201), (20, 2.093), (1000, 1.962)]
 )
-def test_a_clear_difference_is_one_by_students_t(count, quantile):
-    assert clear(count) == pytest.approx(quantile, abs=0.005)
+def test_intervals_are_those_of_students_t(count, quantile):
+    assert Difference(0.0, 1.0, count).half_width == pytest.approx(quantile, abs=0.005)
 
 
 def test_curves_and_cells_have_mean_and_spread():

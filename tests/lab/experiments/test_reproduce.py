@@ -64,7 +64,7 @@ TINY = {
         repeats=2,
     ),
     "fig4-pinned": replace(
-        fig4.BY_HAND, curves=fig4.BY_HAND.curves[2:], sizes=(8, 16), repeats=2, epochs=1
+        fig4.AS_PRINTED, curves=fig4.AS_PRINTED.curves[2:], sizes=(8, 16), repeats=2, epochs=1
     ),
 }
 

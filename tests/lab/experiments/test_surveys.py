@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from vitrail.lab.experiments.fig3 import Config, bin_hopping
+from vitrail.lab.experiments.fig3 import Config, belief_paths
 from vitrail.lab.plots import survey_figure
 
 
 @pytest.fixture(scope="module")
 def panels():
-    return bin_hopping(Config(size=12, steps=5, survey_samples=(1, 10), shown_variable=0))
+    return belief_paths(Config(size=12, steps=5, survey_samples=(1, 10), shown_variable=0))
 
 
 def test_every_solver_has_a_survey_for_every_step(panels):
@@ -17,8 +17,7 @@ def test_every_solver_has_a_survey_for_every_step(panels):
     for panel in panels:
         assert panel.surveys.shape == (5, 31)
         assert torch.allclose(panel.surveys.sum(1), torch.ones(5), atol=1e-5)
-        assert panel.accuracy.shape == (5,)
-        assert panel.best >= float(panel.accuracy.max()) - 1e-12
+        assert 0.5 <= panel.best <= 1
 
 
 def test_one_track_sits_in_one_bin_and_many_spread(panels):
@@ -27,7 +26,8 @@ def test_one_track_sits_in_one_bin_and_many_spread(panels):
 
 
 def test_the_draws_of_sbp_are_those_of_the_largest_survey(panels):
-    assert [panel.draws for panel in panels] == [0, 50, 5, 50]
+    assert panels[1].name == "SBP, 50 draws"
+    assert panels[3].name == "S4P, 10 tracks"
 
 
 def test_the_figure_has_a_panel_for_each(panels):

@@ -1,4 +1,4 @@
-"""The rows of the benchmark: each net, each update, each backend, beside the paper's."""
+"""Rows of the benchmark: every net, update and backend, and the paper's formulation."""
 
 from __future__ import annotations
 
@@ -46,18 +46,20 @@ class BenchRow:
     seconds: float  # of one update of all factors
     squared_error: float | None = None  # of log-odds messages against a high-sample reference
     peak_bytes: int | None = None
-    per_second: float | None = None  # 16-bit draws; for the ceilings what they are named after
+    per_second: float | None = None  # 16-bit draws; for ceilings, the quantity they are named after
     share_of_philox: float | None = None  # of the draws per second of a bare Philox loop
     speedup: float | None = None  # the paper's seconds / these
     efficiency: float | None = None  # the paper's seconds × squared error / these
-    extrapolated: bool = False  # timed on a slice of the factors and multiplied
-    size: str | None = None  # what grows, in rows that tell growth
+    extrapolated: bool = False  # timed on a slice of the factors and scaled up
+    size: str | None = None  # the size that grows, in rows of growth
+    values: list[int] | None = None  # of that size
+    times: list[float] | None = None  # seconds at each; of the processor, on a CPU
     exponent: float | None = None  # of time against that size
 
 
 @dataclass(frozen=True)
 class Net:
-    """A net on the 0/1 pair of MNIST with beliefs and last messages as in the middle of a run."""
+    """A net on MNIST's digits 0 and 1, with beliefs and messages as in the middle of a run."""
 
     name: str
     factors: Network
@@ -145,7 +147,7 @@ def belief_rows(
 
 
 def _reference(net: Net) -> Tensor:
-    """Messages from many draws at addresses that no measured row uses, by any backend."""
+    """Messages from many draws, with a key that no measured row uses."""
     counted = net.name == "conv"
     update = counting(2 * REFERENCE_SAMPLES) if counted else flip(REFERENCE_SAMPLES)
     return update.messages(Key(12), net.factors, net.belief, net.message).log_odds

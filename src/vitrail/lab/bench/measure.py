@@ -1,4 +1,4 @@
-"""Time, memory and the ceilings of this machine."""
+"""Time and memory of calls, and the ceilings of this machine."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from pathlib import Path
 
 import torch
 
-LEAST = 0.3  # seconds that short calls are repeated for, to find the least
-LONG = 2.0  # seconds; a call this long is its own warm-up
-QUEUED = 0.02  # seconds; shorter calls wait for one another on a GPU, not for us
-CLEAR_PEAK = "5"  # what Linux wants in clear_refs to forget the high-water mark
+MIN_SECONDS = 0.3  # for which short calls are repeated
+LONG_CALL = 2.0  # seconds; longer calls need no warm-up and are timed once
+SHORT_CALL = 0.02  # seconds; shorter ones are queued on a GPU, so that launches overlap
+CLEAR_PEAK = "5"  # written to clear_refs, resets the high-water mark on Linux
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Median time of a call and the memory it took beyond what was held before."""
+    """Median time of a call and the memory it allocated."""
 
     seconds: float
-    peak_bytes: int | None  # None where the system does not tell
+    peak_bytes: int | None  # None where the system does not report it
 
 
 def measured(
-    work: Callable[[], object], device: str, least: float = 0.3, most: int = 15
+    work: Callable[[], object], device: str, least: float = MIN_SECONDS, most: int = 15
 ) -> Measured:
-    """Median time of calls, until `least` seconds or `most` of them; one call where it is long.
+    """Median time of calls, for `least` seconds or `most` calls; of one call where it is long.
 
-    On a GPU short calls are timed by the dozen, one queued behind the other as the steps of a
-    run are.
+    On a GPU short calls are timed in batches of twelve, queued as the steps of a run are.
     """
     peak, first = peak_bytes(work, device)
-    if first > LONG:
+    if first > LONG_CALL:
         return Measured(first, peak)
     queued = _queued(work, device)
     times: list[float] = []
@@ -44,18 +43,17 @@ def measured(
     return Measured(sorted(times)[len(times) // 2], peak)
 
 
-def cost(work: Callable[[], object], device: str, repeats: int = 9) -> float:
-    """Least cost of several calls after one to warm up.
+def least_cost(work: Callable[[], object], device: str, repeats: int = 9) -> float:
+    """Least seconds of several calls after a warm-up.
 
-    On the CPU processor time of all threads, which other processes on the machine do not add to;
-    on a GPU wall time.
+    On a CPU processor time of all threads, which other processes do not affect; on a GPU wall time.
     """
     work()
     if device == "cuda":
         queued = _queued(work, device)
         return min(seconds(work, device, queued) for _ in range(repeats if queued > 1 else 3))
     spent: list[float] = []
-    while len(spent) < repeats or sum(spent) < LEAST:
+    while len(spent) < repeats or sum(spent) < MIN_SECONDS:
         begun = time.process_time()
         work()
         spent.append(time.process_time() - begun)
@@ -64,11 +62,11 @@ def cost(work: Callable[[], object], device: str, repeats: int = 9) -> float:
 
 def _queued(work: Callable[[], object], device: str) -> int:
     """How many calls to time together."""
-    return 12 if device == "cuda" and seconds(work, device) < QUEUED else 1
+    return 12 if device == "cuda" and seconds(work, device) < SHORT_CALL else 1
 
 
 def seconds(work: Callable[[], object], device: str, calls: int = 1) -> float:
-    """Wall time of a call, the mean of several in a row; on a GPU until their work is done."""
+    """Mean wall time of `calls` calls; on a GPU until their work is done."""
     _wait(device)
     begun = time.perf_counter()
     for _ in range(calls):
@@ -83,14 +81,14 @@ def _wait(device: str) -> None:
 
 
 def peak_bytes(work: Callable[[], object], device: str) -> tuple[int | None, float]:
-    """The most memory a call holds beyond what was held before (None if unknown), and its time."""
+    """Peak memory that a call allocates, None if unknown, and its time."""
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         spent = seconds(work, device)
         return torch.cuda.max_memory_allocated() - before, spent
     try:
-        ctypes.CDLL(None).malloc_trim(0)  # what the allocator keeps for later is not held before
+        ctypes.CDLL(None).malloc_trim(0)  # free memory that the allocator kept does not count
         Path("/proc/self/clear_refs").write_text(CLEAR_PEAK)
         before = _status("VmRSS")
     except (OSError, AttributeError):
@@ -100,14 +98,14 @@ def peak_bytes(work: Callable[[], object], device: str) -> tuple[int | None, flo
 
 
 def _status(name: str) -> int:
-    """A line of the kernel's account of this process, in bytes."""
+    """A line of /proc/self/status, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What nothing here can exceed."""
+    """Upper bounds on what this machine can do."""
 
     lanes_per_second: float  # 16-bit lanes of a bare Philox loop
     bytes_per_second: float  # read and written by a copy

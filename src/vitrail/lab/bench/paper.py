@@ -1,10 +1,9 @@
-"""The paper's formulation of Algorithms 1 and 2, as a vectorised program would have it.
+"""The paper's formulation of Algorithms 1 and 2, vectorised; the baseline of `vitrail bench`.
 
-For every factor, sample, variable and value of it one configuration of all N weights is drawn:
-`torch.rand` of [m, L_BP, 2N, N] for belief propagation and [m, L_SP, L_BP, 2N, N] for surveys,
-with as many factors m at a time as run fastest. Configurations go through the network by
-broadcast products, convolutions by grouped ones. This is what our updates are measured against;
-nothing else uses it.
+For every factor, sample, variable and value, one configuration of all N weights is drawn:
+`torch.rand` of [m, L_BP, 2N, N] for belief propagation and [m, L_SP, L_BP, 2N, N] for surveys, for
+the number m of factors at a time that runs fastest. Networks are evaluated by broadcast products,
+convolutions by grouped convolutions.
 """
 
 from __future__ import annotations

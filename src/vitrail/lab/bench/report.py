@@ -1,4 +1,4 @@
-"""`vitrail bench`: measure, show a table, write the rows and the figure."""
+"""`vitrail bench`: measure, print a table, write the rows and the figure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json as json_format
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,15 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from vitrail.lab.bench.cases import SAMPLES, BenchRow, belief_rows, nets, survey_rows
-from vitrail.lab.bench.growth import Growth, growth
+from vitrail.lab.bench.cases import BenchRow, belief_rows, nets, survey_rows
+from vitrail.lab.bench.growth import growth
 from vitrail.lab.bench.measure import Ceilings, ceilings
 from vitrail.updates.base import Backend
 
 LEGEND = """\
-seconds: of one update of all factors; * timed on a slice of the factors and multiplied
+seconds: of one update of all factors; * timed on a slice of the factors and scaled up
 error²: mean squared error of log-odds messages against a reference of many draws
-MiB: memory that the update takes beyond what was held before
+MiB: memory that the update allocates
 per s, Philox: 16-bit draws per second, and their share of those of a bare Philox loop
 speedup, efficiency: time, and time × error², against the paper's formulation of the same net"""
 COMPILED: dict[str, Backend] = {"cpu": "numba", "cuda": "triton"}
@@ -34,15 +35,14 @@ def run_bench(
     json: Path | None = None,
     figure: Path | None = None,
     share: float = 1.0,
-    console: Console | None = None,
 ) -> list[dict[str, Any]]:
-    """Measure every row in this process and return them; the last rows tell growth.
+    """Measure every row in this process and return them; rows of growth come last.
 
-    share: part of the 12,665 factors to use; below 1 the ratios are only a quick look.
+    share: share of the 12,665 factors to use; below 1 the ratios are rough.
     """
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("there is no CUDA device here; use --device cpu")
-    console = console or Console(width=None if sys.stdout.isatty() else 110)
+    console = Console(width=None if sys.stdout.isatty() else 110)
     console.print(
         f"{_machine(device)}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     )
@@ -56,16 +56,16 @@ def run_bench(
     console.print(_table(rows))
     console.print(LEGEND)
     grown = list(growth(device, COMPILED[device]))
-    for line in grown:
-        console.print(f"time against {line.size}: exponent {line.exponent:.2f} in the larger half")
-    found = [asdict(row) for row in rows + [_growth_row(line, device) for line in grown]]
+    for row in grown:
+        console.print(f"time against {row.size}: exponent {row.exponent:.2f} in the larger half")
+    found = [asdict(row) for row in rows + grown]
     if json is not None:
         json.write_text(json_format.dumps(found, indent=1) + "\n")
         console.print(f"{len(found)} rows in {json}")
     if figure is not None:
         from vitrail.lab.plots import bench_figure, save
 
-        save(bench_figure(found, [asdict(line) for line in grown]), figure)
+        save(bench_figure(found), figure)
         console.print(f"figure in {figure}")
     return found
 
@@ -88,13 +88,7 @@ def _ceiling_rows(found: Ceilings, device: str) -> list[BenchRow]:
     ]
 
 
-def _growth_row(line: Growth, device: str) -> BenchRow:
-    solver = "s4p" if line.size in ("survey_samples", "bins") else "bp"
-    made_by = ("linear", solver, "flip", COMPILED[device], device, SAMPLES, 0)
-    return BenchRow(*made_by, line.seconds[-1], size=line.size, exponent=line.exponent)
-
-
-def _table(rows: list[BenchRow]) -> Table:
+def _table(rows: Sequence[BenchRow]) -> Table:
     table = Table(title="one update of all factors", box=None, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for name in ("seconds", "error²", "MiB", "per s", "Philox", "speedup", "efficiency"):

@@ -1,4 +1,4 @@
-"""How close to capacity: success rate and time of solvers on random perceptrons against α = M/N.
+"""Success rate and time of solvers on random perceptrons against α = M/N.
 
 A random binary perceptron has solutions up to α = 0.833 (Krauth and Mézard 1989); algorithms are
 predicted to find them up to 0.776 (arXiv 2511.01037).
@@ -30,14 +30,14 @@ from vitrail.updates import flip
 CAPACITY = 0.833
 ALGORITHMIC_LIMIT = 0.776
 MOST_ALPHAS = 10_000
-BYTES = 10  # of an example and a weight: a message, its copy as it changes, the input
-FOREVER = 10**9  # steps; seconds are what cuts these runs
+BYTES = 10  # per example and weight: a message, its copy as it changes, the input
+UNLIMITED = 10**9  # steps; the time limit ends these runs
 
 Solve = Callable[[FactorGraph, int, float], Solution[Any]]
 
 
 def _staged(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-    """The stages of a name, until all is solved or the seconds are spent."""
+    """Run the stages of a solver until all problems are solved or time is up."""
     stages = portfolio(graph)
     if name != "messages":
         update = flip(SAMPLED_DRAWS) if name == "sampled" else None
@@ -45,26 +45,17 @@ def _staged(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solutio
     return run_stages(stages, graph, seed=seed, max_seconds=seconds)
 
 
-def _amp(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-    """Attempt after attempt by many copies, each slower than the one before."""
-    return run(
-        approximate_message_passing(),
-        graph,
-        seed=seed,
-        max_steps=FOREVER,
-        max_seconds=seconds,
-        score_every=AMP_SCORE_EVERY,
-    )
-
-
-def _gradient(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
-    return run(baseline(name), graph, seed=seed, max_steps=FOREVER, max_seconds=seconds)
+def _run(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
+    amp = name == "amp"
+    solver = approximate_message_passing() if amp else baseline(name)
+    limits = {"max_steps": UNLIMITED, "max_seconds": seconds}
+    return run(solver, graph, seed=seed, score_every=AMP_SCORE_EVERY if amp else 1, **limits)
 
 
 def annealing_restarts(graph: FactorGraph, seed: int, seconds: float) -> Iterator[Solution[Any]]:
-    """Annealing from new starts, one after another, until all is solved or the seconds are spent.
+    """Annealing restarted until all problems are solved or time is up.
 
-    Each solution has the best configuration so far, and the seconds of its own run.
+    Each solution has the best configuration so far and the seconds of its own run.
     """
     solver, found, spent = annealing(), None, 0.0
     while found is None or (spent < seconds and not bool(found.solved.all())):
@@ -81,8 +72,7 @@ def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
 
 SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.learning`
     **{name: partial(_staged, name) for name in ("messages", "reinforced", "sampled")},
-    "amp": _amp,
-    **{name: partial(_gradient, name) for name in ("ste", "bop", "bayesbinn")},
+    **{name: partial(_run, name) for name in ("amp", "ste", "bop", "bayesbinn")},
     "annealing": _annealing,
 }
 
@@ -93,9 +83,9 @@ def instance(num_inputs: int, alpha: float, seed: int) -> FactorGraph:
 
 
 def _check_size(n: int, alpha: float, instances: int) -> None:
-    """Raise, before anything is allocated, where an instance has no rows or does not fit."""
-    if alpha * n <= 0.5:  # which rounds to none
-        raise ValueError(f"alpha {alpha:g} of {n} weights is no example; raise one of them")
+    """Raise, before allocating, if an instance has no examples or does not fit into memory."""
+    if alpha * n <= 0.5:  # rounds to 0
+        raise ValueError(f"alpha {alpha:g} of {n} weights gives no example; raise one of them")
     needed = int(min(BYTES * n * alpha * n * instances, 2.0**62))
     available = available_memory()
     if needed > available:
@@ -135,9 +125,9 @@ def units(
     device: str = "cpu",
     first_seed: int = 0,
 ) -> list[Unit]:
-    """The sweep, ready for `experiments.units.compute`, which skips what it has already done.
+    """The units of a sweep for `experiments.units.compute`, which skips finished ones.
 
-    On a CPU each instance is a unit of its own; on other devices all instances of one α are.
+    On a CPU a unit is one instance; on other devices it is all instances of one α.
     """
     solvers = [ALIASES.get(name, name) for name in solvers]
     unknown = [name for name in solvers if name not in SOLVERS]
@@ -147,7 +137,7 @@ def units(
         raise ValueError(f"n must be odd, so that no sum is zero, got {n}; take {n + 1}")
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
-    checked_device("device", device)  # a device that is not there is refused before any work
+    checked_device("device", device)
     for alpha in alphas:
         _check_size(n, alpha, 1 if device == "cpu" else count)
     seeds = range(first_seed, first_seed + count)
@@ -164,7 +154,7 @@ def units(
 
 
 def alpha_range(text: str) -> list[float]:
-    """ "0.5:0.8:0.02" → 0.5, 0.52, …, 0.8; a list with commas is taken as it stands.
+    """ "0.5:0.8:0.02" → 0.5, 0.52, …, 0.8; or a list with commas.
 
     >>> alpha_range("0.5:0.6:0.05")
     [0.5, 0.55, 0.6]
@@ -176,7 +166,7 @@ def alpha_range(text: str) -> list[float]:
             low, high, step = (float(part) for part in text.split(":"))
             count = (high - low) / step + 1e-9
             if not 0 <= count < MOST_ALPHAS:
-                raise ValueError("no step leads from low to high, or too many do")
+                raise ValueError("no steps lead from low to high, or too many")
             count = math.floor(count) + 1
             values = [round(low + k * step, 6) for k in range(count)]
     except (ValueError, ZeroDivisionError) as error:
@@ -190,7 +180,7 @@ def alpha_range(text: str) -> list[float]:
 
 
 def summary(rows: Rows) -> Rows:
-    """A row per solver and α: trials, share solved, median seconds of the solved ones."""
+    """A row per solver and α: trials, share solved, median seconds of solved trials."""
     lines: Rows = []
     for solver, alpha in product(distinct(rows, "solver"), sorted(distinct(rows, "alpha"))):
         group = pick(rows, solver=solver, alpha=alpha)

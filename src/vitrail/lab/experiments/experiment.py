@@ -1,4 +1,4 @@
-"""What a figure of the paper is made of: a config, units of work, drawings, tables, claims."""
+"""A figure of the paper as an experiment: config, units of work, figures, tables, claims."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import sub
 from typing import Any, Generic, TypeVar
 
-from vitrail.lab.experiments.claims import Claim, Difference, mean, paired, spread
+from vitrail.lab.experiments.claims import Claim, Difference, deviation, mean, paired
 from vitrail.lab.experiments.units import Rows, Unit, Value
 from vitrail.lab.plots import Figure, Line
 
@@ -16,7 +16,7 @@ ConfigT = TypeVar("ConfigT")
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Numbers for a reader: a heading, column names, and cells as text."""
+    """A table of results: title, column names, and cells as text."""
 
     title: str
     columns: tuple[str, ...]
@@ -25,9 +25,9 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class Experiment(Generic[ConfigT]):
-    """One figure. Configs are frozen dataclasses; everything else is a function of config and rows.
+    """One figure. Configs are frozen dataclasses; all else is a function of config and rows.
 
-    draw takes the number of columns its panels may use, so that a page can show a narrow form.
+    draw: takes the number of columns of panels, so that a page can show a narrow version.
     """
 
     name: str
@@ -39,8 +39,8 @@ class Experiment(Generic[ConfigT]):
     draw: Callable[[ConfigT, Rows, int], Figure]
     tables: Callable[[ConfigT, Rows], Sequence[ResultTable]]
     claims: Callable[[ConfigT, Rows], Sequence[Claim]]
-    columns: int = 3  # panels side by side on a wide page
-    narrow: int = 1  # and on a phone
+    columns: int = 3  # of panels on a wide page
+    narrow: int = 1  # of panels on a phone
 
 
 AnyExperiment = Experiment[Any]
@@ -52,7 +52,7 @@ def pick(rows: Rows, **wanted: object) -> Rows:
 
 
 def column(rows: Rows, name: str) -> list[float]:
-    """One column as numbers; empty cells are an error, because they would shift pairs."""
+    """One column as numbers; an empty cell is an error, because it would shift pairs."""
     values = []
     for row in rows:
         value = row.get(name)
@@ -68,7 +68,7 @@ def distinct(rows: Rows, name: str) -> list[Any]:
 
 
 def matched(first: Rows, second: Rows, by: Sequence[str]) -> tuple[Rows, Rows]:
-    """Rows of `second` with, before each, the row of `first` that agrees in the columns `by`."""
+    """Rows of `second`, and for each the row of `first` that agrees in the columns `by`."""
     known = {tuple(row[name] for name in by): row for row in first}
     return [known[tuple(row[name] for name in by)] for row in second], second
 
@@ -85,7 +85,7 @@ def difference(
     """second − first in the column `name`, paired by the columns `by`.
 
     Rows that agree in the columns `over` come from one draw of the data (problems of one repeat
-    are nested in size), so they are averaged first: the error is over independent draws.
+    are nested in size) and are averaged first, so the error is over independent draws.
     """
     draws: dict[tuple[Value, ...], list[float]] = {}
     for row, change in zip(second, changes(first, second, by, name), strict=True):
@@ -103,12 +103,12 @@ def curve(name: str, rows: Rows, x: str, y: str) -> Line:
     """A line through the means of a column at every x, with their standard deviations."""
     places = distinct(rows, x)
     values = [column(pick(rows, **{x: place}), y) for place in places]
-    return Line(name, places, [mean(v) for v in values], [spread(v) for v in values])
+    return Line(name, places, [mean(v) for v in values], [deviation(v) for v in values])
 
 
 def plus_minus(values: Sequence[float], digits: int = 4) -> str:
     """Mean and standard deviation over repeats, as a cell of a table."""
-    return f"{mean(values):.{digits}f} ± {spread(values):.{digits}f}"
+    return f"{mean(values):.{digits}f} ± {deviation(values):.{digits}f}"
 
 
 def cells(rows: Rows, names: Sequence[str], digits: int = 4) -> list[str]:

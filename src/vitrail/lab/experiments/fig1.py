@@ -1,8 +1,8 @@
-"""Figure 1: do the stochastic solvers agree with those they approximate?
+"""Figure 1: agreement of stochastic solvers with those that they approximate.
 
 Left, exact against stochastic belief propagation on N weights and M = 2^N examples. Right, S3P
-(variable side exact) against S4P (sampled) on 20 weights. Both over the whole grid of the
-paper's appendix A.
+(variable side exact) against S4P (sampled) on 20 weights. Both cover the grid of the paper's
+appendix A.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from vitrail.lab.experiments.claims import (
     Difference,
     Verdict,
     found_or_decoded,
-    judged,
     mean,
+    verdict_of,
 )
 from vitrail.lab.experiments.experiment import (
     Experiment,
@@ -45,8 +45,8 @@ SURVEY = (*SETTING, "survey_samples")
 class Config:
     """Grids as printed; the paper does not state the data, the steps or the repeats.
 
-    survey_repeats: problems of each size for each (bins, damping, inner samples); every such
-    setting has problems of its own, the same for S3P, S4P and all numbers of survey samples.
+    survey_repeats: problems of each size for each (bins, damping, inner samples). Every such
+    setting has its own problems, the same for S3P, S4P and all numbers of survey samples.
     """
 
     widths: tuple[int, ...] = (4, 6, 8, 10)
@@ -78,7 +78,7 @@ QUICK = Config(
 
 
 def units(config: Config) -> Sequence[Unit]:
-    """Left: one unit per method. Right: one per method and size; what is solved early is cheap."""
+    """Left: one unit per method. Right: one per method and size."""
     glass = {"family": "glass", "seed": config.seed}
     left = {
         "sizes": tuple((width, 2**width) for width in config.widths),
@@ -110,7 +110,7 @@ def units(config: Config) -> Sequence[Unit]:
 
 
 def draw(config: Config, rows: Rows, columns: int) -> Figure:
-    """Two scatters; on the right accuracies are few, so a marker's area counts equal pairs."""
+    """Two scatter plots; on the right many pairs are equal, and a marker's area counts them."""
     left, right = [], []
     for width in config.widths:
         exact, sampled = _belief_pairs(rows, weights=width)
@@ -221,7 +221,7 @@ def _s4p(rows: Rows) -> Claim:
         "S4P usually outperforms S3P.",
         f"With one score per step for both, S4P minus S3P is {gain} in best decoded accuracy. Of "
         f"{len(found)} pairs S4P is better in {wins}, worse in {losses}, equal in the rest.",
-        judged([gain]),
+        verdict_of([gain]),
         "Scoring every track of S4P and not only what its marginals decode to: figure 3 shows "
         "that the best of its tracks gains with their number while the decoded configuration "
         "does not. S3P has no tracks to score.",

@@ -1,7 +1,7 @@
 """Figure 2: phase curves on glass, stained glass and digits, with the true optimum.
 
-One linear unit throughout. Every method sees the same problems in batches of the same size, for
-the same epochs, with one score per epoch; local methods also get the evaluations of the others.
+The net is one linear unit. Every method gets the same problems in batches of the same size, for the
+same epochs, with one score per epoch; local methods also get the evaluations of the others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import hypot
 from typing import Any
 
-from vitrail.lab.experiments.claims import LEVEL, Claim, Difference, Verdict, judged, mean
+from vitrail.lab.experiments.claims import NEGLIGIBLE, Claim, Difference, Verdict, mean, verdict_of
 from vitrail.lab.experiments.experiment import (
     Experiment,
     ResultTable,
@@ -47,7 +47,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (  # that the paper or our claims speak o
     {"name": "SBP, steady", "settling": "steady"},
     {"name": "SBP, reinforced", "settling": "reinforced"},
 )
-BATCH = 5  # factors per step, for every method: flooding fails on digits, and GD gains by it too
+BATCH = 5  # factors per step of every method: flooding fails on digits, and GD gains by it too
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def units(config: Config) -> Sequence[Unit]:
 
 
 def _runs(config: Config, sweep: Sweep, size: int) -> list[tuple[SBP | GD, int]]:
-    """The methods of a panel, each with its epochs: the same, or equal evaluations.
+    """The methods of a panel with their epochs: equal epochs, or equal evaluations.
 
     SBP evaluates a factor `samples` times per epoch, GD once, and SNMP's second stage
     `samples` times for each of its tracks.
@@ -131,13 +131,13 @@ def _runs(config: Config, sweep: Sweep, size: int) -> list[tuple[SBP | GD, int]]
 def _cost(sweep: Sweep, size: int, method: SBP | GD, epochs: int, config: Config) -> float:
     steps = epochs * -(-size // BATCH)
     edges = BATCH * config.repeats * sweep.num_inputs
-    left = 0.2 if sweep.family == "digits" else 1.0  # what is solved takes no more work
+    left = 0.2 if sweep.family == "digits" else 1.0  # solved problems take no more work
     surveys = 2e-7 * edges * method.survey_samples * left if isinstance(method, SNMP) else 0.0
     return 0.1 + steps * (0.0014 + surveys)
 
 
 def optimum(family: Family, sizes: tuple[tuple[int, int], ...], repeats: int) -> Rows:
-    """The best that one linear unit can do on each problem, by trying every configuration."""
+    """The optimum of one linear unit on each problem, by trying every configuration."""
     from vitrail.baselines.exhaustive import optima
 
     ((inputs, size),) = sizes
@@ -155,7 +155,7 @@ def optimum(family: Family, sizes: tuple[tuple[int, int], ...], repeats: int) ->
 
 
 def draw(config: Config, rows: Rows, columns: int) -> Figure:
-    """Accuracy over α, best and last, and the gap to the optimum where it is known."""
+    """Best and last accuracy over α, and the gap to the optimum where it is known."""
     best, last, gaps = [], [], []
     names = ("SBP", config.surveys.name, "GD")
     for sweep in config.sweeps:
@@ -177,7 +177,7 @@ def _panel(sweep: Sweep, rows: Rows, names: Sequence[str], quantity: str, label:
 
 
 def _with_gaps(rows: Rows) -> Rows:
-    """Rows with the distance of their best from the optimum of the same problem, if it is known."""
+    """Rows with their best's distance from the optimum of the same problem, if it is known."""
     known = pick(rows, method=OPTIMUM)
     if not known:
         return rows
@@ -230,7 +230,7 @@ def _half_solved(rows: Rows) -> str:
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:
-    """Who holds on longest, where it matters, and how fast."""
+    """Accuracy of the methods, its order over families, equal evaluations, and convergence."""
     return [
         _stronger(config, rows),
         *_abstract(config, rows),
@@ -241,7 +241,7 @@ def claims(config: Config, rows: Rows) -> Sequence[Claim]:
 
 
 def _gain(rows: Rows, family: str, first: str, second: str) -> Difference:
-    """What the best of `second` is above that of `first`, at all sizes that both were run at."""
+    """Best accuracy of `second` minus that of `first`, at all sizes that both have."""
     own = pick(rows, family=family)
     sizes = set(distinct(pick(own, method=first), "examples"))
     before, after = (pick(own, method=name) for name in (first, second))
@@ -266,7 +266,7 @@ def _stronger(config: Config, rows: Rows) -> Claim:
         "SNMP's accuracy drops at higher α than that of the local methods SBP and GD.",
         f"Best accuracy of SNMP over the sweep, same problems. {'; '.join(words)}. SNMP begins "
         "with SBP's epochs and then scores many tracks, so a lead over SBP is no surprise.",
-        judged(gains),
+        verdict_of(gains),
     )
 
 
@@ -299,7 +299,7 @@ def _abstract(config: Config, rows: Rows) -> list[Claim]:
                 "Both stochastic BP and SP find better configurations than gradient methods "
                 f"(abstract), here at equal {equal}.",
                 f"Best accuracy minus that of GD. {words}. The verdict is over SBP and SNMP.",
-                judged(judging),
+                verdict_of(judging),
                 remedy,
             )
         )
@@ -313,7 +313,7 @@ def _order(config: Config, rows: Rows) -> Claim:
         if sweep.family in ORDER
     }
     steps = [
-        # the families' problems are drawn apart, so errors add in squares
+        # problems of families are independent, so errors add in squares
         Difference(a.mean - b.mean, hypot(a.error, b.error), min(a.count, b.count))
         for a, b in pairwise(gains.values())
     ]
@@ -322,14 +322,14 @@ def _order(config: Config, rows: Rows) -> Claim:
         "digits.",
         f"SNMP minus GD, best accuracy: {listed(gains)}. From each to the next the gap shrinks by "
         f"{' and by '.join(map(str, steps))}.",
-        judged(steps),
+        verdict_of(steps),
         "More weights for glass: with 10 inputs all methods come near the optimum, which leaves "
         "little room for a gap; at equal N the order has not been measured.",
     )
 
 
 def _longer(config: Config, rows: Rows) -> Claim:
-    """Not in the paper: the local methods at the evaluations that the survey stage takes."""
+    """Not in the paper: local methods with as many evaluations as the survey stage."""
     gains = {
         (sweep.family, name): _gain(rows, sweep.family, name, "SNMP")
         for sweep in config.sweeps
@@ -340,13 +340,13 @@ def _longer(config: Config, rows: Rows) -> Claim:
         "SNMP finds solutions that are inaccessible to a local method (the paper compares equal "
         "epochs; here evaluations are equal).",
         f"SNMP's best is ahead by {words}.",
-        judged(list(gains.values())),
+        verdict_of(list(gains.values())),
         "Equal epochs, as in the paper. At equal evaluations SBP, given time, finds the same.",
     )
 
 
 def _early(config: Config, rows: Rows) -> list[Claim]:
-    """Accuracy of what is decoded, and of the best so far, after few epochs and at the end."""
+    """Decoded and best accuracy after few epochs and at the end."""
     moved, gained, words = {}, {}, {}
     for name in ("SBP", "SNMP", "GD", *(one["name"] for one in VARIANTS)):
         own = pick(rows, method=name)
@@ -355,19 +355,19 @@ def _early(config: Config, rows: Rows) -> list[Claim]:
         )
         words[name] = f"{name} decoded {fifth:.3f} and {last:.3f}, best {early:.3f} and {best:.3f}"
         moved[name], gained[name] = abs(last - fifth), best - early
-    slower = max(moved["GD"], gained["GD"]) > LEVEL
+    slower = max(moved["GD"], gained["GD"]) > NEGLIGIBLE
 
     def claim(names: Sequence[str], here: str = "") -> Claim:
-        still = max(moved[name] for name in names) <= LEVEL
-        found = max(gained[name] for name in names) <= LEVEL
+        still = max(moved[name] for name in names) <= NEGLIGIBLE
+        found = max(gained[name] for name in names) <= NEGLIGIBLE
         some = Verdict.PARTLY if still or found else Verdict.FAILS
         measured = "; ".join(words[name] for name in (*names, "GD"))
         return Claim(
             "Message passing usually converges in less than 5 epochs, much faster than gradient "
             f"methods{here}.",
             f"Accuracy after {EARLY} epochs (SNMP: of surveys, after {config.epochs} of SBP) and "
-            f"at the end: {measured}. We ask that both change by {LEVEL:g} at most for message "
-            "passing, and by more for GD.",
+            f"at the end: {measured}. We ask that both change by {NEGLIGIBLE:g} at most for "
+            "message passing, and by more for GD.",
             Verdict.HOLDS if still and found and slower else some,
             "Reinforcement, which commits the beliefs; SBP's messages alone go on jumping.",
         )

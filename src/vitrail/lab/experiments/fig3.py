@@ -2,7 +2,7 @@
 
 Glass, 10 weights, 20 examples, 20 steps, as in the paper's appendix C.2. The panels show one
 variable of one problem, by S4P, by exact BP, and by SBP with as many draws per message as the
-largest S4P has in all; the numbers are over many problems.
+largest S4P has in total; the table is over many problems.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def units(config: Config) -> Sequence[Unit]:
 
 
 def survey_panels(config: Config) -> Rows:
-    """Where the belief of one variable has its mass, step by step."""
+    """The belief about one variable at each step, one row per bin with mass."""
     return [
         {
             "method": panel.name,
@@ -102,7 +102,7 @@ def survey_panels(config: Config) -> Rows:
             "mass": round(mass, 6),
             "best": panel.best,
         }
-        for panel in bin_hopping(config)
+        for panel in belief_paths(config)
         for step, survey in enumerate(panel.surveys.tolist())
         for place, mass in enumerate(survey)
         if mass > 0
@@ -110,34 +110,31 @@ def survey_panels(config: Config) -> Rows:
 
 
 @dataclass(frozen=True)
-class Hopping:
-    """What one solver's belief about one variable did."""
+class BeliefPath:
+    """One solver's belief about one variable, step by step."""
 
     name: str
-    draws: int  # configurations drawn per message and step, 0 for exact messages
     surveys: Tensor  # (steps, B) float32: row t is the belief after step t
-    accuracy: Tensor  # (steps,) of the decoded configuration
     best: float  # accuracy of the best configuration seen
 
 
-def bin_hopping(config: Config) -> list[Hopping]:
-    """The surveys of the variable shown, for each solver; the default config is the paper's.
+def belief_paths(config: Config) -> list[BeliefPath]:
+    """The beliefs about the variable shown, for each solver; the default config is the paper's.
 
-    Damping, steps, data and prior are the same for all. Runs go on after a problem is solved, so
-    that every panel has all its steps.
+    Damping, steps, data and prior are the same for all. Runs continue after a problem is solved, so
+    every panel has all steps.
     """
     graph = linear_graph([glass(config.size, config.num_inputs, seed=config.shown_problem)])
     settings: dict[str, Any] = {"damping": config.damping}
     most = config.samples * max(config.survey_samples)
-    solvers: list[tuple[str, int, Solver[Any]]] = [
-        (EXACT, 0, belief_propagation(closed_form(), **settings)),
-        (f"SBP, {most} draws", most, belief_propagation(flip(most), **settings)),
-    ]
+    solvers: dict[str, Solver[Any]] = {
+        EXACT: belief_propagation(closed_form(), **settings),
+        f"SBP, {most} draws": belief_propagation(flip(most), **settings),
+    }
     settings |= {"bins": config.bins, "watch": [config.shown_variable]}
     for count in config.survey_samples:
-        surveys = s4p(flip(config.samples), survey_samples=count, **settings)
-        solvers.append((tracks(count), config.samples * count, surveys))
-    return [Hopping(name, draws, *_followed(one, graph, config)) for name, draws, one in solvers]
+        solvers[tracks(count)] = s4p(flip(config.samples), survey_samples=count, **settings)
+    return [BeliefPath(name, *_path(solver, graph, config)) for name, solver in solvers.items()]
 
 
 def tracks(survey_samples: int) -> str:
@@ -145,13 +142,11 @@ def tracks(survey_samples: int) -> str:
     return f"S4P, {survey_samples} track{'s' if survey_samples > 1 else ''}"
 
 
-def _followed(
-    solver: Solver[Any], graph: FactorGraph, config: Config
-) -> tuple[Tensor, Tensor, float]:
-    """Surveys and accuracies of all steps, whether solved or not, and the best accuracy."""
+def _path(solver: Solver[Any], graph: FactorGraph, config: Config) -> tuple[Tensor, float]:
+    """Beliefs of all steps, whether solved or not, and the best accuracy."""
     start, grid = Key(config.shown_problem), Grid(config.bins)
     state = solver.init(start, graph)
-    surveys, accuracies, best = [], [], 0.0
+    surveys, best = [], 0.0
     active = torch.ones(graph.num_problems, dtype=torch.bool)
     accuracy = torch.zeros(graph.num_problems, dtype=torch.float64)
     for step in range(config.steps):
@@ -162,8 +157,7 @@ def _followed(
         watched = info.records.get("survey")
         belief = solver.log_odds(graph, state)[config.shown_variable]
         surveys.append(point_mass(grid, belief) if watched is None else watched[0])
-        accuracies.append(accuracy[0])
-    return torch.stack(surveys), torch.stack(accuracies), best
+    return torch.stack(surveys), best
 
 
 def draw(config: Config, rows: Rows, columns: int) -> Figure:

@@ -1,4 +1,4 @@
-"""Figure 4: MNIST, training and test accuracy over the number of examples, three nets."""
+"""Figure 4: training and test accuracy on MNIST over the number of examples, for three nets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from vitrail.factors import HARD
-from vitrail.lab.experiments.claims import Claim, Difference, Verdict, judged, mean
+from vitrail.lab.experiments.claims import Claim, Difference, Verdict, mean, verdict_of
 from vitrail.lab.experiments.experiment import (
     Experiment,
     ResultTable,
@@ -28,24 +28,24 @@ from vitrail.lab.plots import Figure, Panel, line_figure
 
 WEIGHTS = {"linear": 196, "mlp": 394, "conv": 89}
 TITLES = {"linear": "linear", "mlp": "MLP", "conv": "conv"}
-QUANTITIES = (  # of a pair of panels: of the best configuration, and of the last
+QUANTITIES = (  # of a pair of panels, for the best configuration and the last
     ("training accuracy", "best", "last"),
     ("test accuracy", "test_best", "test_last"),
 )
 PROBLEM = ("net", "examples", "repeat")
-COMPARABLE = 0.02  # accuracy; what we read the paper's word as
+COMPARABLE = 0.02  # accuracy; our reading of the paper's word
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One net with the message passing that trains it; GD, its rival, steps by `rates`."""
+    """One net with its message-passing methods and the rates of GD."""
 
     net: Net
     passing: tuple[SBP, ...]
     rates: tuple[Rate, ...]
 
     def methods(self, size: int) -> dict[SBP | GD, int]:
-        """Each method with the factor of its epochs: 1, or what gives GD SBP's evaluations."""
+        """Each method with the factor of its epochs: 1, or more for GD with SBP's evaluations."""
         gd, draws = tuned(self.rates, size, BATCH), self.passing[0].samples
         equal = {replace(gd, name=GD_AS_SBP): draws} if size * draws <= MOST_EQUAL else {}
         return {**dict.fromkeys(self.passing, 1), gd: 1, **equal}
@@ -105,7 +105,7 @@ class Config:
 
     @property
     def passing(self) -> tuple[str, ...]:
-        """The names of the methods that pass messages, the same for every net."""
+        """Names of the message-passing methods, the same for every net."""
         return tuple(method.name for method in self.curves[0].passing)
 
     @property
@@ -113,8 +113,8 @@ class Config:
         return *self.passing, "GD"
 
 
-def _by_hand(net: Net, damping: float | Literal["adaptive"], beta: float) -> Curve:
-    """Algorithm 1 as printed with the paper's settings, and the same with shared draws."""
+def _as_printed(net: Net, damping: float | Literal["adaptive"], beta: float) -> Curve:
+    """Algorithm 1 as printed, with the paper's settings, and the same with shared draws."""
     settings = {"samples": 5, "damping": damping, "batch": BATCH, "beta": beta}
     passing = (SBP(PINNED_SBP, "pinned", **settings), SBP(FLIP_SBP, "flip", **settings))
     return Curve(net, passing, RATES[net])
@@ -136,15 +136,15 @@ QUICK = Config(
     repeats=2,
     epochs=5,
 )
-# γ of the appendix; hard factors, since the paper has β for the convolutional net alone
-BY_HAND = Config(
+# γ of the appendix; hard factors, since the paper gives β for the convolutional net alone
+AS_PRINTED = Config(
     curves=(
-        _by_hand("linear", 0.5, HARD),
-        _by_hand("mlp", 0.5, HARD),
-        _by_hand("conv", "adaptive", 10.0),
+        _as_printed("linear", 0.5, HARD),
+        _as_printed("mlp", 0.5, HARD),
+        _as_printed("conv", "adaptive", 10.0),
     )
 )
-BY_HAND_QUICK = replace(BY_HAND, sizes=(20,), repeats=2, epochs=2)
+AS_PRINTED_QUICK = replace(AS_PRINTED, sizes=(20,), repeats=2, epochs=2)
 
 
 def units(config: Config) -> Sequence[Unit]:
@@ -185,7 +185,7 @@ def transition(
     epochs: int,
     seed: int,
 ) -> Rows:
-    """One method on the `size` examples that the repeat draws."""
+    """One method on `size` examples drawn by the repeat's number."""
     train, held_out = mnist_graphs(net, pair, size, (repeat,))
     outcome, _ = solve(method, train, epochs, seed)
     solution = outcome.solution
@@ -206,7 +206,7 @@ def transition(
 
 
 def draw(config: Config, rows: Rows, columns: int) -> Figure:
-    """A training and a test panel per net; thin lines are the configurations at the end."""
+    """A training and a test panel per net; thin lines are last configurations."""
     panels = []
     for one, (label, best, last) in product(config.curves, QUANTITIES):
         mine = pick(rows, net=one.net)
@@ -238,7 +238,7 @@ def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
 
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:
-    """Message passing against GD in training, and whether test examples profit."""
+    """Message passing against GD, on training and on test examples."""
     train, test = (_gains(config, rows, part) for part in ("best", "test_best"))
     level = [
         gains["SNMP"].mean > -COMPARABLE
@@ -251,7 +251,7 @@ def claims(config: Config, rows: Rows) -> Sequence[Claim]:
             "Both stochastic BP and SP find better configurations than gradient methods "
             "(abstract), here on MNIST.",
             f"Best training accuracy minus that of GD, mean over all sizes. {_words(train)}.",
-            judged([gain for gains in train.values() for gain in gains.values()]),
+            verdict_of([gain for gains in train.values() for gain in gains.values()]),
             "SBP's last configurations are far below its best: its messages do not settle. "
             "Reinforcement with closed-form messages, or local search after them "
             '(solver="messages"), passes GD where SBP alone does not. The convolutional net has '
@@ -266,8 +266,8 @@ def claims(config: Config, rows: Rows) -> Sequence[Claim]:
     ]
 
 
-def claims_by_hand(config: Config, rows: Rows) -> Sequence[Claim]:
-    """The first claim by the paper's own update, and what the choice of the update changes."""
+def claims_as_printed(config: Config, rows: Rows) -> Sequence[Claim]:
+    """The first claim by the paper's own update, and the effect of the update."""
     train, test = (_gains(config, rows, part) for part in ("best", "test_best"))
     draws = {
         net: _gain(pick(rows, net=net), FLIP_SBP, PINNED_SBP, "best")
@@ -281,7 +281,7 @@ def claims_by_hand(config: Config, rows: Rows) -> Sequence[Claim]:
             f"Best training accuracy minus that of GD, mean over all sizes. {_words(train)}. Test "
             f"accuracy of that configuration. {_words(test)}. Draws of their own for every "
             f"message (pinned) minus shared draws (flip), the rest equal: {updates}.",
-            judged([gains[PINNED_SBP] for gains in train.values()]),
+            verdict_of([gains[PINNED_SBP] for gains in train.values()]),
             "Surveys after SBP: at the same sizes SNMP is level with GD or above it on linear and "
             "MLP nets in figure 4. Draws of their own help at the paper's settings; with more "
             "damping and softer factors, as in figure 4, shared draws come as far. Nothing that "
@@ -296,7 +296,7 @@ def _gain(rows: Rows, first: str, second: str, quantity: str) -> Difference:
 
 
 def _gains(config: Config, rows: Rows, quantity: str) -> dict[str, dict[str, Difference]]:
-    """Each message passing minus GD on every net, the same examples."""
+    """Each message-passing method minus GD on every net, for the same examples."""
     return {
         TITLES[one.net]: {
             name: _gain(pick(rows, net=one.net), "GD", name, quantity) for name in config.passing
@@ -339,7 +339,7 @@ PINNED = replace(
         "`pinned` evaluates hundreds of times more, so there are no surveys, which would take a "
         "hundred times longer."
     ),
-    full=BY_HAND,
-    quick=BY_HAND_QUICK,
-    claims=claims_by_hand,
+    full=AS_PRINTED,
+    quick=AS_PRINTED_QUICK,
+    claims=claims_as_printed,
 )

@@ -1,4 +1,4 @@
-"""Figure 5: the convolutional net on all of MNIST's pair, by inverse temperature, over training."""
+"""Figure 5: the convolutional net on two digits of MNIST, over training, by inverse temperature."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vitrail.baselines.ste import Optimiser
-from vitrail.lab.experiments.claims import Claim, Verdict, judged, mean, paired
+from vitrail.lab.experiments.claims import Claim, Verdict, mean, paired, verdict_of
 from vitrail.lab.experiments.experiment import (
     Experiment,
     ResultTable,
@@ -23,9 +23,9 @@ from vitrail.lab.experiments.units import Rows, Unit
 from vitrail.lab.plots import Figure, Panel, line_figure
 
 SGD = "SGD"
-EXAMPLES = 11_552  # of the pair 3 and 5; only the estimated time depends on it
-COMPARABLE = 0.02  # accuracy; what we read the paper's word as
-LARGE = 10.0  # β from which on we call it high
+EXAMPLES = 11_552  # images of 3 and 5; only the estimated time depends on it
+COMPARABLE = 0.02  # accuracy; our reading of the paper's word
+LARGE = 10.0  # β from here on is called high
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def training(
     repeat: int,
     seed: int,
 ) -> Rows:
-    """Decoded accuracies on training and test examples at every score, now and at the best."""
+    """Accuracies on training and test examples at every score, now and of the best so far."""
     train, test = mnist_graphs("conv", pair, size, (repeat,))
     outcome, seen = solve(method, train, epochs, seed + repeat, scores=scores, test=test)
     accuracy, best = (outcome.scores(part)[:, 0] for part in ("accuracy", "best"))
@@ -185,7 +185,7 @@ def _beta_claim(rows: Rows, update: str, means: dict[float, float]) -> Claim:
     return Claim(
         f"Higher β gives higher accuracy, though β = ∞ is not the best (here by {update}).",
         f"With {update}, training accuracy at the end: {levels}. {_beta(large)} minus {steps}.",
-        judged(gains),
+        verdict_of(gains),
         "Stopping at β = 1: up to there accuracy rises, most where there are few images "
         "(fig5-pinned). Beyond it draws of their own for every message (pinned) lose less than "
         "shared ones (flip), but nothing that we ran gains, since no net of this size fits all "

@@ -1,8 +1,8 @@
-"""The methods that figures compare, as small frozen settings that know how to run.
+"""The methods that figures compare, as frozen settings that make a solver.
 
-A method runs for a given number of epochs. All are scored once per epoch, so that the best
-decoded configuration is the best of equally many; S4P's tracks are scored too, and count in what
-we call best.
+A method runs for a given number of epochs. All are scored once per epoch, so the best decoded
+configuration is the best of equally many. S4P's tracks are scored too and count as configurations
+found.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EARLY = 5  # epochs within which the paper says that message passing converges
 class SBP:
     """Stochastic belief propagation, or exact with `closed_form`.
 
-    settling: what makes its messages settle; reinforcement commits them within EARLY epochs.
+    settling: what makes its messages converge; reinforcement does so within EARLY epochs.
     """
 
     name: str = IN_FIGURES["sbp"]
@@ -62,9 +62,9 @@ class SBP:
 
 @dataclass(frozen=True)
 class SNMP(SBP):
-    """SBP for all epochs, then S4P for as many on the problems that SBP left unsolved.
+    """SBP for all epochs, then S4P for as many on the problems that SBP did not solve.
 
-    Variable→factor surveys are drawn from the tilted measure, Gaussian from 200 examples on:
+    Variable→factor surveys are drawn from the tilted measure, Gaussian from 200 examples on, since
     the weights of Algorithm 3 degenerate with the number of examples.
     """
 
@@ -86,7 +86,7 @@ class SNMP(SBP):
 
 @dataclass(frozen=True)
 class GD:
-    """Straight-through gradient descent; beta plays no part."""
+    """Straight-through gradient descent; beta has no effect."""
 
     name: str = IN_FIGURES["ste"]
     optimiser: Optimiser = "adam"
@@ -100,7 +100,7 @@ class GD:
 
 @dataclass(frozen=True)
 class Rate:
-    """GD's step on problems of up to `examples` examples; found by scripts/tune_baselines.py."""
+    """GD's step on problems of up to `examples` examples, by scripts/tune_baselines.py."""
 
     examples: int
     lr: float
@@ -108,7 +108,7 @@ class Rate:
 
 
 def tuned(rates: Sequence[Rate], examples: int, batch: int) -> GD:
-    """GD as it did best on other problems of about this size; `rates` go from small to large."""
+    """GD with the step tuned on other problems of about this size; `rates` are ascending."""
     rate = next((rate for rate in rates if examples <= rate.examples), rates[-1])
     return GD(optimiser=rate.optimiser, lr=rate.lr, batch=batch)
 
@@ -148,7 +148,7 @@ Method = SBP | SNMP | GD | S4P | S3P
 
 @dataclass(frozen=True)
 class Watched(Solver[Any]):
-    """A solver whose decoded configuration is scored on test examples too."""
+    """A solver whose decoded configuration is also scored on test examples."""
 
     solver: Solver[Any]
     test: FactorGraph
@@ -180,9 +180,9 @@ class Outcome:
     every: int
 
     def scores(self, quantity: str) -> Tensor:
-        """A column of the history at every score, (scores, P); the last row of a run too short.
+        """A column of the history at every score, (scores, P); the last row of a shorter run.
 
-        A run that began with a solution took no step: its start is scored.
+        A run that starts at a solution takes no step: its start is scored.
         """
         solution = self.solution
         if solution.steps == 0:
@@ -193,10 +193,10 @@ class Outcome:
         return rows[self.every - 1 :: self.every] if len(rows) >= self.every else rows[-1:]
 
     def row(self, problem: int) -> Row:
-        """One problem's numbers: best ever seen, best and last decoded, and after few epochs.
+        """One problem's scores: best found, best and last decoded, and after few epochs.
 
         early and fifth are the best so far and the decoded accuracy after five epochs of the last
-        stage: for SNMP, of its surveys.
+        stage, which for SNMP is that of surveys.
         """
         solution = self.solution
         stages = self.scores("stage")
@@ -242,7 +242,7 @@ def solve(
         surveys = method.surveys()
         start = from_messages(surveys)
         stages.append(Stage("surveys", surveys, limit, start=start, score_every=every))
-    # settled messages are scored to the end as all others are, so no tolerance
+    # no tolerance, so that converged messages are scored to the end as all others are
     solution = run_stages(stages, graph.with_beta(method.beta), seed=seed, tolerance=0.0)
     seen = [] if watched is None else watched.seen
     return Outcome(solution, every), torch.stack(seen) if seen else torch.empty(0)

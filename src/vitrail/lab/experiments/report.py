@@ -1,4 +1,4 @@
-"""One page with everything: figures, claims, tables, settings, environment."""
+"""The page of a reproduction: figures, claims, tables, settings, environment."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from vitrail.lab.experiments.reproduce import ALL, FIGURES, Result, environment
 from vitrail.pages import write_page
 
 QUICK = (
-    " This was a quick run on few repeats and reduced grids: its verdicts show that the machinery "
-    "works, and are no evidence about the paper."
+    " This was a quick run with few repeats and reduced grids: its verdicts show that the programs "
+    "run, and are no evidence about the paper."
 )
 MARKS = {Verdict.HOLDS: "✓", Verdict.PARTLY: "◐", Verdict.FAILS: "✗", Verdict.OPEN: "?"}
 PLURALS = {Verdict.HOLDS: "hold", Verdict.PARTLY: "hold in part", Verdict.FAILS: "do not hold"}
 
 
 def write_report(results: Sequence[Result], path: Path) -> Path:
-    """Write the page for these figures; a reader never sees half of it."""
+    """Write the page for these figures."""
     names = [result.plan.experiment.name for result in results]
     figure = ALL if names == list(FIGURES) else ", ".join(names)
     quick = any(result.plan.quick for result in results)

@@ -1,8 +1,8 @@
 """Every figure of the paper, from its config to its files.
 
-For each figure: the drawing (PNG and SVG), the numbers (CSV), and a JSON file with the config,
-the seeds, the versions, and what became of each claim. Finished units of work are kept under the
-output folder, so a run that was stopped goes on where it was.
+For each figure: the plot (PNG and SVG), the numbers (CSV), and a JSON file with the config, seeds,
+versions, and the verdict on each claim. Finished units of work are cached in the output folder, so
+a stopped run can be resumed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ FIGURES: dict[str, AnyExperiment] = {
     )
 }
 ALL = "all"
-KEPT = ".units"  # the folder of finished work, in that of the results
+CACHE = ".units"  # folder of finished units, within that of the results
 
 
 @dataclass(frozen=True)
 class FigurePlan:
-    """What there is to do for one figure, before it is done."""
+    """The work for one figure."""
 
     experiment: AnyExperiment
     quick: bool
@@ -52,25 +52,25 @@ class FigurePlan:
 
     @property
     def settings(self) -> Any:
-        """The config as plain values."""
+        """The config as JSON values."""
         return plain(self.config)
 
 
 @dataclass(frozen=True)
 class Result:
-    """One finished figure: numbers, claims, and where its files are."""
+    """One finished figure: numbers, claims, and its files."""
 
     plan: FigurePlan
     rows: Rows
     claims: tuple[Claim, ...]
     tables: tuple[ResultTable, ...]
-    seconds: float  # of work, on one core, whenever it was done
-    wide: Path  # the drawing as SVG, for a wide page and for a narrow one
+    seconds: float  # of work on one core, cached units included
+    wide: Path  # the plot as SVG, for a wide page and for a narrow one
     narrow: Path
 
 
 def plans(figure: str, quick: bool) -> list[FigurePlan]:
-    """The figures that a name stands for: one of them, or "all"."""
+    """The plan of a figure, or of all figures."""
     if figure != ALL and figure not in FIGURES:
         raise ValueError(f"no figure {figure!r}; choose one of: {', '.join([*FIGURES, ALL])}")
     chosen = FIGURES.values() if figure == ALL else [FIGURES[figure]]
@@ -80,15 +80,15 @@ def plans(figure: str, quick: bool) -> list[FigurePlan]:
 
 
 def expected(units: Sequence[Unit], jobs: int) -> float:
-    """Seconds that these units should take on `jobs` cores."""
+    """Estimated seconds of these units on `jobs` cores."""
     longest = max((unit.cost for unit in units), default=0.0)
     return max(longest, sum(unit.cost for unit in units) / jobs)
 
 
 def missing(chosen: Sequence[FigurePlan], out: Path) -> list[Unit]:
-    """What is not yet there of these figures."""
+    """The units of these figures that are not finished."""
     units = (unit for plan in chosen for unit in plan.units)
-    return [unit for unit in units if not unit.place(out / KEPT).exists()]
+    return [unit for unit in units if not unit.place(out / CACHE).exists()]
 
 
 def reproduce(
@@ -100,11 +100,10 @@ def reproduce(
     backend: Backend = "processes",
     progress: Callable[[FigurePlan, Done], None] = lambda plan, done: None,
 ) -> list[Result]:
-    """Make one figure or all of them, each with its files in the folder `out`.
+    """Reproduce one figure or all of them, with files in the folder `out`.
 
-    The work of all figures is done together, so that no core waits for the end of a figure.
-    jobs: processes; None takes every core. backend: who runs them. progress: called with every
-    finished unit.
+    Units of all figures are computed together, so that no core waits for the end of a figure.
+    jobs: processes; None is one per core. progress: called with every finished unit.
     """
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file; give a folder for the results")
@@ -114,7 +113,7 @@ def reproduce(
     done = iter(
         compute(
             units,
-            out / KEPT,
+            out / CACHE,
             jobs or available_cores(),
             lambda one: progress(plan_of[one.unit.key()], one),
             backend,
@@ -158,14 +157,14 @@ def make(plan: FigurePlan, done: Sequence[Done], out: Path) -> Result:
 
 
 def available_cores() -> int:
-    """Cores this process may use."""
+    """Number of cores that this process may use."""
     from joblib import cpu_count
 
     return cpu_count()
 
 
 def as_csv(rows: Rows) -> str:
-    """Rows as CSV; a column that a row lacks is empty there."""
+    """Rows as CSV; cells of absent columns are empty."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")

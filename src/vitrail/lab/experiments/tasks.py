@@ -12,12 +12,12 @@ from vitrail.datasets import Dataset, digits, glass, mnist, stained_glass
 from vitrail.factors import network, perceptron
 from vitrail.graph import FactorGraph, factor_graph, join
 from vitrail.lab.experiments.methods import Method, solve
-from vitrail.lab.experiments.units import DEVICE, Row, Rows
+from vitrail.lab.experiments.units import Row, Rows
 from vitrail.nn import paper_conv, paper_mlp
 
 Family = Literal["glass", "stained glass, 1 hidden", "stained glass, 2 hidden", "digits"]
 Net = Literal["linear", "mlp", "conv"]
-SETTINGS = ("samples", "survey_samples", "bins", "damping")  # that distinguish methods of one name
+SETTINGS = ("samples", "survey_samples", "bins", "damping")  # distinguish methods of one name
 
 
 def problems(
@@ -37,8 +37,7 @@ def problems(
 
 def linear_graph(datasets: Sequence[Dataset]) -> FactorGraph:
     """One linear unit for each data set, all in one graph."""
-    graphs = [factor_graph(perceptron(data.inputs, data.labels)) for data in datasets]
-    return join(graphs).to(DEVICE.get())
+    return join([factor_graph(perceptron(data.inputs, data.labels)) for data in datasets])
 
 
 def solve_linear(
@@ -69,7 +68,7 @@ def solve_linear(
 
 
 def described(weights: int, examples: int, repeat: int, method: str, **more: str) -> Row:
-    """The columns that say which problem a row is about, and what solved it."""
+    """The columns that identify the problem and the method of a row."""
     alpha = examples / weights
     problem = {"weights": weights, "examples": examples, "alpha": alpha, "repeat": repeat}
     return {**more, **problem, "method": method}
@@ -81,7 +80,7 @@ def _module(net: Net) -> nn.Module | None:
     return {"linear": lambda: None, "mlp": paper_mlp, "conv": paper_conv}[net]()
 
 
-def _one(net: Net, data: Dataset, test: bool) -> FactorGraph:
+def _graph(net: Net, data: Dataset, test: bool) -> FactorGraph:
     data = data.shaped() if net == "conv" else data
     inputs = data.test_inputs if test else data.inputs
     labels = data.test_labels if test else data.labels
@@ -97,5 +96,5 @@ def mnist_graphs(
     """Training and test graphs: `size` images drawn by each seed (None: all), one problem each."""
     images = mnist(pair)
     sets = [images if size is None else images.take(size, seed) for seed in seeds]
-    train, test = (join([_one(net, data, test) for data in sets]) for test in (False, True))
-    return train.to(DEVICE.get()), test.to(DEVICE.get())
+    train, test = (join([_graph(net, data, test) for data in sets]) for test in (False, True))
+    return train, test

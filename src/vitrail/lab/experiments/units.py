@@ -1,8 +1,8 @@
-"""Units of work: small, pure, cached on disk, spread over processes.
+"""Units of work: small, pure, cached on disk, distributed over processes.
 
-A unit is a function of plain settings that returns rows of numbers. What is finished is kept as
-one JSON file, named by a digest of the function, its settings and the version of vitrail; so a
-sweep can be stopped at any time and goes on where it was.
+A unit is a function of plain settings that returns rows of numbers. The result of a unit is cached
+as a JSON file, named by a digest of the function, its settings and the version of vitrail. So a
+sweep can be stopped at any time and resumed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cache
 from importlib.metadata import version
@@ -31,8 +30,6 @@ Row = dict[str, Value]
 Rows = list[Row]
 
 PACKAGES = ("torch", "numpy", "numba", "scikit-learn")
-# where units put their graphs; message passing gives the same bits on all devices
-DEVICE: ContextVar[str] = ContextVar("DEVICE", default="cpu")
 
 
 @dataclass(frozen=True)
@@ -44,23 +41,23 @@ class Unit:
     cost: float
 
     def key(self) -> str:
-        """Equal exactly when the unit would give the same rows."""
+        """A digest that is equal exactly for units with equal rows."""
         named = f"{self.function.__module__}.{self.function.__qualname__}"
         text = json.dumps([__version__, named, plain(self.settings)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def place(self, cache: Path) -> Path:
-        """Where its rows are kept."""
+        """The file of its rows."""
         return cache / f"{self.key()}.json"
 
 
 def unit(function: Callable[..., Rows], cost: float, **settings: Any) -> Unit:
-    """`function(**settings)`, which takes about `cost` seconds of one core."""
+    """`function(**settings)`, estimated to take `cost` seconds of one core."""
     return Unit(function, settings, cost)
 
 
 def plain(value: Any) -> Any:
-    """Settings as JSON can hold them: dataclasses become objects, infinity a word."""
+    """Settings as JSON values: dataclasses become objects, infinity becomes text."""
     if is_dataclass(value) and not isinstance(value, type):
         return {"type": type(value).__name__, **plain(asdict(value))}
     if isinstance(value, dict):
@@ -74,7 +71,7 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Done:
-    """Rows of a finished unit, the seconds of one core that they took, and where."""
+    """A finished unit: its rows, seconds of one core, and the machine that computed it."""
 
     unit: Unit
     rows: Rows
@@ -83,7 +80,7 @@ class Done:
 
 
 class FailedUnitsError(ChildProcessError):
-    """Some units failed twice; all the others are done and kept."""
+    """Some units failed twice; the results of all others are saved."""
 
 
 Progress = Callable[[Done], None]
@@ -95,13 +92,12 @@ def compute(
     jobs: int,
     progress: Progress = lambda done: None,
     backend: Backend = "processes",
-    device: str = "cpu",
 ) -> list[Done]:
-    """All units in order: those in `cache` are read, the others computed and kept.
+    """All units in order: those in `cache` are read, the others computed and saved.
 
-    jobs: processes; each works with one thread. device: where the factor graphs are. progress:
-    called with every unit as it ends. A unit that fails is tried once more; where it fails again
-    the others go on, and an error at the end reports it.
+    jobs: processes of one thread each. progress: called with every unit as it ends. A unit that
+    fails is retried once; where it fails again the others continue, and an error at the end
+    reports it.
     """
     cache = cache.resolve()  # workers may run in another folder
     cache.mkdir(parents=True, exist_ok=True)
@@ -114,10 +110,10 @@ def compute(
         elif unit.key() not in finished:
             finished[unit.key()] = kept
             progress(kept)
-    # the longest first, so that no process is left with a long one at the end
+    # longest first, so that processes end at about the same time
     todo = sorted(missing.values(), key=lambda unit: -unit.cost)
     failed: list[Failure] = []
-    for done in _spread(todo, cache, jobs, backend, device):
+    for done in _computed(todo, cache, jobs, backend):
         if isinstance(done, Failure):
             failed.append(done)
             continue
@@ -126,44 +122,42 @@ def compute(
     if failed:
         raise FailedUnitsError(
             f"{len(failed)} of {len(units)} parts failed twice, the first with: "
-            f"{failed[0].reason}; the others are kept, and the same command tries these again"
+            f"{failed[0].reason}; the others are saved, and the same command retries these"
         )
     return [finished[unit.key()] for unit in units]
 
 
-def _spread(
-    units: Sequence[Unit], cache: Path, jobs: int, backend: Backend, device: str
+def _computed(
+    units: Sequence[Unit], cache: Path, jobs: int, backend: Backend
 ) -> Iterator[Done | Failure]:
     if not units or (backend == "processes" and (jobs == 1 or len(units) == 1)):
-        yield from (run_task(_work, unit, cache, device) for unit in units)
+        yield from (run_task(_work, unit, cache) for unit in units)
         return
     from joblib import delayed
 
     try:
         with worker_pool(backend, min(jobs, len(units))) as pool:
-            for done in pool(delayed(run_task)(_work, unit, cache, device) for unit in units):
+            for done in pool(delayed(run_task)(_work, unit, cache) for unit in units):
                 if isinstance(done, Done) and not done.unit.place(cache).exists():
-                    _write(done, cache)  # made on a machine with another disk
+                    _write(done, cache)  # computed on a machine with another disk
                 yield done
     except BrokenProcessPool as error:
         raise ChildProcessError(
-            "a worker process was ended from outside, perhaps for lack of memory; give the same "
-            "command again, with fewer --jobs if that was it: what is finished is kept"
+            "a worker process was ended from outside, perhaps for lack of memory; run the same "
+            "command again, with fewer --jobs if so: finished results are saved"
         ) from error
 
 
-def _work(unit: Unit, cache: Path, device: str) -> Done:
-    before = DEVICE.set(device)
+def _work(unit: Unit, cache: Path) -> Done:
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # one process per core; two threads each would be slower by far
-    begun = time.process_time()  # of this process alone, whatever else the machine does
+    torch.set_num_threads(1)  # there is one process per core; more threads would be slower
+    begun = time.process_time()
     try:
-        with interrupts.all_or_nothing():  # what a run has found when it is stopped is no result
+        with interrupts.all_or_nothing():  # a stopped run has no result
             rows = unit.function(**unit.settings)
     finally:
         torch.set_num_threads(threads)
-        DEVICE.reset(before)
-    done = Done(unit, rows, time.process_time() - begun, environment(device))
+    done = Done(unit, rows, time.process_time() - begun, environment())
     _write(done, cache)
     return done
 
@@ -191,18 +185,16 @@ def _read(unit: Unit, cache: Path) -> Done | None:
         return Done(unit, content["rows"], float(content["seconds"]), content["environment"])
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError):  # cut short by a crash of the machine: compute it again
+    except (ValueError, KeyError):  # truncated by a crash
         return None
 
 
 @cache
-def environment(device: str = "cpu") -> dict[str, str]:
-    """What computes here: versions and machine."""
+def environment() -> dict[str, str]:
+    """Versions of packages, and the machine."""
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     if chip := _chip():
         machine += f", {chip}"
-    if device != "cpu":
-        machine += f", {torch.cuda.get_device_name(device)}"
     versions = {name: version(name) for name in PACKAGES}
     return {"vitrail": __version__, "python": platform.python_version(), **versions} | {
         "machine": machine
@@ -210,7 +202,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
 
 
 def _chip() -> str:
-    """The processor's name, where the system tells it."""
+    """The processor's name, where the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
