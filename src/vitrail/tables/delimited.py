@@ -234,39 +234,40 @@ class _FileRow:
     is_text: bool
 
 
-@dataclass
 class _BackgroundReads:
     """A stream while pyarrow reads it.
 
-    pyarrow's threads call Python for every block. One that does so while the interpreter ends is
-    killed on the spot: the process aborts, or waits for that thread for ever. So whoever hands a
-    stream to pyarrow waits, before going on, until no thread holds it.
+    pyarrow's threads call Python for every block, and to give its bytes back. One that does so
+    while the interpreter ends is killed on the spot: the process aborts, or waits for that thread
+    for ever. So whoever hands a stream to pyarrow waits, before going on, until no thread holds the
+    source or bytes from it.
     """
 
-    stream: BinaryIO
-    finished: bool = False
-    held: weakref.ref[_HeldFile] | None = None
-    mark: bytes = BYTE_ORDER_MARK  # pyarrow drops one where it begins: the first cell's stays
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._finished = stream, False
+        self._held: list[weakref.ref[Any]] = []
+        self._mark = BYTE_ORDER_MARK  # pyarrow drops one where it begins: the first cell's stays
 
     def source(self) -> Any:
         """What to give to pyarrow, and to keep no reference to."""
         source = _HeldFile()
         source.read = self._read
-        self.held = weakref.ref(source)
+        self._held.append(weakref.ref(source))
         return source
 
     def finish(self) -> None:
-        """Return when no thread holds the source; the next read of any of them is the last."""
-        self.finished = True
+        """Return when no thread holds anything; the next read of any of them is the last."""
+        self._finished = True
         latest = time.monotonic() + LONGEST_WAIT
-        while self.held is not None and self.held() is not None:
-            if time.monotonic() > latest:
-                return
+        while any(held() is not None for held in self._held) and time.monotonic() < latest:
             time.sleep(INTERVAL)
 
-    def _read(self, size: int = -1) -> bytes:
-        mark, self.mark = self.mark, b""
-        return b"" if self.finished else mark + self.stream.read(max(-1, size - len(mark)))
+    def _read(self, size: int = -1) -> memoryview:
+        mark, self._mark = self._mark, b""
+        given = b"" if self._finished else mark + self._stream.read(max(-1, size - len(mark)))
+        view = memoryview(given)
+        self._held = [held for held in self._held if held() is not None] + [weakref.ref(view)]
+        return view
 
 
 class _HeldFile:
