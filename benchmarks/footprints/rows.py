@@ -13,7 +13,7 @@ from harness import labelled_table
 from sklearn import datasets
 
 from vitrail.datasets import mnist
-from vitrail.lab.rivals import Features, as_whole, device_columns
+from vitrail.lab.rivals import Features, as_integers, device_columns
 
 __all__ = ["Features", "Rows", "all_rows", "names", "read", "split_of"]
 
@@ -70,7 +70,7 @@ def _size(folder: Path) -> Any:
 
 
 def _frame(values: np.ndarray) -> pd.DataFrame:
-    return pd.DataFrame({f"x{i}": as_whole(column) for i, column in enumerate(values.T)})
+    return pd.DataFrame({f"x{i}": as_integers(column) for i, column in enumerate(values.T)})
 
 
 def split_of(labels: np.ndarray, split: int) -> tuple[np.ndarray, np.ndarray]:

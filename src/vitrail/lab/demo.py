@@ -1,7 +1,8 @@
-"""The demo: what networks of one-bit weights can do, in three short scenes.
+"""The demo: three short examples of networks of one-bit weights.
 
-Ten digits from ten images each; a 3 from a 5; and a random perceptron that only messages solve.
-Nothing is downloaded. Seconds of compiling kernels, which are spent once, are counted separately.
+Ten digits learned from ten images each, the digits 3 and 5, and a random perceptron that annealing
+does not solve in ten times the time of messages. Nothing is downloaded. Seconds of compiling
+kernels, which happens once, are counted separately.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from vitrail.scores import calibration_error, reliability
 from vitrail.solvers import Solution
 
 SHOTS = 10  # images of every digit
-TEST_IMAGES = 10_000  # all of them: 2,000 differ by a percent from draw to draw
+TEST_IMAGES = 10_000  # all of them: accuracy on 2,000 varies by a percent
 INPUTS, ALPHA = 501, 0.74  # of the random perceptron
-WARM_UP = 0.1  # seconds of a search that only makes kernels ready
-MAX_SECONDS = 60.0  # for messages; they need one or two
-LONGER = 10  # times as many seconds for the other search
-SIDE = 14  # pixels of an image
+WARM_UP = 0.1  # seconds of a search that loads kernels
+MAX_SECONDS = 60.0  # for messages, which take one or two
+LONGER = 10  # factor of the time limit of annealing
+SIDE = 14  # pixels per row of an image
 LEARNERS: dict[str, dict[str, Any]] = {
     "many networks vote": {"predictor": "posterior"},
     "best network": {"predictor": "best", "hidden": ()},
@@ -65,7 +66,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class DigitsResult:
-    """What one classifier predicts for test images of ten digits."""
+    """Predictions of one classifier for test images of ten digits."""
 
     name: str
     bits: int
@@ -84,19 +85,19 @@ class DigitsResult:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What one solver reached on the random perceptron."""
+    """Result of one solver on the random perceptron."""
 
     name: str
     bits: int
     unsatisfied: int
     constraints: int
     seconds: float
-    course: np.ndarray  # (steps,) constraints unsatisfied by the best configuration so far
+    history: np.ndarray  # (steps,) constraints unsatisfied by the best configuration so far
 
 
 @dataclass
 class DemoResult:
-    """The three scenes of the demo."""
+    """Results of the three examples."""
 
     digits: list[DigitsResult]
     committee: Model
@@ -108,7 +109,7 @@ class DemoResult:
 
 
 def run_demo(seed: int = 0, progress: Callable[[str], None] = lambda line: None) -> DemoResult:
-    """Run the three scenes; `progress` is called with a line before each."""
+    """Run the three examples; `progress` is called with a line before each."""
     watch = Stopwatch()
     progress(f"ten digits from {SHOTS} images each")
     digits, committee = learn_digits(seed, watch)
@@ -120,7 +121,7 @@ def run_demo(seed: int = 0, progress: Callable[[str], None] = lambda line: None)
 
 
 def learn_digits(seed: int, watch: Stopwatch) -> tuple[list[DigitsResult], Model]:
-    """The average over networks, one network, straight-through and logistic regression."""
+    """A vote of networks, one network, straight-through and logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
     data = mnist()
@@ -162,9 +163,9 @@ def learn_pair(seed: int, watch: Stopwatch) -> tuple[Model, float, float]:
 
 
 def search_perceptron(seed: int, watch: Stopwatch) -> list[SearchResult]:
-    """Approximate message passing, then annealing with `LONGER` times as many seconds."""
+    """Approximate message passing, then annealing for `LONGER` times as many seconds."""
     graph = instance(INPUTS, ALPHA, seed)
-    with watch.running():  # so that kernels are ready when the clock of a search runs
+    with watch.running():  # loads kernels before searches are timed
         for solver in SEARCHES.values():
             search(solver, graph, seed, WARM_UP)
     found: list[SearchResult] = []
@@ -172,7 +173,7 @@ def search_perceptron(seed: int, watch: Stopwatch) -> list[SearchResult]:
         with watch.running():
             limit = LONGER * found[0].seconds if found else MAX_SECONDS
             runs = search(solver, graph, seed, limit)
-        # seconds may be over before a first step, which leaves an empty history
+        # time may be up before the first step, which leaves an empty history
         best = [part.history["best"][:, 0] for part in runs if len(part.history)]
         accuracy = torch.cat([*best, torch.empty(0)]).double().numpy()
         found.append(
@@ -196,11 +197,10 @@ def search(solver: str, graph: FactorGraph, seed: int, seconds: float) -> list[S
 
 
 def pixel_agreement(committee: Model) -> np.ndarray:
-    """How far networks agree on each pixel's part, for every digit: (10, 14, 14) from −1 to 1.
+    """Agreement of networks on the sign of each pixel for every digit: (10, 14, 14), −1 to 1.
 
-    A pixel is for its digit in a network where the hidden units it turns on, by the signs of their
-    own weights, are more often for the digit than against it. The share of networks in which it
-    is, from all (1) over half (0) to none (−1).
+    In a network, a pixel favours the digit if most hidden units vote for the digit when it is on.
+    1 means that it does in all networks, 0 in half of them, −1 in none.
     """
     (units,) = committee.program.hidden or (0,)
     size = committee.program.num_inputs
@@ -211,14 +211,14 @@ def pixel_agreement(committee: Model) -> np.ndarray:
 
 
 def figure(result: DemoResult) -> Figure:
-    """Where networks agree, the reliability of their confidence, and the search."""
+    """Agreement on pixels, reliability diagram, and progress of the searches."""
     calibration, searches = [], []
     for one in result.digits:
         confidence, accuracy, _ = zip(*reliability(one.confidence, one.right), strict=True)
         calibration.append(Line(one.name, confidence, accuracy))
     for one in result.searches:
-        clock = np.linspace(0, one.seconds, len(one.course) + 1)[1:]
-        searches.append(Line(one.name, clock, one.course))
+        clock = np.linspace(0, one.seconds, len(one.history) + 1)[1:]
+        searches.append(Line(one.name, clock, one.history))
     return demo_figure(
         pixel_agreement(result.committee),
         Panel("ten digits, test images", "confidence", "accuracy", tuple(calibration)),

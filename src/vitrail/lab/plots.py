@@ -1,4 +1,4 @@
-"""All figures: made without a display and returned; `save` writes them."""
+"""All figures, made without a display; `save` writes them."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ STYLE: dict[Any, Any] = {
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure in one go: a reader never sees half of it."""
+    """Write a figure to a file, completely or not at all."""
     with atomic_output(path) as stream:
         figure.savefig(stream, dpi=150, format=path.suffix.lstrip(".") or "png")
     return path
 
 
 def demo_figure(images: np.ndarray, reliability: Panel, search: Panel) -> Figure:
-    """Ten images of pixels that networks agree on, over two charts.
+    """Ten images of agreement on pixels, above two charts.
 
-    images: (10, height, width), −1…1: red for pixels that are against their digit in all networks,
-    blue for it, pale where networks disagree.
+    images: (10, height, width), −1…1: blue for pixels that favour the digit in all networks, red
+    for those that oppose it, pale where networks disagree.
     """
     with rc_context(STYLE):
         figure = Figure(figsize=(9, 7.4), layout="constrained")
@@ -61,8 +61,8 @@ def demo_figure(images: np.ndarray, reliability: Panel, search: Panel) -> Figure
         for digit, axes in enumerate(top.subplots(2, 5).flat):
             draw_weights(axes, images[digit], str(digit))
         top.suptitle(
-            "What many networks of one-bit weights agree on, ten images per digit: blue for, red "
-            "against, pale undecided",
+            "Agreement of networks of one-bit weights on pixels, ten images per digit: blue for "
+            "the digit, red against, pale undecided",
             fontsize=10,
         )
         left, right = bottom.subplots(1, 2)
@@ -88,7 +88,7 @@ def curves_figure(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], title: st
 
 
 def survey_figure(surveys: Mapping[str, np.ndarray], columns: int) -> Figure:
-    """Surveys of one variable over the steps: title → (steps, B), dark where mass is.
+    """Surveys of one variable over the steps: title → (steps, B), dark where there is mass.
 
     A column is a step, a row a bin of P(w = 1), from 0 at the bottom to 1 at the top.
     """
@@ -96,7 +96,7 @@ def survey_figure(surveys: Mapping[str, np.ndarray], columns: int) -> Figure:
         figure, places = _grid(len(surveys), columns, height=2.9, width=2.2)
         for axes, (title, survey) in zip(places, surveys.items(), strict=True):
             extent = (0.5, len(survey) + 0.5, 0.0, 1.0)
-            # the square root lets a few draws be seen beside a bin that holds most of the mass
+            # the square root makes small masses visible beside large ones
             axes.imshow(
                 np.sqrt(survey.T), origin="lower", aspect="auto", extent=extent, cmap="Blues"
             )
@@ -133,14 +133,14 @@ def draw_weights(axes: Axes, image: np.ndarray, title: str) -> None:
 
 @dataclass(frozen=True)
 class Line:
-    """One method's mean over repeats and its spread, drawn with a marker and dashes of its own."""
+    """One method's mean over repeats and its standard deviation."""
 
     name: str
     x: Sequence[float] | np.ndarray
     y: Sequence[float] | np.ndarray
     spread: Sequence[float] | None = None
-    reference: bool = False  # something to compare with, such as the optimum: plain black
-    thin: bool = False  # the method's last configuration beside its best: no markers
+    reference: bool = False  # drawn in black, such as the optimum
+    thin: bool = False  # without markers, such as the last configuration beside the best
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Panel:
     lines: tuple[Line, ...]
     log_x: bool = False
     log_y: bool = False
-    bounds: tuple[float, float] = (0.0, 1.0)  # of the quantity: spreads end there
+    bounds: tuple[float, float] = (0.0, 1.0)  # of the quantity; spreads are clipped to them
     limits: tuple[float, float] | None = None  # of the y axis
     marks: Mapping[str, float] = field(default_factory=dict)  # name → x of a vertical line
 
@@ -189,7 +189,7 @@ def _names(panels: Sequence[Panel]) -> list[str]:
 
 
 def _draw_panel(axes: Axes, panel: Panel, names: Sequence[str]) -> dict[str, Any]:
-    """Draw a panel; the names of its lines, with what stands for them in a legend."""
+    """Draw a panel and return its legend handles by name."""
     handles: dict[str, Any] = {}
     for line in panel.lines:
         handle = _draw_line(axes, line, names, panel.bounds)
@@ -207,7 +207,7 @@ def _draw_panel(axes: Axes, panel: Panel, names: Sequence[str]) -> dict[str, Any
         axes.minorticks_off()
     for place, (name, x) in enumerate(panel.marks.items()):
         axes.axvline(x, color=INK, lw=1, ls=(0, (2, 2)))
-        # to the right of its line, on a ground of its own: curves fall to the left
+        # right of the line, on a white background
         ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
         axes.text(x + 0.004, 0.65 - 0.1 * place, name, rotation=90, va="center", bbox=ground)
     return handles
@@ -245,11 +245,11 @@ class Comparison:
     x: str
     y: str
     clouds: tuple[Cloud, ...]
-    note: str  # what the area of a marker stands for
+    note: str  # meaning of a marker's area
 
 
 def comparison_figure(comparisons: Sequence[Comparison], columns: int) -> Figure:
-    """Scatters of paired results, the legend of each below it; area grows with the size given."""
+    """Scatter plots of paired results, each with its legend below."""
     with rc_context(STYLE):
         figure, places = _grid(len(comparisons), columns, height=4.9)
         for axes, comparison in zip(places, comparisons, strict=True):
@@ -281,7 +281,7 @@ def comparison_figure(comparisons: Sequence[Comparison], columns: int) -> Figure
     return figure
 
 
-PANEL_WIDTHS = {1: 3.9, 2: 3.9, 3: 3.4}  # inches by columns, so that a page's text stays legible
+PANEL_WIDTHS = {1: 3.9, 2: 3.9, 3: 3.4}  # inches by columns, so that text stays legible
 NARROWEST = 3.0
 
 
@@ -300,8 +300,8 @@ def capacity_figure(
 ) -> Figure:
     """Share solved and time to solution against α, one line per solver.
 
-    rows: solver, alpha, solved (share), seconds (median of the solved, None where none was).
-    marks: name → α of a line to draw in, such as the capacity.
+    rows: solver, alpha, solved (share), seconds (median of solved trials, None without any).
+    marks: name → α of a vertical line, such as the capacity.
     """
 
     def lines(name: str) -> tuple[Line, ...]:

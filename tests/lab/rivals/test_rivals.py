@@ -1,4 +1,4 @@
-"""Rivals in C answer as they do in Python, for numbers, words and holes."""
+"""Rivals in C answer as they do in Python, for numbers, words and missing cells."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from vitrail.extras import MissingPackageError
-from vitrail.lab.rivals import Features, Logistic, as_whole, device_columns, headers
+from vitrail.lab.rivals import Features, Logistic, as_integers, device_columns, headers
 from vitrail.lab.rivals.boosted import Boosted
 from vitrail.lab.rivals.tsetlin import Tsetlin
 
@@ -24,7 +24,7 @@ int main(void) { return (int)tiny_check(); }
 
 
 def table(classes):
-    """Iris with words and holes."""
+    """Iris with words and missing cells."""
     values, labels = load_iris(return_X_y=True)
     columns = {f"x{i}": column.tolist() for i, column in enumerate(values.T)}
     columns["x1"] = ["?" if x < 2.5 else x for x in columns["x1"]]
@@ -75,9 +75,9 @@ def test_a_rival_in_c_answers_as_in_python(kind, classes, tmp_path):
 
 
 def test_numbers_are_whole_in_the_largest_unit_that_shows_them():
-    assert as_whole(np.array([1.5, np.nan, -2.0])).tolist()[::2] == [15, -20]
-    assert as_whole(np.array([3.0, 70_000.0])).tolist() == [3, 32767]
-    assert as_whole(np.array([1 / 3, 9.0])).tolist() == [333, 9000]  # 90,000 needs 17 bits
+    assert as_integers(np.array([1.5, np.nan, -2.0])).tolist()[::2] == [15, -20]
+    assert as_integers(np.array([3.0, 70_000.0])).tolist() == [3, 32767]
+    assert as_integers(np.array([1 / 3, 9.0])).tolist() == [333, 9000]  # 90,000 needs 17 bits
 
 
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch):

@@ -1,7 +1,7 @@
-"""What people export instead: trees, forests, boosting and logistic regression, written in C."""
+"""Other classifiers in C: trees, forests, boosting, logistic regression, Tsetlin machines."""
 
 from vitrail.lab.rivals.costs import RivalCost, rival_costs
-from vitrail.lab.rivals.features import Features, as_whole, device_columns
+from vitrail.lab.rivals.features import Features, as_integers, device_columns
 from vitrail.lab.rivals.headers import headers, majority
 from vitrail.lab.rivals.logistic import Logistic
 
@@ -9,7 +9,7 @@ __all__ = [
     "Features",
     "Logistic",
     "RivalCost",
-    "as_whole",
+    "as_integers",
     "device_columns",
     "headers",
     "majority",

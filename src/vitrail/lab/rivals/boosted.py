@@ -1,4 +1,4 @@
-"""Boosted trees by hand: no exporter writes scikit-learn's."""
+"""Gradient-boosted trees in C; emlearn and m2cgen do not export scikit-learn's."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from vitrail.lab.rivals.features import Features, fill
 
-MOST_LEAF = 7.99  # in log-odds; leaves of one class alone may be as large as they like
-UNIT = 2**12  # a log-odds of one
+MOST_LEAF = 7.99  # log-odds; leaves of a single class have no bound
+UNIT = 2**12  # integer that stands for log-odds of 1
 
 
 class Boosted:
-    """Boosted trees whose leaves are whole numbers of 16 bits."""
+    """Boosted trees with 16-bit leaves."""
 
     def __init__(self, learner: Any, features: Features) -> None:
         self.features = features
@@ -41,7 +41,7 @@ class Boosted:
         return (sums[:, 0] > 0).astype(int) if self.outputs == 1 else sums.argmax(1)
 
     def variants(self) -> Iterator[tuple[str, str]]:
-        """As a table that is walked, and as nested conditions, which are larger and faster."""
+        """As a table of nodes, and as nested conditions, which are larger and faster."""
         yield "table", fill("boosted", bias=self.bias, **self._table())
         trees = range(len(self.trees))
         nested = [self._nested(place, 0, f"sum[{place % self.outputs}]") for place in trees]

@@ -1,4 +1,4 @@
-"""What a model's rivals cost on a device, for rows whose labels are known."""
+"""Accuracy and device cost of other classifiers on labelled rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEARNERS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class RivalCost:
-    """A rival, its accuracy, and its cost on a Cortex-M0+."""
+    """A classifier, its accuracy, and its cost on a Cortex-M0+."""
 
     name: str
     accuracy: float
@@ -40,9 +40,11 @@ class RivalCost:
 
 
 def rival_costs(columns: Columns, labels: Any) -> list[RivalCost]:
-    """Rivals for these rows: each learns on one half and is judged on the other, both ways, and is
-    exported as it learns from all. Raises MissingPackageError without emlearn and m2cgen; a Tsetlin
-    machine is among them where one is installed."""
+    """Other classifiers for these rows, with accuracy by two-fold cross-validation.
+
+    Each is exported as trained on all rows. Raises MissingPackageError without emlearn and m2cgen;
+    a Tsetlin machine is included where one is installed.
+    """
     table, y = device_columns(columns), np.asarray(labels).astype(str)
     features = Features.fit(table)
     halves = split_rows(y, 0.5, seed=0)

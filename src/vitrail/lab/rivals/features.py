@@ -1,5 +1,4 @@
-"""Rows as a device reads them, whole numbers of 16 bits and words by number, and what trees and
-logistic regression make of them."""
+"""Rows as a device reads them: 16-bit integers and words by number, and features made of them."""
 
 from __future__ import annotations
 
@@ -15,27 +14,27 @@ from vitrail.export.c.text import templates
 
 MOST = 32767
 MISSING = -32768  # of a number
-NO_WORD = 255  # of a word that was not seen in training
-MOST_DIGITS = 4  # behind the point, of numbers that are made whole
-NO_CELL = ("", "?", None)
+UNKNOWN_WORD = 255  # a word that was not in training
+MOST_DIGITS = 4  # decimals that are kept
+EMPTY = ("", "?", None)
 
 Columns = Any  # by name, a mapping or a data frame: whole numbers, NaN where missing, or words
 
 
 def device_columns(columns: Mapping[str, Iterable[Any]]) -> dict[str, np.ndarray]:
-    """Numbers made whole where every cell is one or missing, words otherwise."""
+    """Integers where every cell is a number or missing, words otherwise."""
     return {str(name): _cells(list(cells)) for name, cells in columns.items()}
 
 
 def _cells(cells: list[Any]) -> np.ndarray:
     try:
-        return as_whole(np.array([np.nan if cell in NO_CELL else float(cell) for cell in cells]))
+        return as_integers(np.array([np.nan if cell in EMPTY else float(cell) for cell in cells]))
     except ValueError:
         return np.array([str(cell) for cell in cells], object)
 
 
-def as_whole(values: np.ndarray) -> np.ndarray:
-    """Numbers in the largest unit in which all are whole, or the finest that 16 bits hold."""
+def as_integers(values: np.ndarray) -> np.ndarray:
+    """Numbers scaled by the least power of ten that makes all whole, if they fit into 16 bits."""
     values = values.astype(np.float64)
     known = values[~np.isnan(values)]
     digits = next((d for d in range(MOST_DIGITS) if _all_whole(known * 10**d)), MOST_DIGITS)
@@ -50,14 +49,14 @@ def _all_whole(values: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class Features:
-    """All numbers, then a column of 0 and 1 for each word of training."""
+    """All numbers, then a 0/1 feature per word of training."""
 
     numbers: tuple[str, ...]
     words: dict[str, tuple[str, ...]]
 
     @staticmethod
     def fit(columns: Columns) -> Features:
-        """What the columns of training rows hold."""
+        """The features of training rows."""
         cells = {str(name): np.asarray(columns[name]) for name in columns}
         numbers = tuple(name for name, values in cells.items() if values.dtype.kind in "biuf")
         words = {
@@ -69,7 +68,7 @@ class Features:
 
     @cached_property
     def columns(self) -> list[tuple[str, str | None]]:
-        """The column that a feature is of, and its word."""
+        """Each feature's column, and its word if it has one."""
         one_hot = [(name, word) for name, words in self.words.items() for word in words]
         return [*((name, None) for name in self.numbers), *one_hot]
 
@@ -82,10 +81,10 @@ class Features:
         return np.stack(parts, 1).astype(np.int16)
 
     def initialisers(self, columns: Columns) -> list[str]:
-        """Rows in C: numbers, then the places of words."""
+        """Rows as C initialisers: numbers, then numbers of words."""
         numbers = self.matrix(columns)[:, : len(self.numbers)].tolist()
         places = [
-            [words.index(cell) if cell in words else NO_WORD for cell in np.asarray(columns[name])]
+            [words.index(x) if x in words else UNKNOWN_WORD for x in np.asarray(columns[name])]
             for name, words in self.words.items()
         ]
         listed = []
@@ -95,7 +94,7 @@ class Features:
         return listed
 
     def expression(self, feature: int) -> str:
-        """A feature of `row` in C."""
+        """The C expression of a feature of `row`."""
         name, word = self.columns[feature]
         if word is None:
             return f"row->n[{feature}]"
@@ -103,7 +102,7 @@ class Features:
 
 
 def joined(numbers: Any) -> str:
-    """Numbers as C lists them."""
+    """Numbers separated by commas."""
     return ", ".join(map(str, np.asarray(numbers).ravel().tolist()))
 
 

@@ -1,8 +1,8 @@
-"""Rivals as headers: trees and forests by emlearn and m2cgen, the others by hand.
+"""Other classifiers as C headers: trees and forests by emlearn and m2cgen, the others by templates.
 
-Each header has the names that vitrail's firmware asks for, so that the same tools measure all. A
-row is a struct of 16-bit numbers and of words by number. Code of emlearn reads it where it stands;
-that of m2cgen reads doubles, which are made of it.
+Each header defines the names that vitrail's firmware uses, so the same tools measure all. A row is
+a struct of 16-bit numbers and of words by number. Code of emlearn reads it directly; for that of
+m2cgen it is converted to doubles.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from vitrail.lab.rivals.tsetlin import Tsetlin
 def headers(
     learner: Any, features: Features, rows: Columns, *, doubles: bool = True
 ) -> Iterator[tuple[str, str]]:
-    """The ways to write a learner in C, by name; the rows become golden vectors.
+    """C headers of a learner, by name; the rows become golden vectors.
 
     learner: a tree, forest or boosting of scikit-learn on `features`, `Logistic` or `Tsetlin`.
-    doubles: by m2cgen too, whose code is several times larger than emlearn's.
+    doubles: also by m2cgen, whose code is several times larger than emlearn's.
     """
     if isinstance(learner, Logistic | Tsetlin):
         answers = learner.classes.searchsorted(learner.predict(rows))
@@ -48,7 +48,7 @@ def headers(
     kind = "forest" if many else "tree"
     answers = learner.classes_.searchsorted(learner.predict(x))
     votes = learner.classes_.searchsorted(majority(learner, x)) if many else answers
-    converted: Any = emlearn.convert(_whole_cuts(learner), method="inline")
+    converted: Any = emlearn.convert(_integer_thresholds(learner), method="inline")
     code = _reading_rows(converted.save(name="rival", format="c"), features)
     yield f"{kind}, emlearn", _header(features, code, rows, votes, "rival_predict(row, 0)")
     if not doubles:
@@ -60,14 +60,14 @@ def headers(
 
 
 def majority(forest: Any, x: np.ndarray) -> np.ndarray:
-    """The answer of most trees, the first of equals: emlearn's forests answer so."""
+    """The majority of trees, the first of equals, as emlearn's forests answer."""
     answers = np.stack([tree.predict(x) for tree in forest.estimators_]).astype(int)
     votes = np.stack([(answers == number).sum(0) for number in range(len(forest.classes_))])
     return forest.classes_[votes.argmax(0)]
 
 
-def _whole_cuts(learner: Any) -> Any:
-    """A copy whose x <= 7.5 is x < 8, which emlearn keeps: it would make x < 7 of it."""
+def _integer_thresholds(learner: Any) -> Any:
+    """A copy with thresholds rounded up: emlearn writes x <= 7.5 as x < 7 otherwise."""
     copy = deepcopy(learner)
     for tree in getattr(copy, "estimators_", [copy]):
         inner = tree.tree_.children_left >= 0
@@ -87,7 +87,7 @@ def _reading_rows(code: str, features: Features) -> str:
 def _header(
     features: Features, code: str, rows: Columns, answers: np.ndarray, answer: str = "best(row)"
 ) -> str:
-    """A rival's code with the names that the firmware asks for, checked by Python's answers."""
+    """The code with the names that the firmware uses, and golden vectors of Python's answers."""
     return fill(
         "header",
         code=code,

@@ -15,7 +15,7 @@ static int best(const tiny_row *row)
     int32_t most = 0;
 //: if count
     for (i = 0; i < @count@; i++) {
-        x[i] = (int16_t)(@"row->n[i] == %d ? 0 : " % missing if holes else ""@((row->n[i] - middle[i]) * factor[i] >> @shift@));
+        x[i] = (int16_t)(@"row->n[i] == %d ? 0 : " % missing if has_missing else ""@((row->n[i] - middle[i]) * factor[i] >> @shift@));
     }
 //: endif
 //: if sizes

@@ -1,4 +1,4 @@
-"""Logistic regression with weights of eight bits, in whole numbers throughout."""
+"""Logistic regression with 8-bit weights in integer arithmetic."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from sklearn.linear_model import LogisticRegression
 
 from vitrail.lab.rivals.features import MISSING, Columns, Features, fill
 
-UNIT = 64  # a standard deviation
-SHIFT = 10  # of the factors that numbers are scaled by
-LEAST = 0.5  # deviation, so that factors are no larger than products can be
+UNIT = 64  # integer that stands for one standard deviation
+SHIFT = 10  # of the factors by which numbers are scaled
+LEAST = 0.5  # standard deviation, so that products do not overflow
 
 
 @dataclass(frozen=True)
 class Logistic:
-    """Weights of eight bits on numbers that are standardised in whole numbers.
+    """8-bit weights on numbers that are standardised in integers.
 
-    A number v becomes (v − middle)·factor >> SHIFT, near UNIT where it stands a standard deviation
-    above its mean; a missing one becomes 0. A word counts UNIT where it stands.
+    A number v becomes (v − middle)·factor >> SHIFT, about UNIT at one standard deviation above the
+    mean; a missing number becomes 0. A feature of a word is UNIT or 0.
     """
 
     features: Features
@@ -29,7 +29,7 @@ class Logistic:
     factor: np.ndarray  # int32
     weights: np.ndarray  # (outputs, features) int8, one output for two classes
     bias: np.ndarray  # (outputs,) int32
-    holes: bool  # whether numbers were missing in training
+    has_missing: bool  # whether numbers were missing in training
 
     @staticmethod
     def fit(columns: Columns, labels: np.ndarray, strength: float) -> Logistic:
@@ -41,8 +41,8 @@ class Logistic:
             middle = np.nan_to_num(np.rint(np.nanmean(numbers, 0))).astype(np.int64)
             spread = np.nan_to_num(np.nanstd(numbers, 0))
         factor = np.rint(UNIT * 2**SHIFT / np.maximum(spread, LEAST)).astype(np.int64)
-        nothing, holes = np.zeros(0), bool(np.isnan(numbers).any())
-        plain = Logistic(features, np.unique(labels), middle, factor, nothing, nothing, holes)
+        nothing, missing = np.zeros(0), bool(np.isnan(numbers).any())
+        plain = Logistic(features, np.unique(labels), middle, factor, nothing, nothing, missing)
         learned = LogisticRegression(C=strength, max_iter=2000)
         learned.fit(plain.scaled(columns) / UNIT, labels)
         weights, bias = learned.coef_, learned.intercept_
@@ -51,7 +51,7 @@ class Logistic:
         return replace(plain, weights=whole, bias=np.rint(bias * scale * UNIT).astype(np.int64))
 
     def scaled(self, columns: Columns) -> np.ndarray:
-        """Features, (rows, features) int64."""
+        """Scaled features, (rows, features) int64."""
         matrix = self.features.matrix(columns).astype(np.int64)
         count = len(self.features.numbers)
         numbers = (matrix[:, :count] - self.middle) * self.factor >> SHIFT
@@ -64,7 +64,7 @@ class Logistic:
         return self.classes[sums.argmax(1) if len(self.bias) > 1 else (sums[:, 0] > 0).astype(int)]
 
     def code(self) -> str:
-        """The function `best` of a row."""
+        """The C function `best` of a row."""
         count, sizes = len(self.features.numbers), [*map(len, self.features.words.values())]
         return fill(
             "logistic",

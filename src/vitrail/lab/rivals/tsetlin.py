@@ -1,4 +1,4 @@
-"""A Tsetlin machine in C: clauses of bits and their opposites vote for or against a class."""
+"""A Tsetlin machine in C: clauses of bits and their negations vote for or against a class."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from vitrail.extras import needs
 from vitrail.lab.rivals.features import Columns, Features, fill
 
 PACKAGE = "pyTsetlinMachine"
-CLAUSES, MARGIN, SPECIFICITY, EPOCHS = 20, 15, 3.0, 50  # of a class; as its authors' small examples
-CUTS = 4  # of a number, at quantiles
+CLAUSES, MARGIN, SPECIFICITY, EPOCHS = 20, 15, 3.0, 50  # as in its authors' small examples
+CUTS = 4  # thresholds per number, at quantiles
 
 
 def installed() -> bool:
-    """Whether there is one to learn by."""
+    """Whether the package is installed."""
     return find_spec(PACKAGE) is not None
 
 
 @dataclass(frozen=True)
 class Tsetlin:
-    """Clauses (classes, clauses, 2·bits) of bits, the even places, and opposites, the odd ones.
+    """Clauses (classes, clauses, 2·bits): bits at even places, their negations at odd ones.
 
-    A bit says whether a number is above a cut, or which word stands there; numbers come first.
-    Clauses of even number vote for their class, the others against it; empty ones do not vote.
+    A bit is a number above a threshold, or the presence of a word; numbers come first. Clauses of
+    even number vote for their class, others against it; empty clauses do not vote.
     """
 
     features: Features
     classes: np.ndarray
-    bits: list[tuple[int, int]]  # feature, and the cut that it is above
+    bits: list[tuple[int, int]]  # feature and threshold
     clauses: np.ndarray
 
     @staticmethod
     def fit(columns: Columns, labels: np.ndarray) -> Tsetlin:
-        """Raises MissingPackageError where there is no Tsetlin machine to learn by."""
+        """Train; raises MissingPackageError where the package is not installed."""
         with needs("rivals", "a Tsetlin machine"):
             from pyTsetlinMachine.tm import (  # pyright: ignore[reportMissingImports] (an extra)
                 MultiClassTsetlinMachine,
@@ -55,7 +55,7 @@ class Tsetlin:
         machine = MultiClassTsetlinMachine(CLAUSES, MARGIN, SPECIFICITY)
         rows = plain.literals(columns)[:, ::2].astype(np.uint32)
         machine.fit(rows, numbers.astype(np.uint32), epochs=EPOCHS)
-        states = [  # it has all bits before their opposites
+        states = [  # all bits come before their negations
             [[machine.ta_action(c, j, i) for i in range(2 * len(bits))] for j in range(CLAUSES)]
             for c in range(len(classes))
         ]
@@ -64,7 +64,7 @@ class Tsetlin:
         return Tsetlin(features, classes, bits, clauses)
 
     def literals(self, columns: Columns) -> np.ndarray:
-        """Bits and their opposites in turn, (rows, 2·bits) of booleans."""
+        """Bits and their negations alternating, (rows, 2·bits) of booleans."""
         matrix = self.features.matrix(columns)
         above = np.stack([matrix[:, feature] > cut for feature, cut in self.bits], 1)
         return np.stack([above, ~above], 2).reshape(len(matrix), -1)
@@ -77,7 +77,7 @@ class Tsetlin:
         return self.classes[votes.argmax(1)]
 
     def code(self) -> str:
-        """The function `best` of a row."""
+        """The C function `best` of a row."""
         sides = [[c[k::2][c[k::2].any(-1)] for k in (0, 1)] for c in self.clauses]
         kept = np.concatenate([side for both in sides for side in both])
         masks = np.packbits(kept, axis=1, bitorder="little")
