@@ -3,12 +3,20 @@
     python benchmarks/flash.py compile [FOLDER] [--only a,b] [--skip a,b] [--multiclass ovr]
                                        [--images] [--out flash.pkl]
     python benchmarks/flash.py fit flash.pkl ... [--write]
+    python benchmarks/flash.py limits FOLDER [--only a,b] [--skip a,b] [--splits 3]
+                                      [--out limits.json]
 
 FOLDER holds CSV files whose last column `class` is the label; scikit-learn's four tables are added.
 `compile` trains on at most 300 rows of each table, compresses to students of all sizes, and links
 them by arm-none-eabi-gcc -Os. --images adds nets of images with random weights. `fit` finds the
 bytes of each part by non-negative least squares of relative errors. It prints the errors for each
 table by the others, and with --write puts what all tables give into src/vitrail/export/flash.json.
+
+`limits` tests `compress(…, flash=N)`: a third of the rows is held out, at most 1,000 others train a
+default fit, and for each N the model is linked and judged on the held-out rows. Beside it stands
+what `compress` finds without a search for this size: of the students that it tries for any size,
+the one that agrees best with the networks among those that fit. The results of
+several runs are joined in --out, and written to docs/records/flash.json.
 """
 
 from __future__ import annotations
@@ -22,10 +30,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from harness import parser_of, tables
+from harness import parser_of, save_record, tables, write_json
 from scipy.optimize import nnls
 
-from vitrail import BinaryNetClassifier
+from vitrail import BinaryNetClassifier, compress
+from vitrail.export import flash_bytes
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, Bytes, cost
 from vitrail.export.flash import FITTED, flash_parts
@@ -45,6 +54,8 @@ LEAST, MOST = 64, 2**16  # bytes of the models that count
 SMALL_STACK = 16  # bytes that errors of the stack are small beside
 LEAST_BYTES = 0.05  # of a part, or it is left out
 STUDENTS = 30  # of a compressor and table, at most
+LIMITS = (256, 512, 1024, 4096)  # bytes
+TRAINING_ROWS = 1000  # of a table, at most, where limits are tested
 
 
 def students(number: int, table: Any, labels: np.ndarray, multiclass: Any) -> list[Model]:
@@ -159,6 +170,68 @@ def fit(options: Any) -> None:
         FITTED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
+def limits(options: Any) -> None:
+    """Models within each limit, for all tables and splits; the record has their means."""
+    found = json.loads(options.out.read_text()) if options.out.exists() else {}
+    for name, table, labels in tables(options.folder, options.only, options.skip):
+        for split in range(options.splits):
+            if f"{name} {split}" not in found:
+                found[f"{name} {split}"] = within_limits(table, labels, split)
+                print(name, split, found[f"{name} {split}"], flush=True)
+                write_json(options.out, found)
+    save_record("flash", *record_of(found))
+
+
+def within_limits(table: Any, labels: np.ndarray, split: int) -> dict[str, Any]:
+    """Bytes and accuracy on unseen rows of the model within each limit, and of its comparison."""
+    order = np.random.default_rng(split).permutation(len(labels))
+    unseen, rows = order[: len(order) // 3], order[len(order) // 3 :][:TRAINING_ROWS]
+    own, other = table.iloc[rows].reset_index(drop=True), table.iloc[unseen]
+    model = BinaryNetClassifier(random_state=split).fit(own, labels[rows]).model_
+
+    def judged(student: Model) -> dict[str, Any]:
+        right = float(np.mean(np.asarray(student.predict(other)) == labels[unseen]))
+        return {"flash": flash_bytes(student).flash, "accuracy": right}
+
+    tried = compression.Compression(model, model.inputs(own))
+    curve = tried.curve()
+    found: dict[str, Any] = {"all": judged(model)["accuracy"]}
+    for limit in LIMITS:
+        try:
+            found[str(limit)] = judged(compress(model, own, flash=limit))
+        except ValueError as refused:
+            found[str(limit)] = {"refused": str(refused)}
+            continue
+        _, without = tried.best_in_flash(curve, limit)
+        found[str(limit)]["without"] = judged(without)["accuracy"]
+    return found
+
+
+def record_of(found: dict[str, Any]) -> tuple[str, dict[str, str], list[dict[str, Any]]]:
+    """Command, columns and rows of the record: a row per table, means over its splits."""
+    columns = {"table": "{table}", "splits": "{splits}", "all networks": "{all:.3f}"}
+    for limit in LIMITS:
+        columns[f"{limit:,} bytes"] = f"{{result_{limit}}}"
+        columns[f"{limit:,}: difference"] = f"{{difference_{limit}:+.3f}}"
+    rows: list[dict[str, Any]] = []
+    for name in sorted({key.split()[0] for key in found}):
+        runs = [run for key, run in found.items() if key.split()[0] == name]
+        row: dict[str, Any] = {"table": name.replace("_", " "), "splits": len(runs)}
+        row["all"] = float(np.mean([run["all"] for run in runs]))
+        for limit in LIMITS:
+            fits = [run[str(limit)] for run in runs if "flash" in run[str(limit)]]
+            if len(fits) < len(runs):
+                row[f"result_{limit}"] = f"fits {len(fits)} of {len(runs)}"
+                continue
+            accuracy, without = (
+                np.mean([run[key] for run in fits]) for key in ("accuracy", "without")
+            )
+            row[f"result_{limit}"] = f"{accuracy:.3f} in {max(run['flash'] for run in fits):,}"
+            row[f"difference_{limit}"] = float(accuracy - without)
+        rows.append(row)
+    return "python benchmarks/flash.py limits TABLES", columns, rows
+
+
 if __name__ == "__main__":
     parser = parser_of(__doc__)
     stages = parser.add_subparsers(required=True)
@@ -174,5 +247,12 @@ if __name__ == "__main__":
     two.add_argument("files", type=Path, nargs="+")
     two.add_argument("--write", action="store_true")
     two.set_defaults(stage=fit)
+    three = stages.add_parser("limits")
+    three.add_argument("folder", type=Path)
+    three.add_argument("--only", default="")
+    three.add_argument("--skip", default="")
+    three.add_argument("--splits", type=int, default=3)
+    three.add_argument("--out", type=Path, default=Path("limits.json"))
+    three.set_defaults(stage=limits)
     arguments = parser.parse_args()
     arguments.stage(arguments)

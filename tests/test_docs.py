@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from vitrail.export.devices import TARGETS
 from vitrail.solvers import Solver
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUN = {"python", "sh"}
+PRINTED = "text"  # lines of these blocks are printed by the page's code
+COMPILED = "Cortex-M0+"  # in a printed line: bytes that need the compiler
 LONG = {"firmware.md", "own-table.md", "scaling.md"}
 INTERNAL = {"cli", "kernels", "lab", "pages"}  # commands have a page of their own, docs/cli.md
 PACKAGES = sorted(p.parent.name for p in (ROOT / "src" / "vitrail").glob("*/__init__.py"))
@@ -55,6 +58,19 @@ def test_the_code_of_a_page_runs(page, tmp_path, forks):
     script.write_text("\n".join(lines))
     done = forks.run(script, tmp_path)
     assert done.returncode == 0, f"{page.name}: {done.stderr[-2000:]}"
+    for line in printed(page):
+        if COMPILED not in line or TARGETS[0].installed:
+            assert line in done.stdout, f"{page.name}: {line!r} is not printed:\n{done.stdout}"
+
+
+def printed(page: Path) -> list[str]:
+    """Lines that a page shows as the output of its code, without what ends them: seconds."""
+    return [
+        line
+        for kind, text in BLOCK.findall(page.read_text())
+        if kind == PRINTED
+        for line in text.splitlines()
+    ]
 
 
 def check_make_targets(commands: list[str]) -> None:

@@ -14,7 +14,8 @@ let strokes = [];
 let bits = new Uint8Array(SIDE * SIDE);
 let cursor = SIDE * 7 + 7;
 
-const hue = (digit) => `oklch(0.6 0.16 ${(25 + 36 * digit) % 360})`;
+const hue = (digit, lightness = 0.6) => `oklch(${lightness} 0.16 ${(25 + 36 * digit) % 360})`;
+const UNDER_WHITE = 0.52; // white digits have a contrast of 4.5 on every hue
 
 // Drawing
 
@@ -130,7 +131,7 @@ function show(next) {
   const { label, votes, answers } = committee.predict(bits);
   panes.forEach((pane, network) => {
     pane.textContent = blank ? "" : String(answers[network]);
-    pane.style.background = blank ? "" : hue(answers[network]);
+    pane.style.background = blank ? "" : hue(answers[network], UNDER_WHITE);
   });
   bars.forEach((bar, digit) => {
     const count = blank ? 0 : votes[digit];
