@@ -175,3 +175,19 @@ def test_memory_does_not_grow_with_batches():
         ran(graph)
     gc.collect()
     assert torch.cuda.memory_allocated() == before
+
+
+def test_a_recorded_computation_keeps_what_it_reads():
+    """Memory that it reads from is not given to others."""
+    place = torch.zeros(64, device="cuda")
+
+    def recorded():
+        order = torch.arange(63, -1, -1, device="cuda")
+        return replay.replay(lambda: (place[order],), [place])
+
+    reversed_ = recorded()
+    assert reversed_ is not None
+    others = [torch.zeros(64, dtype=torch.int64, device="cuda") for _ in range(256)]
+    values = torch.arange(64.0, device="cuda")
+    assert torch.equal(reversed_(values)[0], values.flip(0))
+    assert len(others) == 256

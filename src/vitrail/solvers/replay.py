@@ -20,6 +20,7 @@ class Replay:
 
     def __init__(self, compute: Callable[[], tuple[Tensor, ...]], places: Sequence[Tensor]) -> None:
         self._graph, self._places = torch.cuda.CUDAGraph(), tuple(places)
+        self._compute = compute  # the graph reads the tensors that it holds, wherever they are
         with torch.cuda.device(self._places[0].device):
             current, side = torch.cuda.current_stream(), torch.cuda.Stream()
             side.wait_stream(current)
