@@ -13,7 +13,7 @@ import re
 import time
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -234,6 +234,7 @@ class _FileRow:
     is_text: bool
 
 
+@dataclass
 class _BackgroundReads:
     """A stream while pyarrow reads it.
 
@@ -243,30 +244,30 @@ class _BackgroundReads:
     source or bytes from it.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._finished = stream, False
-        self._held: list[weakref.ref[Any]] = []
-        self._mark = BYTE_ORDER_MARK  # pyarrow drops one where it begins: the first cell's stays
+    stream: BinaryIO
+    finished: bool = False
+    held: list[weakref.ref[Any]] = field(default_factory=list)
+    mark: bytes = BYTE_ORDER_MARK  # pyarrow drops one where it begins: the first cell's stays
 
     def source(self) -> Any:
         """What to give to pyarrow, and to keep no reference to."""
         source = _HeldFile()
         source.read = self._read
-        self._held.append(weakref.ref(source))
+        self.held.append(weakref.ref(source))
         return source
 
     def finish(self) -> None:
         """Return when no thread holds anything; the next read of any of them is the last."""
-        self._finished = True
+        self.finished = True
         latest = time.monotonic() + LONGEST_WAIT
-        while any(held() is not None for held in self._held) and time.monotonic() < latest:
+        while any(one() is not None for one in self.held) and time.monotonic() < latest:
             time.sleep(INTERVAL)
 
     def _read(self, size: int = -1) -> memoryview:
-        mark, self._mark = self._mark, b""
-        given = b"" if self._finished else mark + self._stream.read(max(-1, size - len(mark)))
+        mark, self.mark = self.mark, b""
+        given = b"" if self.finished else mark + self.stream.read(max(-1, size - len(mark)))
         view = memoryview(given)
-        self._held = [held for held in self._held if held() is not None] + [weakref.ref(view)]
+        self.held = [one for one in self.held if one() is not None] + [weakref.ref(view)]
         return view
 
 
