@@ -12,7 +12,7 @@ from torch import nn
 from vitrail.export.plan import ExportError, Layer, Pool, plan_export
 from vitrail.export.rule import class_order, rule_of
 from vitrail.model.voting import HALF
-from vitrail.nn import BinaryConv2d, BinaryLinear, Sign, Threshold
+from vitrail.nn import BinaryConv2d, BinaryLinear, Gate, Sign, Threshold
 
 
 def test_a_pool_of_sums_becomes_a_pool_of_bits():
@@ -32,6 +32,7 @@ def test_a_pool_of_sums_becomes_a_pool_of_bits():
 REFUSED = {
     "adds up sums": nn.Sequential(BinaryLinear(4, 3), BinaryLinear(3, 1)),
     "of your own": nn.Sequential(BinaryLinear(4, 3), nn.Tanh(), BinaryLinear(3, 1)),
+    "gates are not exported": nn.Sequential(BinaryLinear(4, 3), Gate(1.0), BinaryLinear(3, 1)),
 }
 
 

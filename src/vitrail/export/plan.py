@@ -19,7 +19,7 @@ import numpy as np
 from vitrail.model import Model
 from vitrail.nn.coding import low_value
 from vitrail.nn.nets import has_levels
-from vitrail.nn.nodes import Conv, Flatten, Linear, MaxPool, Node, Step
+from vitrail.nn.nodes import Conv, Flatten, Gate, Linear, MaxPool, Node, Step
 
 Pair = tuple[int, int]
 Sizes = tuple[int, ...]
@@ -166,6 +166,10 @@ def plan_export(model: Model) -> ExportPlan:
         raise ExportError(
             "convolutions in groups are exported to C and NumPy, in nets with Levels behind each "
             "layer but the last; take groups=1, or such a net"
+        )
+    if any(isinstance(node, Gate) for node in program.nodes):
+        raise ExportError(
+            "gates are not exported; put a Sign or a Threshold in their place and train again"
         )
     stages: list[Layer | Pool] = []
     pools: list[Pool] = []  # the largest sum is positive where some bit behind the step is 1
