@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
 import torch
@@ -130,10 +130,14 @@ def _gradient(graph: FactorGraph, factors: Sequence[Factors], signs: Tensor, los
 
 
 def _replay(graph: FactorGraph, size: int, loss: Loss, shape: tuple[int, ...]) -> Replay | None:
-    """The gradient of a batch of `size` factors as one CUDA graph."""
+    """The gradient of a batch of `size` factors as one CUDA graph.
+
+    Factors keep what they derive from their inputs, but other inputs will stand in these places: so
+    every computation has factors of its own.
+    """
     part, signs = first_batch(graph, size), torch.zeros(shape, device=graph.device)
     places = (*batch_tensors(part), signs)
-    return replay(lambda: (_gradient(graph, [part], signs, loss),), places)
+    return replay(lambda: (_gradient(graph, [replace(part)], signs, loss),), places)
 
 
 def batch_loss(graph: FactorGraph, factors: Sequence[Factors], bits: Tensor, loss: Loss) -> Tensor:
