@@ -59,7 +59,7 @@ HELD_OUT = 6  # one part in so many chooses rates
 TAKES = (5, 10)  # of speech: those below the first test, those up to the second choose rates
 CALIBRATION_BINS = 15
 STREAMING, STRAIGHT = "streaming", "straight-through"
-TRIAL = 1 / 3  # of the epochs, after which `auto` chooses
+TRIAL = 1 / 2  # of the epochs, after which `auto` chooses, as `select` does
 ALONE = ("posterior", "one net", "polished")
 COMMAND = "python benchmarks/robust.py DATA OUT --device cuda --jobs 5"
 
