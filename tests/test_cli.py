@@ -277,7 +277,7 @@ def test_the_least_confident_rows_can_be_left_unanswered(tmp_path):
     assert confidence[empty].max() < confidence[~empty].min()
     found = load_model(model).abstention(0.4)
     assert f"left {empty.sum()} of 500 rows empty" in err
-    assert f"at most {found.rate:.0%}, the most that ties allow within 40%" in err
+    assert f"at most {found.rate:.0%} of the rows held out" in err
     assert "from 0 to below 1" in one_line(call("predict", model, many, "--abstain", 2))
 
 

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 
 from vitrail import __version__, interrupts
 
-GARBAGE = 50_000  # objects between two garbage collections: 700 make loading a tenth longer
+GARBAGE = 50_000  # objects between garbage collections; the default of 700 slows loading by 10 %
 
 
 class _Commands(TyperGroup):
@@ -38,7 +38,7 @@ class _Commands(TyperGroup):
 
 @contextmanager
 def when_stopped(sentence: str) -> Iterator[None]:
-    """Print a message if the block is stopped, at the first stop or the second."""
+    """Print a message if the block is stopped, by the first or the second signal."""
     try:
         yield
     except (KeyboardInterrupt, interrupts.ForcedStop) as stop:
@@ -74,7 +74,7 @@ def vitrail(
 
 
 def _open_streams() -> None:
-    """Replace streams that the caller closed, and characters that the terminal cannot show."""
+    """Replace streams that the caller closed; escape characters that the terminal cannot show."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (open until the end)
@@ -116,7 +116,7 @@ def _ranks(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the program now, without waiting for running threads."""
+    """Exit immediately, without waiting for running threads."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
@@ -128,25 +128,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _open_streams()
     if arguments is None:
         gc.set_threshold(GARBAGE)
-        atexit.register(gc.freeze)  # a last collection would take most of a second
+        atexit.register(gc.freeze)  # a final collection would take most of a second
     try:
         with warnings.catch_warnings(), interrupts.stop_on_sigterm(), interrupts.all_or_nothing():
             from vitrail.cli import commands  # registers every command
 
             assert commands
-            warnings.filterwarnings("always", "column ", UserWarning)  # of data, as it was read
+            warnings.filterwarnings("always", "column ", UserWarning)  # about data
             warnings.showwarning = _show_warning
             with _ranks(sys.argv[1:] if arguments is None else arguments):
                 app(args=None if arguments is None else list(arguments))
-    except KeyboardInterrupt as stop:  # a sentence says what is kept of the work
-        sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped; nothing new is kept'}\n")
+    except KeyboardInterrupt as stop:  # its message says what is saved
+        sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped; nothing new is saved'}\n")
         if arguments is None and any(
             one.name.startswith(interrupts.POOL) for one in threading.enumerate()
         ):
             _leave(interrupts.exit_code())
         sys.exit(interrupts.exit_code())
-    except BrokenPipeError:  # whoever read our output has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is buffered must go somewhere)
+    except BrokenPipeError:  # the reader closed the output pipe
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for what is buffered)
         sys.exit(1)
     except (ValueError, TypeError, OSError, MemoryError, RuntimeError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__

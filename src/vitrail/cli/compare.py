@@ -53,11 +53,11 @@ def compare(
     as_json: Json = False,
     figure: FigureFile = None,
 ) -> None:
-    """Train the same net by several solvers and print how they did.
+    """Train the same net by several solvers and print their scores.
 
-    Each answers as `fit` with its name does: chains, streaming and messages with many networks, the
-    others with the best they found. Files are divided by --test-size; named data sets have test
-    rows of their own. --figure shows the training curves.
+    Each predicts as `fit` with its name does: chains, streaming and messages by many networks, the
+    others by the best one. Files are divided by --test-size; named data sets have their own test
+    rows. --figure shows training curves.
 
     Example: `vitrail compare mnist:3-5 --solvers sbp,ste --figure curves.png`
     """
@@ -115,7 +115,7 @@ class Task:
         net = BinaryNetClassifier(
             hidden=self.hidden,
             solver=solver,
-            bias=0 if named else "auto",  # the nets of the paper have none
+            bias=0 if named else "auto",  # the paper's nets have none
             epochs=self.epochs if self.epochs is not None and paced else "auto",
             random_state=self.seed,
             verbose=1,
@@ -149,7 +149,7 @@ def _compared(task: Task, names: list[str], jobs: int, backend: Backend) -> Iter
     """The results of each solver as it ends; solvers that fail twice are reported at the end."""
     if jobs == 1 and backend == "processes":
         for name in names:
-            try:  # what a solver has found when it is stopped compares to nothing
+            try:  # results of a stopped solver are not comparable
                 with interrupts.all_or_nothing():
                     done = task.done(name)
             except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`vitrail demo`: a first look, about twenty seconds once kernels are compiled."""
+"""`vitrail demo`: three short examples, about twenty seconds once kernels are compiled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def demo(
         "vitrail-demo.png"
     ),
 ) -> None:
-    """Show what one-bit weights can do: ten digits from ten images each, 3-vs-5, a hard puzzle.
+    """Show one-bit weights on ten digits from ten images each, on 3 against 5, and on a search.
 
     Example: `vitrail demo --seed 1`
     """
@@ -39,7 +39,7 @@ def demo(
         f"{watch.work:.1f} s of work, and {watch.compiling:.1f} s to load kernels (compiled once, "
         "then cached)"
     )
-    console.print(f"the picture: {shown(save(figure(found), output))}")
+    console.print(f"figure: {shown(save(figure(found), output))}")
     console.print(f"next: {NEXT}")
 
 

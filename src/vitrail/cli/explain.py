@@ -25,7 +25,7 @@ from vitrail.cli.options import (
     working,
 )
 
-PRINTED = 20  # rows, at most; a page and JSON have all
+MOST_PRINTED = 20  # rows; the page and JSON have all
 
 
 @app.command(rich_help_panel=LOOK)
@@ -44,10 +44,11 @@ def explain(
 ) -> None:
     """Show for each row what its columns added to the log-odds, largest first.
 
-    The class is the second of two, or the answer of several. Reasons add up to the log-odds minus
-    their mean over background rows. They are exact where the score is linear in the bits, as of
-    many compressed models; else they are sampled Shapley values, with standard errors. Without
-    --background every column is drawn uniformly from the values that the model tells apart.
+    The class is the second of two; with more classes it is the predicted one. Reasons add up to the
+    log-odds minus their mean over background rows. They are exact where the score is linear in the
+    bits, as in many compressed models; otherwise they are sampled Shapley values with standard
+    errors. Without --background every column is drawn uniformly from the values that the model
+    distinguishes.
 
     Example: `vitrail explain mushroom.safetensors new.csv -o reasons.html`
     """
@@ -79,12 +80,13 @@ def explain(
                 f"{found.base[row]:+.2f}".replace("-", "−"),
                 found.words(row),
             )
-            for row in range(min(len(table), PRINTED))
+            for row in range(min(len(table), MOST_PRINTED))
         ]
         print_table(("row", "class", "log-odds", "base", "largest reasons"), lines)
         console = plain_console()
-        if len(table) > PRINTED:
-            console.print(f"{len(table) - PRINTED:,} more rows; --json and --output have them all")
+        if len(table) > MOST_PRINTED:
+            more = len(table) - MOST_PRINTED
+            console.print(f"{more:,} more rows; --json and --output have them all")
         console.print("most important: " + ", ".join(found.columns[i] for i in found.order[:6]))
         pairs = [f"{' × '.join(one.columns)} {one.strength:.2f}" for one in found.interactions[:3]]
         if pairs:

@@ -59,13 +59,13 @@ def export(
             console.print(str(size))
             if size.flash > DEVICE_FLASH:
                 console.print(
-                    f"warning: few devices have so much flash; `vitrail compress {shown(model)} "
+                    f"warning: few devices have that much flash; `vitrail compress {shown(model)} "
                     f"DATA --flash {DEVICE_FLASH}` makes a model that fits"
                 )
 
 
 def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
-    """Print the costs on devices, and write them as a page."""
+    """Print the costs on devices and write them to a page."""
     from vitrail.export import report as costs
     from vitrail.export.formats import golden_rows
     from vitrail.output import atomic_output
@@ -76,7 +76,7 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
     if table is not None and len(table) and target in table.columns:
         right = net.answers(table).numbers.numpy() == net.labels.encode(table[target])
         accuracy = float(right.mean())
-        lead.append(f"{right.sum():,} of {len(right):,} rows right here.")
+        lead.append(f"{right.sum():,} of {len(right):,} rows predicted correctly.")
     for part in ("test", "train"):
         if (score := net.record.get(f"{part}_accuracy")) is not None:
             lead.append(f"{part} accuracy {score:.4f} when trained.".capitalize())
@@ -89,7 +89,7 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
         print_table(costs.HEAD, costs.table_of(cost), cost.target.title)
         console.print(costs.work_of(cost))
     if others:
-        print_table(costs.RIVAL_HEAD, others, "Beside what others export")
+        print_table(costs.RIVAL_HEAD, others, "Compared with other classifiers")
     for line in [*costs.absent(), *notes]:
         console.print(line)
     path = output / f"{name}-report.html"
@@ -101,14 +101,14 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
 def _rival_lines(
     net: Any, table: Any, found: list[Any], accuracy: float | None
 ) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Results of other methods on the same rows, the model first; or why there are none."""
+    """Results of other classifiers on the same rows, the model first; and notes."""
     from vitrail.export.report import rival_line
 
     own = next((cost for cost in found if cost.target.name == "m0plus"), None)
     if own is None:
         return [], []
     if accuracy is None:
-        return [], ["rivals are shown beside the model where --rows has labels"]
+        return [], ["other classifiers are compared where --rows has labels"]
     from vitrail.extras import MissingPackageError, missing
     from vitrail.lab.rivals import rival_costs, tsetlin
 
@@ -119,8 +119,8 @@ def _rival_lines(
         return [], [str(error)]
     lines = [rival_line("vitrail", accuracy, own)]
     lines += [rival_line(one.name, one.accuracy, one.cost) for one in rivals]
-    note = "rivals learned on one half of these rows and were judged on the other, both ways"
-    notes = [f"{note}; the model may have learned from all of them"]
+    note = "other classifiers have the accuracy of two-fold cross-validation on these rows"
+    notes = [f"{note}; the model may have been trained on them"]
     if not tsetlin.installed():
-        notes.append(missing("a Tsetlin machine beside the model", tsetlin.PACKAGE, "rivals"))
+        notes.append(missing("a Tsetlin machine in the comparison", tsetlin.PACKAGE, "rivals"))
     return lines, notes

@@ -45,12 +45,13 @@ if TYPE_CHECKING:
 
 
 NETS = ("mlp", "conv", "small-conv")
-GRAY_BITS = 3  # of a pixel, where images are gray
-TEST_SIZE = 0.2
+GRAY_BITS = 3  # per pixel of gray images
+STREAMED = {"data", "target", "output", "hidden", "epochs", "memory", "seed", "quiet"}  # options
 
 
 @app.command(rich_help_panel=LEARN)
 def fit(
+    context: typer.Context,
     data: DataFile,
     target: Target = None,
     output: Annotated[Path, output_option("File of the model.")] = Path("model.safetensors"),
@@ -64,7 +65,7 @@ def fit(
         str,
         typer.Option(
             help="`mlp`, or for images `conv`, two convolutions and a linear layer, or "
-            "`small-conv`, whose activations of four bits suit microcontrollers."
+            "`small-conv` with 4-bit activations, for microcontrollers."
         ),
     ] = "mlp",
     epochs: Epochs = None,
@@ -75,7 +76,7 @@ def fit(
         str | None, typer.Option(help="Stream the rows within this memory, such as `4GiB`.")
     ] = None,
     flash: FlashLimit = None,
-    test_size: TestSize = TEST_SIZE,
+    test_size: TestSize = 0.2,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Save training to these files, and resume from them.")
     ] = None,
@@ -89,13 +90,13 @@ def fit(
 ) -> None:
     """Train binary networks on a table and save them as a model.
 
-    Columns of numbers, words or both are encoded to bits; missing values (empty, `?`, NA) are
-    fine. By default many networks are drawn by Metropolis chains and vote, calibrated on held-out
-    rows; `--solver` names another learner, and an option that it does not take is refused. Ctrl-C
-    stops training and keeps the best found so far. --jobs has an effect where several nets are
-    compared on held-out rows, not by default. With --flash, the networks are compressed to the
-    model that agrees with them best within that many bytes, as `compress` does. Started by
-    torchrun, several processes train together; the result is the same.
+    Columns of numbers, words or both are encoded to bits; values may be missing (empty, `?`, NA).
+    By default many networks are drawn by Metropolis chains and vote, with probabilities calibrated
+    on held-out rows. `--solver` names another learner; an option that it does not take is refused.
+    Ctrl-C stops training and saves the best result so far. --jobs has an effect where several nets
+    are compared on held-out rows, not by default. With --flash, the networks are compressed to the
+    model within that many bytes that agrees with them best, as `compress` does. Started by
+    torchrun, several processes train together, with the same result.
 
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """
@@ -136,22 +137,16 @@ def fit(
             raise ValueError(
                 "--memory reads the rows more than once, but `-` can be read only once; give a file"
             )
-        settings = {
-            "--solver": solver != "auto",
-            "--beta": beta != "auto",
-            "--effort": effort != "auto",
-            "--predictor": predictor not in ("auto", "posterior"),
-            "--net": net != "mlp",
-            "--flash": flash is not None,
-            "--test-size": test_size != TEST_SIZE,
-            "--checkpoint": checkpoint is not None,
-            "--report": report is not None,
-            "--jobs": jobs > 1,
-            "--backend": backend != "processes",
-        }
-        if any(settings.values()):
-            named = ", ".join(name for name, given in settings.items() if given)
-            raise ValueError(f"--memory streams the rows and does not take {named}; leave that out")
+        given = [
+            option.opts[0]
+            for option in context.command.params
+            if option.name not in STREAMED
+            and getattr(context.get_parameter_source(option.name or ""), "name", "") != "DEFAULT"
+        ]
+        if given:
+            raise ValueError(
+                f"--memory streams the rows and does not take {', '.join(given)}; leave that out"
+            )
         with when_stopped("stopped; nothing is saved"):
             _stream(data, target, output, units, epochs or 1, byte_count(memory), seed, quiet)
         return
@@ -200,7 +195,7 @@ def fit(
             score = model.record["test_accuracy"]
             summary.append(f"test {score:.4f} on {len(held_out):,} rows held out")
         model.save(output)
-        interrupts.consume_stop()  # a stop that came too late is still reported, below
+        interrupts.consume_stop()  # a late stop is reported below
     place = f"the best network so far is in {shown(output)}"
     with when_stopped(f"stopped; {place}"):
         console = plain_console()
@@ -262,8 +257,8 @@ def _stream(
 def convolutions(net: str, table: Table, labels: np.ndarray) -> nn.Module:
     """A net of convolutions for the images of a table.
 
-    Of gray levels it reads several bits and a channel of ones, which on bits of black and white
-    did harm where rows are few.
+    Gray images have several bits per pixel and a channel of ones. For black and white images the
+    channel of ones lowers accuracy on few rows.
     """
     from vitrail.nn import conv, small_conv
 
@@ -281,7 +276,7 @@ def convolutions(net: str, table: Table, labels: np.ndarray) -> nn.Module:
 
 
 def is_gray(table: Table) -> bool:
-    """Whether the pixels of images have more than two values."""
+    """Whether pixels have more than two values."""
     seen: set[float] = set()
     for name in table.columns:
         seen.update(np.unique(table[name]).tolist())

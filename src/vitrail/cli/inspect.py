@@ -33,7 +33,7 @@ def info(
 ) -> None:
     """Show a model's layers, bits, bytes and scores, and its weights where inputs are pixels.
 
-    Without a model, show the versions of what is installed, for reports of bugs.
+    Without a model, show versions of installed packages, for bug reports.
 
     Example: `vitrail info mushroom.safetensors`
     """
@@ -48,7 +48,7 @@ def info(
     sizes = [net.program.num_inputs, *(hidden or ()), net.program.num_outputs]
     layers = [f"{before}×{after}" for before, after in pairwise(sizes)]
     facts: dict[str, Any] = {
-        "layers": layers if hidden is not None else "a module of the user's own",
+        "layers": layers if hidden is not None else "user-defined module",
         "nets": len(net.best),
         "bits": net.bits,
         "bytes_of_weights": -(-net.bits // 8),

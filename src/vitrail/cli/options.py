@@ -1,4 +1,4 @@
-"""Options that several commands share, and small helpers of the terminal."""
+"""Options that commands share, and helpers for the terminal."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FigureFile = Annotated[Path | None, typer.Option("--figure", help="Draw a figure
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar and no list of columns.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
-# Those of `vitrail.learning.SOLVERS`, whose import would load torch for a page of help.
+# as in `vitrail.learning.SOLVERS`, whose import would load torch to print help
 SOLVER_NAMES = (
     "chains, messages, select, bp, sbp, s3p, s4p, snmp, reinforced, sampled, streaming, ste, bop, "
     "bayesbinn, annealing, exhaustive, cpsat"
@@ -133,7 +133,7 @@ def check_figure(path: Path | None) -> None:
         return
     from vitrail.lab import plots
 
-    assert plots  # its import says what to install where matplotlib is missing
+    assert plots  # the import raises where matplotlib is missing
     check_output(path)
     if path.suffix.lower() not in FIGURES:
         raise ValueError(
@@ -199,7 +199,7 @@ def read_model_and_table(model: Path, data: Path) -> tuple[Model, Table]:
 def _row_bar(
     what: str, text: str, total: int | None = None, *, quiet: bool = False, **fields: Any
 ) -> Iterator[Callable[..., None]]:
-    """A bar on standard error, if it is a terminal; yields its update function."""
+    """A progress bar on standard error, if it is a terminal; yields its update function."""
     console = Console(stderr=True)
     with Progress(
         SpinnerColumn(),
@@ -224,7 +224,7 @@ def working(what: str, *, quiet: bool = False) -> Iterator[None]:
 def rows_per_second(
     what: str, *, quiet: bool = False
 ) -> Iterator[Callable[[int, int, float], None]]:
-    """A bar to update with the rows so far, the total and the rate."""
+    """A progress bar to update with the rows so far, the total and the rate."""
     text = "{task.completed:,} of {task.total:,} rows {task.fields[speed]:,.0f} per second"
     with _row_bar(what, text, total=0, quiet=quiet, speed=0.0) as update:
         yield lambda done, total, speed: update(completed=done, total=total, speed=speed)

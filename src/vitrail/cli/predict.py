@@ -48,10 +48,10 @@ def predict(
 ) -> None:
     """Write the input's rows with a last column `prediction`.
 
-    Columns are matched by name; others, the labels among them, pass through. Files of any length
-    are read and written in pieces. Probabilities are calibrated; `uncertainty` is the share of
-    votes against the answer. The confidence thresholds of --abstain come from held-out rows; rows
-    of equal confidence are left empty together, and the share that this allows is printed.
+    Columns are matched by name; others, such as labels, are copied. Files of any length are read
+    and written in batches. Probabilities are calibrated; `uncertainty` is the share of votes
+    against the answer. The confidence thresholds of --abstain come from held-out rows. Rows of
+    equal confidence are left empty together, so the share may be smaller; it is printed.
 
     Example: `vitrail predict mushroom.safetensors new.csv -o answers.csv --proba`
     """
@@ -87,8 +87,8 @@ def predict(
     if limit is not None and abstain is not None:
         typer.echo(
             f"left {left_out:,} of {rows:,} rows empty, whose answers have a probability below "
-            f"{limit.threshold / ONE:.4f}; of the rows held out when fitting these were at most "
-            f"{limit.rate:.0%}, the most that ties allow within {100 * abstain:g}%",
+            f"{limit.threshold / ONE:.4f}; that was at most {limit.rate:.0%} of the rows held out "
+            f"when fitting, the most that ties allow within {100 * abstain:g}%",
             err=True,
         )
 

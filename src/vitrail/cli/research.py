@@ -27,8 +27,8 @@ from vitrail.cli.options import (
     shown,
 )
 
-KEPT = "stopped; what is finished is kept, the same command goes on from there"
-MOST_WEIGHTS = 10**9  # of a perceptron that any memory holds
+STOPPED = "stopped; finished results are saved, and the same command resumes"
+MOST_WEIGHTS = 10**9  # of a perceptron that fits into memory
 
 
 @app.command(rich_help_panel=RESEARCH)
@@ -79,7 +79,7 @@ def capacity(
 ) -> None:
     """Solve random perceptrons of M = α·N examples and plot the share solved and the time.
 
-    Stop it at any time: called again with the same folder it goes on where it was.
+    It can be stopped at any time; the same command resumes.
 
     Example: `vitrail capacity --n 201 --alpha 0.5:0.7:0.1 --count 3 --solvers messages,annealing`
     """
@@ -93,7 +93,7 @@ def capacity(
     names = [name.strip() for name in solvers.split(",")]
     work = sweep.units(n, sweep.alpha_range(alpha), names, count, seconds, device, seed)
     workers = checked_backend(backend)
-    with when_stopped(KEPT), bars({"instances": len(work)}) as advance:
+    with when_stopped(STOPPED), bars({"instances": len(work)}) as advance:
         done = compute(work, out / "units", jobs, lambda _: advance("instances"), workers)
     lines = sweep.summary([row for part in done for row in part.rows])
     marks = {"algorithmic limit": sweep.ALGORITHMIC_LIMIT, "capacity": sweep.CAPACITY}
@@ -139,13 +139,13 @@ def reproduce(
     plans = work.plans(figure, quick)
     names = ", ".join(plan.experiment.name for plan in plans)
     left, total = work.missing(plans, folder), sum(len(plan.units) for plan in plans)
-    kept = f" ({total - len(left)} of {total} parts are there already)" if len(left) < total else ""
+    kept = f" ({total - len(left)} of {total} parts are finished)" if len(left) < total else ""
     minutes = round(work.expected(left, jobs) / 60)
     time = f"about {minutes} minutes" if minutes > 1 else "about a minute"
     console.print(f"{names}: {time} on {jobs} cores{kept}")
     try:
         totals = {plan.experiment.name: len(plan.units) for plan in plans}
-        with when_stopped(KEPT), bars(totals) as advance:
+        with when_stopped(STOPPED), bars(totals) as advance:
             results = work.reproduce(
                 figure,
                 quick=quick,
@@ -160,7 +160,7 @@ def reproduce(
             raise
         raise OSError(
             f"no space left for the results in {folder}; free some space and run the same command "
-            "again: finished results are kept"
+            "again: finished results are saved"
         ) from error
     claims = [
         (result.plan.experiment.name, claim.paper, str(claim.verdict))
@@ -168,12 +168,12 @@ def reproduce(
         for claim in result.claims
     ]
     print_table(("figure", "the paper says", "here it"), claims)
-    console.print(f"the page with everything: {shown(page)}")
+    console.print(f"page: {shown(page)}")
 
 
 @contextmanager
 def bars(totals: Mapping[str, int]) -> Iterator[Callable[[str], None]]:
-    """A bar per name and the function that advances it; in files, a line per tenth instead."""
+    """A progress bar per name, and the function that advances it; in files, a line per tenth."""
     console, words = plain_console(stderr=True), TextColumn("{task.description}")
     parts = (words, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*parts, console=console, disable=not console.is_terminal) as bar:

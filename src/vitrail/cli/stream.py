@@ -1,4 +1,4 @@
-"""`vitrail stream`: rows that arrive are predicted, then learned once their labels are there."""
+"""`vitrail stream`: predict rows as they arrive, and learn from those whose labels are known."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import numpy as np
 import typer
 
 from vitrail.cli.app import app, when_stopped
-from vitrail.cli.options import LEARN, ModelFile, Target, check_apart, output_option, shown
+from vitrail.cli.options import LEARN, ModelFile, Seed, Target, check_apart, output_option, shown
 
-PIECE = 2**16  # bytes read at a time
-WAIT = 0.2  # seconds without a row, after which those that came are answered
-AT_ONCE = 1024  # rows, each predicted and then learned by itself
-MOST_WAITING = 10_000  # rows whose labels may still come
+READ_BYTES = 2**16  # at a time
+WAIT = 0.2  # seconds without a new row, after which rows so far are predicted
+BATCH_ROWS = 1024  # at most; each row is predicted before it is learned
+MOST_WAITING = 10_000  # rows whose labels may arrive later
 COLUMNS = ("prediction", "probability", "uncertainty")
 
 
@@ -34,31 +34,31 @@ def stream(
     ),
     key: Annotated[
         str | None,
-        typer.Option(help="A column that names rows: a label may come later, with its row's key."),
+        typer.Option(help="Column of row keys: a label may arrive later, with its row's key."),
     ] = None,
     memory: Annotated[
         str,
-        typer.Option(help="Rows after which evidence weighs 1/e, `none` for ever, or `auto`."),
+        typer.Option(help="Rows after which evidence weighs 1/e; `none` for never, or `auto`."),
     ] = "auto",
     save_every: Annotated[
         int, typer.Option(min=1, help="Rows from one save to the next.")
     ] = 10_000,
     predict_only: Annotated[
-        bool, typer.Option("--predict-only", help="Learn nothing, save nothing.")
+        bool, typer.Option("--predict-only", help="Neither learn nor save.")
     ] = False,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="The input begins anew: skip the rows before the last save."),
+        typer.Option("--resume", help="The input restarts: skip the rows before the last save."),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Same seed, same result.", min=0)] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Predict rows of CSV on standard input as they arrive, and learn from those with labels.
 
-    Every row is predicted before it is learned. An empty label may come later: with --key, a row
-    with the key of an earlier one and a label is that label. The model and, beside it,
-    `MODEL.stream` are saved every so many rows; after a crash --resume goes on from there and gives
-    the same answers. Standard error shows accuracy and log-loss of the predictions and says where
-    the error rate has risen. A row that cannot be read is named there and skipped.
+    Every row is predicted before it is learned. An empty label may arrive later: with --key, a
+    labelled row with the key of an earlier row supplies its label. The model and `MODEL.stream`
+    beside it are saved after every --save-every rows; after a crash --resume continues from there
+    with the same answers. Standard error shows accuracy and log-loss of predictions and reports
+    where the error rate has risen. A row that cannot be read is reported and skipped.
 
     Example: `vitrail stream model.safetensors --target class < rows.csv > answers.csv`
     """
@@ -72,7 +72,7 @@ def stream(
     if not predict_only and column is None:
         raise ValueError("name the column of labels with --target, or give --predict-only")
     if resume and predict_only:
-        raise ValueError("--resume goes on learning; leave --predict-only out")
+        raise ValueError("--resume continues learning; leave --predict-only out")
     check_apart(output, model)
     learner, notes = (None, {}) if predict_only else files.begin(found, wanted, seed)
     lines = _Lines(sys.stdin.buffer)
@@ -81,25 +81,24 @@ def stream(
         run = _Run(found, learner, column, key, stream_out, notes, resume)
         saved = run.rows
         try:
-            for rows in lines.batches(
-                AT_ONCE if learner is None else min(AT_ONCE, save_every), run
-            ):
+            size = BATCH_ROWS if learner is None else min(BATCH_ROWS, save_every)
+            for rows in lines.batches(size, run):
                 run.take(rows)
                 if learner is not None and run.rows - saved >= save_every:
                     saved = run.rows
                     files.save(learner, run.notes())
-                    run.tell()
+                    run.report()
         finally:
-            run.flush()
+            stream_out.flush()
             if learner is not None and sys.exc_info()[0] is not BrokenPipeError:
                 files.save(learner, run.notes())
-        run.tell()
+        run.report()
         if learner is not None:
             sys.stderr.write(f"model: {shown(model)}\n")
 
 
 def _opened(path: Path, place: int) -> BinaryIO:
-    """The output, cut where the last save was when a stream is resumed."""
+    """The output; a resumed stream truncates it to the last save."""
     if str(path) == "-":
         return os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     if not (place and path.exists()):
@@ -108,13 +107,6 @@ def _opened(path: Path, place: int) -> BinaryIO:
     stream_out.truncate(place)
     stream_out.seek(place)
     return stream_out
-
-
-def _joined(parts: list[Any]) -> Any:
-    """Inputs of several parts as one; None where there are none."""
-    import torch
-
-    return torch.cat(parts) if parts else None
 
 
 class Row(NamedTuple):
@@ -133,25 +125,25 @@ class _Lines:
         self._number, self._line = source.fileno(), 0
 
     def _text(self) -> Iterator[str | None]:
-        """Lines; None where no further one has come yet."""
+        """Lines; None where no further one has arrived yet."""
         rest = b""
         while True:
             ready, _, _ = select.select([self._number], [], [], WAIT)
             if not ready:
                 yield None
                 continue
-            piece = os.read(self._number, PIECE)
-            if not piece:
+            read = os.read(self._number, READ_BYTES)
+            if not read:
                 break
-            *whole, rest = (rest + piece).split(b"\n")
+            *whole, rest = (rest + read).split(b"\n")
             yield from (line.decode("utf-8", "replace") for line in whole)
         if rest:
             yield rest.decode("utf-8", "replace")
 
     def batches(self, size: int, run: _Run) -> Iterator[list[tuple[int, list[str]]]]:
-        """Rows with the numbers of their lines, at most `size` at once; the header goes to run."""
+        """Rows with line numbers, at most `size` at once; the header is passed to run."""
         held: list[tuple[int, list[str]]] = []
-        opened = ""  # a cell in quotes that goes on in the next line
+        opened = ""  # a quoted cell that continues in the next line
         for line in self._text():
             if line is None:
                 if held:
@@ -181,7 +173,7 @@ class _Lines:
 
 
 class _Run:
-    """What has been predicted and learned."""
+    """The state of a stream: predictions, waiting rows, scores."""
 
     def __init__(
         self,
@@ -196,10 +188,9 @@ class _Run:
         from vitrail.scores import PageHinkley
 
         self.header: list[str] | None = None
-        self.rows = 0  # read, the skipped among them
-        self._until = (
-            int(notes.get("rows", 0)) if resume else 0
-        )  # rows that were taken before the last save
+        self.rows = 0  # read, skipped ones included
+        # rows that were processed before the last save
+        self._until = int(notes.get("rows", 0)) if resume else 0
         self._model, self._learner = model, learner
         self._target, self._key, self._out = target, key, out
         self._waiting: dict[str, tuple[Any, ...]] = {}  # rows without a label, by key
@@ -215,7 +206,7 @@ class _Run:
             self._waiting[name] = (np.array(inputs, np.int8), probabilities)
 
     def notes(self) -> dict[str, Any]:
-        """What a resumed stream needs beside the learner."""
+        """The state that a resumed stream needs, besides the learner."""
         self._out.flush()
         place = self._out.tell() if self._out.seekable() else 0
         return {
@@ -240,7 +231,7 @@ class _Run:
             self._write([[*named, *COLUMNS]])
 
     def skip(self, line: int, why: str) -> None:
-        """Name a row that cannot be used."""
+        """Report a row that cannot be used."""
         if self.rows > self._until:
             sys.stderr.write(f"line {line} is skipped: {why}\n")
 
@@ -273,7 +264,7 @@ class _Run:
                     kept = []
                     if name in self._waiting:
                         inputs, probabilities = self._waiting.pop(name)
-                        self._score(number, probabilities)
+                        self._score(number, probabilities)  # the label has arrived
                         self._learner.follow(torch.from_numpy(inputs[None]), np.array([number]))
                         continue
             kept.append(Row(line, cells, name, number))
@@ -319,7 +310,9 @@ class _Run:
                     del self._waiting[next(iter(self._waiting))]
 
     def _inputs(self, rows: list[Row]) -> tuple[list[Row], Any]:
-        """The rows that can be read, and what the net reads of them; the others are named."""
+        """The rows that can be read, and their inputs; other rows are reported."""
+        import torch
+
         try:
             return rows, self._encoded(rows)
         except ValueError as error:
@@ -328,8 +321,9 @@ class _Run:
                 return [], None
             middle = len(rows) // 2
             parts = [self._inputs(part) for part in (rows[:middle], rows[middle:])]
-            found = [read for fine, read in parts if fine]
-            return [row for fine, _ in parts for row in fine], _joined(found)
+            found = [read for valid, read in parts if valid]
+            read = torch.cat(found) if found else None
+            return [row for valid, _ in parts for row in valid], read
 
     def _encoded(self, rows: list[Row]) -> Any:
         import pyarrow as pa
@@ -349,7 +343,7 @@ class _Run:
         return self._model.inputs(table)
 
     def _score(self, number: int, probabilities: list[float]) -> None:
-        """Count a prediction whose label has come."""
+        """Count a prediction whose label is known."""
         wrong = int(np.argmax(probabilities)) != number
         self._scored += 1
         self._hits += not wrong
@@ -360,12 +354,8 @@ class _Run:
                 f"{self._scored:,}\n"
             )
 
-    def flush(self) -> None:
-        """Write what is predicted."""
-        self._out.flush()
-
-    def tell(self) -> None:
-        """Say how good predictions were."""
+    def report(self) -> None:
+        """Print accuracy and log-loss so far."""
         speed = (self.rows - self._until) / max(1e-9, time.perf_counter() - self._began)
         text = f"{self.rows:,} rows"
         if self._scored:
