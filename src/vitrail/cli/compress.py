@@ -31,7 +31,7 @@ LEGEND = """\
 members: networks that vote in each net; ←: the model chosen
 inputs: bits that the model reads of an encoded row; bits: its one-bit weights
 flash: bytes of code and constants on a Cortex-M0+, estimated
-agreement: share of the rows of DATA that the model answers as all networks do
+agreement: share of rows mixed from pairs of DATA's, answered as by all networks
 accuracy: share of rows that it predicts correctly, where DATA has labels"""
 
 

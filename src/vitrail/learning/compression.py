@@ -4,7 +4,7 @@ Several compressors are tried: committees of the teacher's own networks (`commit
 learns the teacher's outputs (`distillation`), and linear models (`quantised_linear`). They learn
 from some of the rows given, and from crossed rows: pairs of these, every column being taken from
 the second with probability 0.3. The compressor is chosen whose student agrees with the teacher on
-other rows, and then learns from all of them. No labels are needed.
+other crossed rows, and then learns from all rows. No labels are needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from vitrail.model.model import transferred
 MAX_ROWS = 4000  # of those given, at most, that are used
 CROSSED_ROWS = 4000  # crossed rows to learn from, and as many to measure agreement on
 REAL_WEIGHT = 3.0  # weight of all rows given, relative to all crossed rows
-HELD_OUT_STEP = 4  # every fourth row is held out to measure agreement
+HELD_OUT_STEP = 4  # every fourth row is a parent of crossed rows that measure agreement alone
 MIN_ROWS = 20  # fewer say nothing about agreement on others
 MAX_MEMBERS = 32  # hidden units per net of the largest student tried where `bits` is None
 NO_LIMIT = 2**62  # bits, more than any model has
@@ -55,7 +55,7 @@ class CurvePoint:
     inputs: int  # number of bits it reads per row
     bits: int  # of all nets
     flash: int | None  # estimated bytes on a Cortex-M0+; None where it cannot be exported to C
-    agreement: float  # share of rows with the same answer as the teacher
+    agreement: float  # share of crossed rows with the same answer as the teacher
     accuracy: float | None  # None without labels
 
 
@@ -162,12 +162,11 @@ class Compression:
     def __init__(self, model: Model, given: Tensor, truth: Tensor | None = None) -> None:
         self.model, self.given, self.truth = model, given, truth
         self.known = given[:: -(-len(given) // MAX_ROWS)]
-        held = torch.zeros(len(self.known), dtype=torch.bool)
-        held[HELD_OUT_STEP - 1 :: HELD_OUT_STEP] = True
-        self.held_out, weight = self._with_crossed(self.known[held], self.known, seed=1)
-        self.weight = weight / weight.sum()
+        # Networks of the teacher have learned the rows given, and agree there more than elsewhere.
+        self.held_out = crossed(self.known, model.encoder.spans, CROSSED_ROWS, seed=1)
         self.answers = model.answers_of(self.held_out)
-        self.compressors = self._compressors(self.known[~held])
+        step = torch.arange(len(self.known)) % HELD_OUT_STEP
+        self.compressors = self._compressors(self.known[step < HELD_OUT_STEP - 1])
 
     def curve(
         self, bits: int | None = None, most: int = NO_LIMIT
@@ -243,7 +242,7 @@ class Compression:
             inputs=len(student.places),
             bits=networks.numel(),
             flash=flash_or_none(student.model),
-            agreement=float(self.weight @ same.double()),
+            agreement=float(same.double().mean()),
             accuracy=accuracy,
         )
 
@@ -261,17 +260,13 @@ class Compression:
 
     def _compressors(self, rows: Tensor) -> dict[str, Compressor]:
         """The compressors that can build students of the model, by name; they learn from rows."""
-        teacher = Teacher(self.model, *self._with_crossed(rows, rows, seed=0))
+        weight = torch.ones(len(rows) + CROSSED_ROWS, dtype=torch.float64)
+        weight[: len(rows)] = REAL_WEIGHT * CROSSED_ROWS / len(rows)
+        new = crossed(rows, self.model.encoder.spans, CROSSED_ROWS, seed=0)
+        teacher = Teacher(self.model, torch.cat([rows, new]), weight)
         found: list[Compressor] = [CommitteeCompressor(teacher)]
         if teacher.plain and self.model.coding == "binary":
             found.append(Distillation(teacher))
         if teacher.plain:
             found.append(QuantisedLinear(teacher))
         return {compressor.name: compressor for compressor in found}
-
-    def _with_crossed(self, rows: Tensor, parents: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-        """Rows and crossed rows of the parents, with their weights."""
-        weight = torch.ones(len(rows) + CROSSED_ROWS, dtype=torch.float64)
-        weight[: len(rows)] = REAL_WEIGHT * CROSSED_ROWS / len(rows)
-        spans = self.model.encoder.spans
-        return torch.cat([rows, crossed(parents, spans, CROSSED_ROWS, seed)]), weight
