@@ -59,6 +59,7 @@ FLOW = (
 PLACE = {package: place for place, packages in enumerate(FLOW) for package in packages}
 
 ONLY_IN = {
+    "scipy": {"lab"},
     "sklearn": {"datasets", "tables", "learning", "estimator", "lab"},
     "numba": {"kernels"},
     "llvmlite": {"kernels"},

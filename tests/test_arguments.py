@@ -165,7 +165,7 @@ def test_a_missing_label_among_numbers_is_counted_and_placed():
         (["--alpha", "0.5:inf:0.1"], "cannot read '0.5:inf:0.1'"),
         (["--alpha", "0.5:0.8:1e-300"], "at most 10000 values of alpha"),
         (["--alpha", "0.8:0.5:0.1"], "cannot read"),
-        (["--alpha", "0.001"], "is no example; raise one of them"),
+        (["--alpha", "0.001"], "gives no example; raise one of them"),
         (["--alpha", "1e300"], "of memory"),
         (["--alpha", "1e308"], "of memory"),
         (["--alpha", "0.5", "--n", "999999999"], "of memory"),
