@@ -7,10 +7,10 @@ every factor knows its problem; no solver has a batch axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -24,7 +24,6 @@ from vitrail.scopes import Dense, Indexed, Scope, dense, indexed
 
 __all__ = ["Dense", "FactorGraph", "Indexed", "Scope", "dense", "factor_graph", "indexed", "join"]
 
-T = TypeVar("T")
 VARIABLE_BYTES = 32  # of a variable: its prior, its problem, its marginal and belief
 FORBIDDEN = 1e6  # energy of a factor of potential 0, for search: it outweighs all others
 MEMORY_CHECK = 2**27  # bytes beyond which free memory is checked
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FactorGraph:
+class FactorGraph(Prepared):
     """Binary variables with a prior, and blocks of factors of one kind and arity each.
 
     Factors take the problem of their first variable.
@@ -98,17 +97,6 @@ class FactorGraph:
     def problem_of_factors(self) -> tuple[Tensor, ...]:
         """Problem of each factor, (F,) int64 per block."""
         return tuple(self.factor_problem(block) for block in self.blocks)
-
-    def once(self, make: Callable[..., T], *details: Hashable) -> T:
-        """What `make(self, *details)` gives, worked out at the first request.
-
-        For what depends neither on the prior nor on beta: graphs that differ in these share it.
-        """
-        return self._prepared.get(make, self, *details)
-
-    @cached_property
-    def _prepared(self) -> Prepared:
-        return Prepared()
 
     def total(self, messages: Sequence[Tensor]) -> Tensor:
         """The sum of one (F, A) tensor per block at the variables, (V,) float64, of all ranks."""

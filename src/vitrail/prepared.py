@@ -1,30 +1,30 @@
-"""Worked out once: what steps ask again is kept beside what it was derived from."""
+"""Values that are computed once from an object and kept as long as it lives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 class Prepared:
-    """Things derived from a graph or a block of factors, for as long as that lives.
+    """A base of graphs and factors: packed rows, tables and kernels are prepared once.
 
-    A thing is asked for by the function that makes it: packed rows, tables, the kernel that
-    serves an update. It is made at the first request.
-
-    >>> kept = Prepared()
-    >>> kept.get(sorted, (4, 3)) is kept.get(sorted, (4, 3))
-    True
+    Graphs and factors that differ in prior and beta alone share what is prepared.
     """
 
-    def __init__(self) -> None:
-        self._made: dict[Hashable, Any] = {}
+    @cached_property
+    def _prepared(self) -> dict[Hashable, Any]:
+        return {}
 
-    def get(self, make: Callable[..., T], owner: Any, *details: Hashable) -> T:
-        """What `make(owner, *details)` gives. The owner is not kept: it is always the same."""
-        name = (make, details)
-        if name not in self._made:
-            self._made[name] = make(owner, *details)
-        return self._made[name]
+    def once(self, make: Callable[..., T], *details: Hashable) -> T:
+        """`make(self, *details)`, computed at the first request; it must not depend on beta."""
+        return self._kept(self._prepared, make, details)
+
+    def _kept(self, values: dict[Hashable, Any], make: Callable[..., T], details: Any) -> T:
+        name = make, details
+        if name not in values:
+            values[name] = make(self, *details)
+        return values[name]

@@ -80,7 +80,7 @@ def ran(graph, of=None, **settings):
 
 def recorded(graph):
     """The graph of a batch that was recorded for these factors, if any."""
-    made = graph._prepared._made
+    made = graph._prepared
     return [found for found in made.values() if isinstance(found, replay.Replay)]
 
 

@@ -56,7 +56,7 @@ def test_a_missing_package_stops_only_the_named_backend(monkeypatch):
 
 def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
     monkeypatch.delitem(sys.modules, "vitrail.kernels.cpu.flip", raising=False)
-    monkeypatch.setattr(dispatch, "STORE", dispatch.Store())
+    monkeypatch.setattr(dispatch, "_drawn", 0)
     asked = []
     monkeypatch.setattr("importlib.import_module", asked.append)
     assert dispatch.find("flip", "auto", perceptrons(2, 3), 1000, 5) is None

@@ -352,7 +352,7 @@ def test_nets_of_any_kind_learn_digits(name):
         ({"batches": 0}, "batches must be at least 1"),
         ({"rate": 0.0}, "rate must be a positive number"),
         ({"memory": 0.0}, "memory must be a positive number of examples"),
-        ({"first": -1.0}, "first must be at least 0"),
+        ({"first": -1.0}, "first must be a number of at least 0"),
     ],
 )
 def test_wrong_settings_are_refused(wrong, sentence):

@@ -65,4 +65,6 @@ def annealing(
     for name, value in (("flips", flips), ("chains", chains), ("steps", steps)):
         checked_count(name, value, 1)
     proposals = -(-flips // (steps * chains))
-    return Annealing(proposals * chains, steps, chains, math.inf, energy, agree=False)
+    return Annealing(
+        proposals * chains, steps=steps, chains=chains, heat=math.inf, energy=energy, agree=False
+    )

@@ -9,7 +9,7 @@ which makes a run repeatable; easy problems take longer that way.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
@@ -21,11 +21,25 @@ from vitrail.factors.linear import LinearProblem
 
 @dataclass(frozen=True)
 class CPSAT(ExactSolver):
-    """CP-SAT as a solver; history["bound"] is the proven bound, as an accuracy."""
+    """The best weights of one-layer nets and a proven bound, problem by problem.
 
-    effort: float | None
-    seconds: float | None
-    workers: int
+    history["bound"] is the bound, as an accuracy.
+
+    Args:
+        effort: Limit in CP-SAT's deterministic time, which is about seconds and repeatable; None
+            for no limit.
+        seconds: Limit by the clock; results then depend on the machine.
+        workers: Threads of CP-SAT.
+
+    Examples:
+        >>> cpsat(effort=5.0).workers
+        2
+    """
+
+    _: KW_ONLY
+    effort: float | None = 60.0
+    seconds: float | None = None
+    workers: int = 2
     unknown = {"bound": 1.0, "cut_by_seconds": 0.0}  # noqa: RUF012 (a ClassVar of the base)
 
     def solve(self, problem: LinearProblem, seed: int) -> tuple[Tensor, int, dict[str, float]]:
@@ -57,17 +71,4 @@ class CPSAT(ExactSolver):
         return bits, 0, {"bound": bound, "cut_by_seconds": float(cut)}
 
 
-def cpsat(*, effort: float | None = 60.0, seconds: float | None = None, workers: int = 2) -> CPSAT:
-    """The best weights of one-layer nets and a proven bound, problem by problem.
-
-    Args:
-        effort: Limit in CP-SAT's deterministic time, which is about seconds and repeatable; None
-            for no limit.
-        seconds: Limit by the clock; results then depend on the machine.
-        workers: Threads of CP-SAT.
-
-    Examples:
-        >>> cpsat(effort=5.0).workers
-        2
-    """
-    return CPSAT(effort, seconds, workers)
+cpsat = CPSAT

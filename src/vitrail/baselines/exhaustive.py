@@ -146,7 +146,17 @@ class ExactSolver(Solver[ExactState]):
 
 @dataclass(frozen=True)
 class Exhaustive(ExactSolver):
-    """Every configuration is evaluated; history["optima"] counts the best ones."""
+    """The true optimum of one-layer nets of up to about 36 weights; `optima` gives more detail.
+
+    Every configuration is evaluated; history["optima"] counts the best ones.
+
+    Examples:
+        >>> from vitrail import factor_graph, perceptron, run
+        >>> from vitrail.datasets import glass
+        >>> data = glass(5, 11, seed=0)
+        >>> run(exhaustive(), factor_graph(perceptron(data.inputs, data.labels))).best_accuracy
+        tensor([1.], dtype=torch.float64)
+    """
 
     unknown = {"optima": 0.0}  # noqa: RUF012 (a ClassVar of the base)
 
@@ -159,14 +169,4 @@ class Exhaustive(ExactSolver):
         return found.weights, evaluations, {"optima": float(found.optima)}
 
 
-def exhaustive() -> Exhaustive:
-    """The true optimum of one-layer nets of up to about 36 weights; `optima` gives more detail.
-
-    Examples:
-        >>> from vitrail import factor_graph, perceptron, run
-        >>> from vitrail.datasets import glass
-        >>> data = glass(5, 11, seed=0)
-        >>> run(exhaustive(), factor_graph(perceptron(data.inputs, data.labels))).best_accuracy
-        tensor([1.], dtype=torch.float64)
-    """
-    return Exhaustive()
+exhaustive = Exhaustive

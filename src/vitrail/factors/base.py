@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Factors(ABC):
+class Factors(Prepared, ABC):
     """F factors of one kind and one arity."""
 
     ids: Tensor  # (F,) int64: the address of a factor's draws, independent of its batch
@@ -174,25 +174,13 @@ class Factors(ABC):
         table = whole.once_at_beta(_log_means, count)
         return table if rows is None or len(table) == 1 else table[rows]
 
-    def once(self, make: Callable[..., T], *details: Hashable) -> T:
-        """`make(self, *details)`, computed at the first request and cached.
-
-        For what does not depend on beta: the same factors at another beta share it. Factors that
-        are made of these begin anew.
-        """
-        return self._prepared.get(make, self, *details)
-
     def once_at_beta(self, make: Callable[..., T], *details: Hashable) -> T:
         """`once` for values that depend on beta."""
-        return self._prepared_at_beta.get(make, self, *details)
+        return self._kept(self._prepared_at_beta, make, details)
 
     @cached_property
-    def _prepared(self) -> Prepared:
-        return Prepared()
-
-    @cached_property
-    def _prepared_at_beta(self) -> Prepared:
-        return Prepared()
+    def _prepared_at_beta(self) -> dict[Hashable, Any]:
+        return {}
 
     def origin(self) -> tuple[Factors, Tensor | None]:
         """The factors that these were selected from, and their places there (F,); None for all."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from torch import Tensor
@@ -55,25 +54,7 @@ class GaussianCavities:
     spread: Tensor  # (f, 2, A) float64
 
 
-class Store:
-    """The kernel modules loaded in this process, and the rule for loading more."""
-
-    def __init__(self) -> None:
-        self._drawn = 0  # lanes that `auto` left to torch so far
-
-    def load(self, name: str) -> ModuleType:
-        """The module of that name; its kernels are compiled at their first call."""
-        return sys.modules.get(name) or importlib.import_module(name)
-
-    def worth_loading(self, name: str, lanes: int) -> bool:
-        """Whether a module is loaded, or torch has done about the work that loading would cost."""
-        if name in sys.modules:
-            return True
-        self._drawn += lanes
-        return self._drawn > LANES_BEFORE_LOADING
-
-
-STORE = Store()
+_drawn = 0  # lanes that `auto` has left to torch so far
 
 
 def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) -> Any:
@@ -94,10 +75,10 @@ def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) ->
     if backend not in KERNELS[task]:
         return _absent(named, f"{task} has no {backend} kernel; choose backend='auto' or 'torch'")
     name = KERNELS[task][backend]
-    if backend == "numba" and not named and not STORE.worth_loading(name, lanes):
+    if backend == "numba" and not named and not _worth_loading(name, lanes):
         return None
     try:
-        kernel = STORE.load(name)
+        kernel: Any = sys.modules.get(name) or importlib.import_module(name)
     except ImportError as error:
         return _absent(named, f"backend {backend!r} is not installed ({error}); {REMEDY[backend]}")
     whole, _ = factors.origin()
@@ -109,6 +90,15 @@ def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) ->
             "choose backend='auto' or 'torch'",
         )
     return kernel
+
+
+def _worth_loading(name: str, lanes: int) -> bool:
+    """Whether a module is loaded, or torch has done about the work that loading would cost."""
+    global _drawn
+    if name in sys.modules:
+        return True
+    _drawn += lanes
+    return _drawn > LANES_BEFORE_LOADING
 
 
 def _absent(named: bool, reason: str) -> None:

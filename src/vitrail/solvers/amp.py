@@ -17,7 +17,7 @@ in their random prior. Cost: 3·F·A multiplications per copy and step, no memor
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
@@ -63,12 +63,40 @@ class _Sums:
 
 @dataclass(frozen=True)
 class ApproximateMessagePassing(Solver[AMPState]):
-    """Attempt k takes its share at age/slower^k and ends when the share stops growing."""
+    """Reinforced approximate message passing for problems of linear threshold units.
 
-    share: Share
-    copies: int | None
-    spread: float
-    slower: float
+    It assumes random inputs; correlated inputs need `belief_propagation`, which stores every
+    message. Attempt k takes its share at age/slower^k and ends when the share stops growing.
+
+    Args:
+        share: Share of the belief that is fed back, by step; beyond 0.6 few further problems are
+            solved.
+        copies: Independent copies of every problem, each with its own random prior; None fits the
+            copies into 2¹⁶ numbers, 2²¹ on a GPU, counting one per weight and factor.
+        spread: Standard deviation of that prior, in log-odds.
+        slower: Factor by which each attempt is slower than the previous one.
+
+    Examples:
+        >>> from vitrail import factor_graph, perceptron, run
+        >>> from vitrail.datasets import glass
+        >>> data = glass(150, 301, seed=0)
+        >>> graph = factor_graph(perceptron(data.inputs, data.labels))
+        >>> solver = approximate_message_passing(linear(0.01), copies=4)
+        >>> run(solver, graph, max_steps=100).best_accuracy
+        tensor([1.], dtype=torch.float64)
+    """
+
+    share: Share = linear(most=AMP_MAX_SHARE)  # noqa: RUF009 (a frozen value)
+    _: KW_ONLY
+    copies: int | None = None
+    spread: float = 0.1
+    slower: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.copies is not None:
+            checked_count("copies", self.copies, 1)
+        checked_number("spread", self.spread)
+        checked_number("slower", self.slower, 1)
 
     def init(self, key: Key, graph: FactorGraph) -> AMPState:
         copies = self.copies
@@ -209,37 +237,4 @@ def _problem_sums(graph: FactorGraph, number: int) -> _Sums:
     return _Sums(variables, table, torch.cat(boundaries), bool((table != 0).all()), rows)
 
 
-def approximate_message_passing(
-    share: Share | None = None,
-    *,
-    copies: int | None = None,
-    spread: float = 0.1,
-    slower: float = 2.0,
-) -> ApproximateMessagePassing:
-    """Reinforced approximate message passing for problems of linear threshold units.
-
-    It assumes random inputs; correlated inputs need `belief_propagation`, which stores every
-    message.
-
-    Args:
-        share: Share of the belief that is fed back, by step; None is `linear(0.001, most=0.6)`,
-            beyond which few further problems are solved.
-        copies: Independent copies of every problem, each with its own random prior; None fits the
-            copies into 2¹⁶ numbers, 2²¹ on a GPU, counting one per weight and factor.
-        spread: Standard deviation of that prior, in log-odds.
-        slower: Factor by which each attempt is slower than the previous one.
-
-    Examples:
-        >>> from vitrail import factor_graph, perceptron, run
-        >>> from vitrail.datasets import glass
-        >>> data = glass(150, 301, seed=0)
-        >>> graph = factor_graph(perceptron(data.inputs, data.labels))
-        >>> solver = approximate_message_passing(linear(0.01), copies=4)
-        >>> run(solver, graph, max_steps=100).best_accuracy
-        tensor([1.], dtype=torch.float64)
-    """
-    if copies is not None:
-        checked_count("copies", copies, 1)
-    checked_number("spread", spread)
-    checked_number("slower", slower, 1)
-    return ApproximateMessagePassing(share or linear(most=AMP_MAX_SHARE), copies, spread, slower)
+approximate_message_passing = ApproximateMessagePassing

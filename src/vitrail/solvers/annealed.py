@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
-from vitrail.solvers.base import Feedback, Info, MessagePassing
+from vitrail.solvers.base import Feedback, Info
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.wrapping import Wrapper, WrapperState
 
 
 @dataclass(frozen=True)
 class Geometric:
-    """beta from `first` to `last` in `steps` steps, then `last`."""
-
-    first: float
-    last: float
-    steps: int
-
-    def __call__(self, step: int) -> float:
-        done = min(1.0, step / self.steps)
-        return self.first ** (1 - done) * self.last**done
-
-
-def geometric(first: float, last: float, steps: int) -> Geometric:
     """A schedule of beta that grows by the same factor at every step.
 
     Args:
@@ -37,38 +26,31 @@ def geometric(first: float, last: float, steps: int) -> Geometric:
         >>> geometric(1.0, 4.0, steps=2)(1)
         2.0
     """
-    if not 0 < first < float("inf") or not 0 < last < float("inf") or steps < 1:
-        raise ValueError(
-            f"beta goes from one positive number to another in at least one step, "
-            f"got {first}, {last} in {steps}"
-        )
-    return Geometric(first, last, steps)
+
+    first: float
+    last: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.first < math.inf or not 0 < self.last < math.inf or self.steps < 1:
+            raise ValueError(
+                "beta goes from one positive number to another in at least one step, "
+                f"got {self.first}, {self.last} in {self.steps}"
+            )
+
+    def __call__(self, step: int) -> float:
+        done = min(1.0, step / self.steps)
+        return self.first ** (1 - done) * self.last**done
+
+
+geometric = Geometric
 
 
 @dataclass(frozen=True)
 class Annealed(Wrapper[WrapperState]):
-    """Step t uses beta = schedule(t) for every factor, or that multiple of the factor's own beta.
+    """Run a message-passing solver with a beta that changes from step to step.
 
     Accuracy and best do not depend on beta.
-    """
-
-    beta: Schedule
-    relative: bool
-
-    def wrap_state(self, graph: FactorGraph, inner: Any) -> WrapperState:
-        return WrapperState(inner)
-
-    def step(
-        self, key: Key, graph: FactorGraph, state: WrapperState, feedback: Feedback
-    ) -> tuple[WrapperState, Info]:
-        beta = self.beta(key.step)
-        seen = graph.at_multiple(beta) if self.relative else graph.with_beta(beta)
-        inner, info = self.solver.step(key, seen, state.inner, feedback)
-        return WrapperState(inner), info
-
-
-def annealed(solver: MessagePassing[Any], beta: Schedule, *, relative: bool = False) -> Annealed:
-    """Run a message-passing solver with a beta that changes from step to step.
 
     Args:
         solver: What is annealed.
@@ -82,4 +64,21 @@ def annealed(solver: MessagePassing[Any], beta: Schedule, *, relative: bool = Fa
         >>> solver.beta(200)
         5.0
     """
-    return Annealed(solver, beta, relative)
+
+    beta: Schedule
+    _: KW_ONLY
+    relative: bool = False
+
+    def wrap_state(self, graph: FactorGraph, inner: Any) -> WrapperState:
+        return WrapperState(inner)
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: WrapperState, feedback: Feedback
+    ) -> tuple[WrapperState, Info]:
+        beta = self.beta(key.step)
+        seen = graph.at_multiple(beta) if self.relative else graph.with_beta(beta)
+        inner, info = self.solver.step(key, seen, state.inner, feedback)
+        return WrapperState(inner), info
+
+
+annealed = Annealed

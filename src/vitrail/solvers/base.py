@@ -72,10 +72,8 @@ class Info:
 class Solver(ABC, Generic[StateT]):
     """A pure algorithm: its fields are its settings."""
 
-    @property
-    def over_ranks(self) -> bool:
-        """Whether each rank takes a share of the factors; otherwise every rank has all of them."""
-        return False
+    over_ranks = False
+    """Whether each rank takes a share of the factors; otherwise every rank has all of them."""
 
     @abstractmethod
     def init(self, key: Key, graph: FactorGraph) -> StateT:

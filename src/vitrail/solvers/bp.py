@@ -54,9 +54,7 @@ class BeliefPropagation(MessagePassing[BPState]):
     batches: Batches
     prior_scale: float
 
-    @property
-    def over_ranks(self) -> bool:
-        return True
+    over_ranks = True
 
     def init(self, key: Key, graph: FactorGraph) -> BPState:
         prior = random_prior(key, graph, self.prior_scale)

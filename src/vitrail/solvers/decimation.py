@@ -7,7 +7,7 @@ opposite sign, the variable is released (backtracking, Parisi 2003).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from vitrail.checks import checked_count, checked_share
 from vitrail.graph import FactorGraph
 from vitrail.numerics import EXACT_LIMIT
 from vitrail.random import Key
-from vitrail.solvers.base import PER_VARIABLE, Feedback, Info, MessagePassing
+from vitrail.solvers.base import PER_VARIABLE, Feedback, Info
 from vitrail.solvers.wrapping import Wrapper, WrapperState
 
 FIXED = EXACT_LIMIT  # log-odds; a multiple of the lattice, so subtracting it is exact
@@ -32,14 +32,31 @@ class DecimatedState(WrapperState):
 
 @dataclass(frozen=True)
 class Decimated(Wrapper[DecimatedState]):
-    """Every `rest` steps fix the most polarised share of each problem's variables.
+    """Fix the most polarised variables of any message-passing solver, a few at a time.
 
     Variables whose messages have the opposite sign are released first. A contradiction releases
     all variables of its problem.
+
+    Args:
+        solver: The solver to decimate.
+        fraction: Share of each problem's variables that is fixed at a time.
+        rest: Steps between two rounds of fixing.
+
+    Examples:
+        >>> from vitrail.solvers import s4p
+        >>> from vitrail.updates import flip
+        >>> decimated(s4p(flip(5)), fraction=0.1).rest
+        5
     """
 
-    fraction: float
-    rest: int
+    _: KW_ONLY
+    fraction: float = 0.05
+    rest: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_share("fraction", self.fraction)
+        checked_count("rest", self.rest, 1)
 
     def wrap_state(self, graph: FactorGraph, inner: Any) -> DecimatedState:
         fixed = torch.zeros(graph.num_variables, dtype=torch.int8, device=graph.device)
@@ -84,21 +101,7 @@ class Decimated(Wrapper[DecimatedState]):
         return torch.where(chosen, torch.sign(free).to(torch.int8), fixed)
 
 
-def decimated(solver: MessagePassing[Any], *, fraction: float = 0.05, rest: int = 5) -> Decimated:
-    """Fix the most polarised variables of any message-passing solver, a few at a time.
-
-    Args:
-        solver: What is decimated.
-        fraction: Share of the variables that is fixed at a time.
-        rest: Steps between two rounds of fixing.
-
-    Examples:
-        >>> from vitrail.solvers import s4p
-        >>> from vitrail.updates import flip
-        >>> decimated(s4p(flip(5)), fraction=0.1).rest
-        5
-    """
-    return Decimated(solver, checked_share("fraction", fraction), checked_count("rest", rest, 1))
+decimated = Decimated
 
 
 def decimation_steps(solver: Decimated) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 
 import torch
@@ -279,9 +279,22 @@ def _derivatives(
 
 @dataclass(frozen=True)
 class Elimination(Solver[ExactAnswer]):
-    """`init` computes the exact answer; `step` changes nothing."""
+    """Variable elimination as a solver: exact marginals and an optimal configuration.
 
-    memory: int
+    `init` computes the `ExactAnswer`, which is `solution.state`; `step` changes nothing.
+
+    Args:
+        memory: Memory limit of the tables, in bytes; a graph that needs more is refused.
+
+    Examples:
+        >>> from vitrail import factor_graph, run, table
+        >>> graph = factor_graph(table(torch.tensor([[1.0, 2.0, 2.0, 3.0]])))
+        >>> run(elimination(), graph).best
+        tensor([True, True])
+    """
+
+    _: KW_ONLY
+    memory: int = DEFAULT_CEILING
 
     def init(self, key: Key, graph: FactorGraph) -> ExactAnswer:
         return eliminate(graph, memory=self.memory)
@@ -299,19 +312,4 @@ class Elimination(Solver[ExactAnswer]):
         return state.best[None]
 
 
-def elimination(*, memory: int = DEFAULT_CEILING) -> Elimination:
-    """Variable elimination as a solver: exact marginals and an optimal configuration.
-
-    Args:
-        memory: Memory limit of the tables, in bytes; a graph that needs more is refused.
-
-    Returns:
-        The solver; `solution.state` is the `ExactAnswer`.
-
-    Examples:
-        >>> from vitrail import factor_graph, run, table
-        >>> graph = factor_graph(table(torch.tensor([[1.0, 2.0, 2.0, 3.0]])))
-        >>> run(elimination(), graph).best
-        tensor([True, True])
-    """
-    return Elimination(memory)
+elimination = Elimination

@@ -207,16 +207,23 @@ class _CompiledSearch(FlipSearch):
         from vitrail.kernels.cpu.anneal import Schedule
 
         free = None if segment.free is None else segment.free.cpu().numpy()
-        sizes = (segment.energy.margin, segment.energy.width)
-        ramp = (max(1, math.ceil(size * math.sqrt(self.fan_in))) for size in sizes)
-        schedule = Schedule(*ramp, *segment.temperatures(self.counts.scale), segment.stop)
+        unit, energy = math.sqrt(self.fan_in), segment.energy
+        margin, width = (max(1, math.ceil(x * unit)) for x in (energy.margin, energy.width))
+        first, last = segment.temperatures(self.counts.scale)
+        schedule = Schedule(margin, width, first, last, segment.stop)
         address = key.of(Stream.SEARCH).words(), key.step, self.number
         found = self.kernel(starts.cpu().numpy(), segment.proposals, schedule, *address, free)
         best, best_score, last, last_score = (
             torch.from_numpy(array).to(self.variables.device) for array in found[:4]
         )
-        scores = (score.double() * self.counts.unit for score in (best_score, last_score))
-        return SearchResult(best, next(scores), last, next(scores), found[4] * self.num_factors)
+        unit = self.counts.unit
+        return SearchResult(
+            best,
+            best_score.double() * unit,
+            last,
+            last_score.double() * unit,
+            found[4] * self.num_factors,
+        )
 
 
 def _lowest_energy(graph: FactorGraph) -> float:

@@ -8,7 +8,7 @@ capacity, solutions have nothing in common; with `agree=False` the chains stay i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import torch
 from torch import Tensor
@@ -36,19 +36,39 @@ class PolishState:
 
 @dataclass(frozen=True)
 class Polish(Solver[PolishState]):
-    """Cycles of `steps` steps: the first half independently, at a falling temperature.
+    """Local search that improves configurations found by other solvers.
 
-    In the second half each chain starts at its best configuration and flips only weights on which
-    the chains differ; the best of old and new configurations are kept, duplicates last. A step
-    makes `flips` proposals for every unsolved problem, shared by its chains.
+    In the first half of a cycle chains search independently, at a falling temperature. In the
+    second half each chain starts at its best configuration and flips only weights on which the
+    chains differ; the best of old and new configurations are kept, duplicates last.
+
+    Args:
+        flips: Proposals per step of each unsolved problem, shared by its chains.
+        steps: Steps of one cycle of cooling; a longer run starts another cycle.
+        chains: Independent searches from the best candidates, one per thread at a time.
+        heat: First temperature divided by the last; None is 10 for one-layer nets, 3 for others.
+        energy: Energy of the first half, see `vitrail.solvers.flip_search`; None chooses it by the
+            network.
+        agree: Flip only the weights on which chains differ in the second half of the steps.
+
+    Examples:
+        >>> polish(flips=5_000).chains
+        6
     """
 
-    flips: int
-    steps: int
-    chains: int
-    heat: float | None
-    energy: Energy | None
-    agree: bool
+    flips: int = 20_000
+    _: KW_ONLY
+    steps: int = 8
+    chains: int = 6
+    heat: float | None = None
+    energy: Energy | None = None
+    agree: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("flips", "steps", "chains"):
+            checked_count(name, getattr(self, name), 1)
+        if self.heat is not None:
+            checked_number("heat", self.heat, 1)
 
     def init(self, key: Key, graph: FactorGraph) -> PolishState:
         """Chains drawn from the graph's prior, which may hold earlier marginals."""
@@ -137,32 +157,4 @@ def _best_of(found: SearchResult, seen: Tensor, score: Tensor) -> tuple[Tensor, 
     return bits[kept], points[kept]
 
 
-def polish(
-    flips: int = 20_000,
-    *,
-    steps: int = 8,
-    chains: int = 6,
-    heat: float | None = None,
-    energy: Energy | None = None,
-    agree: bool = True,
-) -> Polish:
-    """Local search that improves configurations found by other solvers.
-
-    Args:
-        flips: Proposals per step of each unsolved problem.
-        steps: Steps of one cycle of cooling; a longer run starts another cycle.
-        chains: Independent searches from the best candidates, one per thread at a time.
-        heat: First temperature divided by the last; None is 10 for one-layer nets, 3 for others.
-        energy: Energy of the first half, see `vitrail.solvers.flip_search`; None chooses it by the
-            network.
-        agree: Flip only the weights on which chains differ in the second half of the steps.
-
-    Examples:
-        >>> polish(flips=5_000).chains
-        6
-    """
-    for name, value in (("flips", flips), ("steps", steps), ("chains", chains)):
-        checked_count(name, value, 1)
-    if heat is not None:
-        checked_number("heat", heat, 1)
-    return Polish(flips, steps, chains, heat, energy, agree)
+polish = Polish

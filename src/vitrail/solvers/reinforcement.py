@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from vitrail.checks import checked_count, checked_number
 from vitrail.graph import FactorGraph
 from vitrail.numerics import on_lattice
 from vitrail.random import Key
-from vitrail.solvers.base import PER_PROBLEM, PER_VARIABLE, Feedback, Info, MessagePassing
+from vitrail.solvers.base import PER_PROBLEM, PER_VARIABLE, Feedback, Info
 from vitrail.solvers.decimation import Decimated
 from vitrail.solvers.wrapping import Wrapper, WrapperState, nested_solvers
 
@@ -98,19 +98,38 @@ class ReinforcedState(WrapperState):
 
 @dataclass(frozen=True)
 class Reinforced(Wrapper[ReinforcedState]):
-    """Attempt k takes its share at age/slower^k, the age in epochs.
+    """Feed the beliefs of any message-passing solver back to it, so that they commit.
 
-    An attempt has failed when some factor is still violated although messages have converged, or
-    `patience` epochs after its share stopped growing.
+    Attempt k takes its share at age/slower^k, the age in epochs. An attempt has failed when some
+    factor is still violated although messages have converged, or `patience` epochs after its
+    share stopped growing.
+
+    Args:
+        solver: The solver to reinforce.
+        share: Share of the belief that is fed back, by epoch; `linear(0.001)` takes about 700
+            epochs on hard random problems.
+        attempts: Attempts per problem.
+        slower: Factor by which each attempt is slower than the previous one.
+        patience: Epochs that an attempt may continue after its share has stopped growing.
+
+    Examples:
+        >>> from vitrail.solvers import belief_propagation
+        >>> from vitrail.updates import closed_form
+        >>> solver = reinforced(belief_propagation(closed_form()), linear(0.01), attempts=2)
+        >>> solver.attempts
+        2
     """
 
-    share: Share
-    attempts: int
-    slower: float
-    patience: int
+    share: Share = linear()  # noqa: RUF009 (a frozen value)
+    _: KW_ONLY
+    attempts: int = 4
+    slower: float = 2.0
+    patience: int = 20
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checked_count("attempts", self.attempts, 1)
+        checked_number("slower", self.slower, 1)
         if any(isinstance(solver, Decimated) for solver in nested_solvers(self.solver)):
             raise ValueError(
                 "reinforcement outside decimation would feed fixed variables back to themselves, "
@@ -166,34 +185,7 @@ class Reinforced(Wrapper[ReinforcedState]):
         return math.ceil(steps)
 
 
-def reinforced(
-    solver: MessagePassing[Any],
-    share: Share | None = None,
-    *,
-    attempts: int = 4,
-    slower: float = 2.0,
-    patience: int = 20,
-) -> Reinforced:
-    """Feed the beliefs of any message-passing solver back to it, so that they commit.
-
-    Args:
-        solver: The solver to reinforce.
-        share: Share of the belief that is fed back, by epoch; None is `linear(0.001)`, about 700
-            epochs on hard random problems.
-        attempts: Attempts per problem.
-        slower: Factor by which each attempt is slower than the previous one.
-        patience: Epochs that an attempt may continue after its share has stopped growing.
-
-    Examples:
-        >>> from vitrail.solvers import belief_propagation
-        >>> from vitrail.updates import closed_form
-        >>> solver = reinforced(belief_propagation(closed_form()), linear(0.01), attempts=2)
-        >>> solver.attempts
-        2
-    """
-    checked_count("attempts", attempts, 1)
-    checked_number("slower", slower, 1)
-    return Reinforced(solver, share or linear(), attempts, slower, patience)
+reinforced = Reinforced
 
 
 def _attempt_key(key: Key, attempt: int) -> Key:

@@ -50,9 +50,7 @@ class S4P(SurveyPropagation):
     chosen: VariableUpdate | None  # None chooses by degree
     feed: Feed
 
-    @property
-    def over_ranks(self) -> bool:
-        return True
+    over_ranks = True
 
     def variable_kind(self, graph: FactorGraph) -> int:
         many = float(degrees(graph).max()) >= GAUSSIAN_DEGREE

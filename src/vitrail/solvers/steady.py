@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
-from vitrail.solvers.base import PER_VARIABLE, Feedback, Info, MessagePassing
+from vitrail.solvers.base import PER_VARIABLE, Feedback, Info
 from vitrail.solvers.damping import damping_of, weight_of_new
 from vitrail.solvers.wrapping import Wrapper, WrapperState
 
@@ -25,17 +25,42 @@ class SteadyState(WrapperState):
 
 @dataclass(frozen=True)
 class Steady(Wrapper[SteadyState]):
-    """γ = 1 − damping is multiplied by `cut` where beliefs oscillate, otherwise by `grow`.
+    """Adapt the damping of a solver to the oscillation of its beliefs, problem by problem.
 
     Beliefs oscillate when a step reverses the previous one: the cosine between the changes of
-    P(w = 1) at two consecutive steps is below −½. The damping of each problem stays within
-    [low, high].
+    P(w = 1) at two consecutive steps is below −½.
+
+    Args:
+        solver: The solver; its own damping, a number, is the initial one.
+        low: Smallest damping.
+        high: Largest damping.
+        cut: Factor of 1 − damping, the weight of new messages, where beliefs oscillate.
+        grow: Factor of 1 − damping where they do not.
+
+    Examples:
+        >>> from vitrail.solvers import belief_propagation
+        >>> from vitrail.updates import flip
+        >>> steady(belief_propagation(flip(5), damping=0.0)).high
+        0.99
     """
 
-    low: float
-    high: float
-    cut: float
-    grow: float
+    _: KW_ONLY
+    low: float = 0.0
+    high: float = 0.99
+    cut: float = 0.5
+    grow: float = 1.02
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.low <= self.high < 1:
+            raise ValueError(
+                f"damping lies between 0 <= low <= high < 1, got {self.low} and {self.high}"
+            )
+        if not 0 < self.cut < 1 <= self.grow:
+            raise ValueError(
+                f"cut must lie in (0, 1) and grow be at least 1, got {self.cut} and {self.grow}"
+            )
+        object.__setattr__(self, "solver", self.solver.with_damping_in_state())
 
     def wrap_state(self, graph: FactorGraph, inner: Any) -> SteadyState:
         belief = self.solver.log_odds(graph, inner)
@@ -60,35 +85,7 @@ class Steady(Wrapper[SteadyState]):
         return replace(super().shift_prior(state, by), belief=state.belief + by)
 
 
-def steady(
-    solver: MessagePassing[Any],
-    *,
-    low: float = 0.0,
-    high: float = 0.99,
-    cut: float = 0.5,
-    grow: float = 1.02,
-) -> Steady:
-    """Adapt the damping of a solver to the oscillation of its beliefs.
-
-    Args:
-        solver: The solver; its own damping, a number, is the initial one.
-        low: Smallest damping.
-        high: Largest damping.
-        cut: Factor of 1 − damping, the weight of new messages, where beliefs oscillate.
-        grow: Factor of 1 − damping where they do not.
-
-    Examples:
-        >>> from vitrail.solvers import belief_propagation
-        >>> from vitrail.updates import flip
-        >>> steady(belief_propagation(flip(5), damping=0.0)).high
-        0.99
-    """
-    if not 0 <= low <= high < 1:
-        raise ValueError(f"damping lies between 0 <= low <= high < 1, got {low} and {high}")
-    if not 0 < cut < 1 <= grow:
-        raise ValueError(f"cut must lie in (0, 1) and grow be at least 1, got {cut} and {grow}")
-    wrapper = Steady(solver, low, high, cut, grow)
-    return replace(wrapper, solver=wrapper.solver.with_damping_in_state())
+steady = Steady
 
 
 def _cosine(graph: FactorGraph, one: Tensor, other: Tensor) -> Tensor:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_count, checked_number, checked_positive
 from vitrail.factors import Factors
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, normal
@@ -49,17 +50,7 @@ TRIES = 8  # how often beliefs are undone and the rate halved before the problem
 
 @dataclass(frozen=True)
 class Falling:
-    """first·(1 − step/steps), and first/steps from the last step on."""
-
-    first: float
-    steps: int
-
-    def __call__(self, step: int) -> float:
-        return self.first * max(1, self.steps - step) / self.steps
-
-
-def falling(first: float, steps: int) -> Falling:
-    """A schedule that falls evenly, to `first / steps` at the last of the steps.
+    """A schedule that falls evenly, to `first / steps` at the last of the steps and beyond.
 
     Args:
         first: The number at step 0.
@@ -69,9 +60,21 @@ def falling(first: float, steps: int) -> Falling:
         >>> [falling(0.5, steps=4)(step) for step in range(4)]
         [0.5, 0.375, 0.25, 0.125]
     """
-    if not (first > 0 and math.isfinite(first)) or steps < 1:
-        raise ValueError(f"a positive number falls over at least one step, got {first} and {steps}")
-    return Falling(first, steps)
+
+    first: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not (self.first > 0 and math.isfinite(self.first)) or self.steps < 1:
+            raise ValueError(
+                f"a positive number falls over at least one step, got {self.first} and {self.steps}"
+            )
+
+    def __call__(self, step: int) -> float:
+        return self.first * max(1, self.steps - step) / self.steps
+
+
+falling = Falling
 
 
 def usual_rate(batches: int) -> float:
@@ -112,32 +115,59 @@ class StreamState:
 
 @dataclass(frozen=True)
 class Streaming(MessagePassing[StreamState]):
-    """Batch after batch, at P(w = 1) = σ(prior + beta·field),
+    """Message passing for data and nets of any size: only beliefs are kept.
+
+    For every batch, at P(w = 1) = σ(prior + beta·field),
 
         field ← exp(−batch/memory)·field + rate/(beta·scale)·Σ messages.
 
-    Without a rate the messages are added as they are, which is Bayes' rule. The scale of each
-    layer is the root mean square of its sums of messages, that of this batch or
-    the running one of all, whichever is larger. So the log-odds of every layer move by `rate` per
-    batch, whatever inputs, depth, beta or the size of a batch are; `rate` falls with the steps.
+    Without a rate the messages are added as they are, which is Bayes' rule. The scale of a layer is
+    the root mean square of its sums of messages, in this batch or on average over all, whichever is
+    larger. So a batch changes the log-odds of every layer by `rate`, whatever inputs, depth, beta
+    and the size of the batch are; `rate` falls with the steps.
 
-    A step whose examples are answered clearly worse than before, for `PATIENCE` steps in a row, or
-    a number that is not finite, is divergence: the last good beliefs come back and the rate is
-    halved. Messages of an `Update` come without answers, so that only the latter is seen. A step
-    takes `batches` batches.
+    A run diverges where a number is not finite, or where the accuracy of the step's examples has
+    clearly fallen in `PATIENCE` consecutive steps: the last good beliefs are restored and the rate
+    is halved. Messages of an `Update` come without accuracies.
+
+    Args:
+        update: Where messages come from, e.g. `closed_form("gaussian")` for nets of one layer; None
+            is moments, for nets of any depth.
+        batch: Examples whose messages are added at once.
+        batches: Batches per step.
+        beta: Inverse temperature, a function of the step. `geometric(1, 10, steps)` suits both the
+            posterior and one net.
+        rate: Root mean square by which a batch changes the log-odds of a layer: a number, or a
+            function of the step such as `falling(usual_rate(steps * batches), steps)`. None adds
+            messages as they are.
+        memory: Examples after which evidence weighs 1/e; None keeps its weight.
+        first: Standard deviation of the random initial log-odds; larger for few examples.
+
+    Examples:
+        >>> from vitrail.solvers import geometric
+        >>> streaming(beta=geometric(1.0, 10.0, steps=600), rate=falling(0.1, steps=600)).batch
+        128
     """
 
-    update: Update | None
-    batch: int
-    batches: int
-    beta: Schedule | None
-    rate: Schedule | float | None
-    memory: float | None
-    first: float
+    update: Update | None = None
+    _: KW_ONLY
+    batch: int = 128
+    batches: int = 16
+    beta: Schedule | None = None
+    rate: Schedule | float | None = 0.1
+    memory: float | None = None
+    first: float = 1.0
 
-    @property
-    def over_ranks(self) -> bool:
-        return True
+    def __post_init__(self) -> None:
+        for name in ("batch", "batches"):
+            checked_count(name, getattr(self, name), 1)
+        if self.rate is not None and not callable(self.rate):
+            checked_positive("rate", self.rate)
+        if self.memory is not None and not self.memory > 0:
+            raise ValueError(f"memory must be a positive number of examples, got {self.memory}")
+        checked_number("first", self.first)
+
+    over_ranks = True
 
     def init(self, key: Key, graph: FactorGraph) -> StreamState:
         if self.update is None:
@@ -339,43 +369,4 @@ class Streaming(MessagePassing[StreamState]):
         return Batch(total.to(torch.float32), torch.zeros_like(mass), mass)
 
 
-def streaming(
-    update: Update | None = None,
-    *,
-    batch: int = 128,
-    batches: int = 16,
-    beta: Schedule | None = None,
-    rate: Schedule | float | None = 0.1,
-    memory: float | None = None,
-    first: float = 1.0,
-) -> Streaming:
-    """Message passing for data and nets of any size: beliefs are all that is kept.
-
-    Args:
-        update: Where messages come from, e.g. `closed_form("gaussian")` for nets of one layer; None
-            is moments, for nets of any depth.
-        batch: Examples whose messages are added at once.
-        batches: Batches per step.
-        beta: Inverse temperature, a function of the step; P(w = 1) = σ(prior + beta·field).
-            `geometric(1, 10, steps)` serves the posterior and one net alike.
-        rate: How far a batch moves the log-odds of a layer, root mean square: a number, or a
-            function of the step such as `falling(usual_rate(steps * batches), steps)`. None adds
-            messages as they are.
-        memory: Examples after which evidence weighs 1/e; None is for ever.
-        first: Spread of the random start, log-odds; more for few examples.
-
-    Examples:
-        >>> from vitrail.solvers import geometric
-        >>> streaming(beta=geometric(1.0, 10.0, steps=600), rate=falling(0.1, steps=600)).batch
-        128
-    """
-    for name, value in (("batch", batch), ("batches", batches)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if rate is not None and not callable(rate) and not (rate > 0 and math.isfinite(rate)):
-        raise ValueError(f"rate must be a positive number or a schedule, got {rate}")
-    if memory is not None and not memory > 0:
-        raise ValueError(f"memory must be a positive number of examples, got {memory}")
-    if first < 0:
-        raise ValueError(f"first must be at least 0, got {first}")
-    return Streaming(update, batch, batches, beta, rate, memory, first)
+streaming = Streaming

@@ -39,11 +39,18 @@ def moment_units(grid: Grid, device: torch.device) -> MomentUnits:
 
 @dataclass(frozen=True)
 class Gaussian(VariableUpdate):
-    """In each product the sum of the tilted log-odds has mean Σ mean_J and variance Σ var_J.
+    """Gaussian sums; for variables of hundreds of factors and more.
+
+    In each product the sum of the tilted log-odds has mean Σ mean_J and variance Σ var_J.
 
     A contribution is four sums per variable instead of R draws: mean and variance under S_J·p and
     under S_J·(1−p). With hard ends two more per product: a survey's share of certainty q_J enters
     by log(1 − q_J), and the sum is certain with probability 1 − Π(1 − q_J).
+
+    Examples:
+        >>> from vitrail.solvers import s4p
+        >>> from vitrail.updates import flip
+        >>> solver = s4p(flip(), variable=gaussian())
     """
 
     sums_only: ClassVar[bool] = True
@@ -95,12 +102,4 @@ class Gaussian(VariableUpdate):
         return Tracks(torch.where(uniform < finite, log_odds, sure))
 
 
-def gaussian() -> Gaussian:
-    """Gaussian sums; for variables of hundreds of factors and more.
-
-    Examples:
-        >>> from vitrail.solvers import s4p
-        >>> from vitrail.updates import flip
-        >>> solver = s4p(flip(), variable=gaussian())
-    """
-    return Gaussian()
+gaussian = Gaussian

@@ -14,11 +14,18 @@ from vitrail.surveys.variable import Address, Tracks, VariableUpdate, branch_of,
 
 @dataclass(frozen=True)
 class Tilted(VariableUpdate):
-    """Choose a product with probability Z1/(Z1+Z0), then draw each p_J from S_J·p (or S_J·(1−p)).
+    """Exact draws without weights; for any degree.
+
+    Choose a product with probability Z1/(Z1+Z0), then draw each p_J from S_J·p (or S_J·(1−p)).
 
     The same measure as `weighted`, every draw counting as one. One lane serves both products of
     an edge, because only one of the two draws is ever read. Draws are shared by the factors of a
     variable, the own one taken out; the product is chosen anew for each factor.
+
+    Examples:
+        >>> from vitrail.solvers import s4p
+        >>> from vitrail.updates import flip
+        >>> solver = s4p(flip(), variable=tilted())
     """
 
     def contribution(
@@ -47,12 +54,4 @@ class Tilted(VariableUpdate):
         return Tracks(torch.where(certain, sure, finite))
 
 
-def tilted() -> Tilted:
-    """Exact draws without weights; for any degree.
-
-    Examples:
-        >>> from vitrail.solvers import s4p
-        >>> from vitrail.updates import flip
-        >>> solver = s4p(flip(), variable=tilted())
-    """
-    return Tilted()
+tilted = Tilted

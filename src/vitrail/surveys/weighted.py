@@ -14,10 +14,17 @@ from vitrail.surveys.variable import Address, Tracks, VariableUpdate, survey_lan
 
 @dataclass(frozen=True)
 class Weighted(VariableUpdate):
-    """Draw every p_J, A1 = Σ log p_J, A0 = Σ log(1−p_J); mass exp(logaddexp(A1, A0)).
+    """Algorithm 3 of the paper: weighted draws, for variables of few factors.
+
+    Draw every p_J, A1 = Σ log p_J, A0 = Σ log(1−p_J); mass exp(logaddexp(A1, A0)).
 
     The draws are shared by the factors of a variable, the own one taken out. Degenerates with
     the degree: at hundreds of factors a single draw holds all the mass.
+
+    Examples:
+        >>> from vitrail.solvers import s4p
+        >>> from vitrail.updates import flip
+        >>> solver = s4p(flip(), variable=weighted())
     """
 
     def contribution(
@@ -43,12 +50,4 @@ class Weighted(VariableUpdate):
         return Tracks(log_odds, log_weight)
 
 
-def weighted() -> Weighted:
-    """Algorithm 3 of the paper: weighted draws, for variables of few factors.
-
-    Examples:
-        >>> from vitrail.solvers import s4p
-        >>> from vitrail.updates import flip
-        >>> solver = s4p(flip(), variable=weighted())
-    """
-    return Weighted()
+weighted = Weighted

@@ -22,16 +22,25 @@ from vitrail.updates.base import CavityUpdate, Estimate, Sweep
 Method = Literal["convolution", "gaussian"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ClosedForm(CavityUpdate):
-    """p̃(v) = P(K ≥ T | w_i = v), leave-one-out.
+    """Messages of perceptrons without sampling: p̃(v) = P(K ≥ T | w_i = v), leave-one-out.
 
-    convolution: exact, O(A²) per factor, from prefix laws and suffix tails (no division).
-    gaussian: O(A) per factor; P(K ≥ T) ≈ Φ((μ − T + ½)/σ), the ½ being the lattice's boundary.
+    Args:
+        method: "convolution" is exact: O(A²) per factor, from prefix laws and suffix tails (no
+            division). "gaussian" is an approximation for large arity, O(A) per factor:
+            P(K ≥ T) ≈ Φ((μ − T + ½)/σ), halfway between two values of K.
+
+    Examples:
+        >>> closed_form("gaussian").method
+        'gaussian'
     """
 
     exact: ClassVar[bool] = True
-    method: Method
+    method: Method = "convolution"
+
+    def __post_init__(self) -> None:
+        checked_choice("method", self.method, get_args(Method))
 
     def check(self, factors: Factors) -> None:
         if factors.perceptron_low is None:
@@ -153,15 +162,4 @@ def _gaussian(agrees: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
-def closed_form(method: Method = "convolution") -> ClosedForm:
-    """Messages of perceptrons without sampling.
-
-    Args:
-        method: "convolution" is exact, "gaussian" an approximation for large arity.
-
-    Examples:
-        >>> closed_form("gaussian").method
-        'gaussian'
-    """
-    checked_choice("method", method, get_args(Method))
-    return ClosedForm(method=method)
+closed_form = ClosedForm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import torch
@@ -24,19 +24,37 @@ from vitrail.updates.flip import Flip
 FALLBACK = Flip(samples=5, stream=Stream.FALLBACK)  # for messages of too few draws
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Counting(CavityUpdate):
-    """p̃(v) = (Σ_{s: w_i=v} f(w_s) + c·f̄)/(n_v + c), n_v the draws with w_i = v.
+    """Sampled messages by counting: each draw serves both values of every variable.
 
-    Cost S evaluations per factor for any network. Where a cavity is near 0 or 1, n_v is small; with
-    `least_hits` set, such entries are replaced by those of FALLBACK, from separate draws. The
-    choice depends on the integer n_v alone, so every backend makes the same one.
+    p̃(v) = (Σ_{s: w_i=v} f(w_s) + c·f̄)/(n_v + c), n_v the draws with w_i = v, c the smoothing.
+    Cost S evaluations per factor for any network. Where a cavity is near 0 or 1, n_v is small. The
+    choice by `least_hits` depends on the integer n_v alone, so every backend makes the same one.
+
+    Args:
+        samples: Draws of a configuration for each factor.
+        smoothing: Weight of the mean score, in draws, that is added to each side; keeps messages
+            finite.
+        least_hits: Messages of fewer draws are replaced by those of `flip(5)`, from separate
+            draws; 0 replaces none.
+        backend: "auto" takes the fastest one available; all give the same messages.
+
+    Examples:
+        >>> counting(samples=128, least_hits=2).least_hits
+        2
     """
 
-    samples: int
+    samples: int = 64
+    _: KW_ONLY
     smoothing: float = 1.0
     least_hits: int = 0
     backend: Backend = "auto"
+
+    def __post_init__(self) -> None:
+        checked_draws("samples", self.samples)
+        checked_draws("least_hits", self.least_hits, 0)
+        checked_backend(self.backend)
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
         if self._kernel(factors, cavity.shape[1]) is not None:
@@ -99,31 +117,4 @@ class Counting(CavityUpdate):
         return replace(estimate, log_one=log_one, log_zero=log_zero, evaluations=evaluations)
 
 
-def counting(
-    samples: int = 64,
-    *,
-    smoothing: float = 1.0,
-    least_hits: int = 0,
-    backend: Backend = "auto",
-) -> Counting:
-    """Sampled messages by counting: each draw serves both values of every variable.
-
-    It takes `samples` evaluations per factor, for any network.
-
-    Args:
-        samples: Draws of a configuration for each factor.
-        smoothing: Weight of the mean score, in draws, that is added to each side; keeps messages
-            finite.
-        least_hits: Messages of fewer draws are replaced by those of `flip(5)`; 0 replaces none.
-        backend: "auto" takes the fastest one available; all give the same messages.
-
-    Examples:
-        >>> counting(samples=128, least_hits=2).least_hits
-        2
-    """
-    return Counting(
-        samples=checked_draws("samples", samples),
-        smoothing=smoothing,
-        least_hits=checked_draws("least_hits", least_hits, 0),
-        backend=checked_backend(backend),
-    )
+counting = Counting

@@ -19,7 +19,14 @@ TILE = 4096  # configurations in flight; fixed, so that sums are taken in one or
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(CavityUpdate):
-    """p̃(v) = Σ_{w: w_i=v} f(w)·Π_{j≠i} cavity_j(w_j). Cost 2^A evaluations per factor."""
+    """Exact messages by enumeration, for factors of up to 20 variables.
+
+    p̃(v) = Σ_{w: w_i=v} f(w)·Π_{j≠i} cavity_j(w_j). Cost 2^A evaluations per factor.
+
+    Examples:
+        >>> exact().exact
+        True
+    """
 
     exact: ClassVar[bool] = True
 
@@ -53,11 +60,4 @@ class Exact(CavityUpdate):
         )
 
 
-def exact() -> Exact:
-    """Exact messages by enumeration, for factors of up to 20 variables.
-
-    Examples:
-        >>> exact().exact
-        True
-    """
-    return Exact()
+exact = Exact

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
@@ -22,17 +22,31 @@ from vitrail.updates.base import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Flip(CavityUpdate):
-    """Draw S configurations once; score each with w_i = 1 and w_i = 0 for every i.
+    """Sampled messages by single flips: each draw is scored with every bit flipped.
 
     p̃(v) = Σ_s f(w_s with w_i = v)/S. The same expectation as Algorithm 1 for S·(A+1) evaluations
     instead of 2·A·S, or S where the factors have O(1) flips.
+
+    Args:
+        samples: Draws of a configuration for each factor.
+        backend: "auto" takes the fastest one available; all give the same messages.
+        stream: The stream of its draws.
+
+    Examples:
+        >>> flip(samples=64).samples
+        64
     """
 
-    samples: int
-    stream: Stream = Stream.CONFIGURATION
+    samples: int = 5
+    _: KW_ONLY
     backend: Backend = "auto"
+    stream: Stream = Stream.CONFIGURATION
+
+    def __post_init__(self) -> None:
+        checked_draws("samples", self.samples)
+        checked_backend(self.backend)
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
         if self._kernel(factors, cavity.shape[0] * cavity.shape[1]) is not None:
@@ -92,15 +106,4 @@ class Flip(CavityUpdate):
         return tracks * self.samples * (1 + neighbours)
 
 
-def flip(samples: int = 5, *, backend: Backend = "auto") -> Flip:
-    """Sampled messages by single flips: each draw is scored with every bit flipped.
-
-    Args:
-        samples: Draws of a configuration for each factor.
-        backend: "auto" takes the fastest one available; all give the same messages.
-
-    Examples:
-        >>> flip(samples=64).samples
-        64
-    """
-    return Flip(samples=checked_draws("samples", samples), backend=checked_backend(backend))
+flip = Flip

@@ -13,14 +13,25 @@ from vitrail.random import Key, Stream, bernoulli, thresholds
 from vitrail.updates.base import CavityUpdate, Estimate, checked_draws
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Pinned(CavityUpdate):
-    """For every (i, v): S draws from the cavities, w_i set to v, the mean of f.
+    """Sampled messages by the paper's Algorithm 1: separate draws for every bit and value.
 
-    Cost 2·A·S evaluations of A draws each: the faithful and slow reference.
+    For every (i, v): S draws from the cavities, w_i set to v, the mean of f. Cost 2·A·S
+    evaluations of A draws each: the faithful and slow reference.
+
+    Args:
+        samples: Draws for each variable and value.
+
+    Examples:
+        >>> pinned().samples
+        5
     """
 
-    samples: int
+    samples: int = 5
+
+    def __post_init__(self) -> None:
+        checked_draws("samples", self.samples)
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
         # variables are cut as well: one factor needs at least a tile of one variable
@@ -52,14 +63,4 @@ class Pinned(CavityUpdate):
         )
 
 
-def pinned(samples: int = 5) -> Pinned:
-    """Sampled messages by the paper's Algorithm 1: draws of their own for every bit and value.
-
-    Args:
-        samples: Draws for each variable and value.
-
-    Examples:
-        >>> pinned().samples
-        5
-    """
-    return Pinned(samples=checked_draws("samples", samples))
+pinned = Pinned

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
@@ -21,19 +21,36 @@ from vitrail.updates.base import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Pooled(Update):
-    """Draw S configurations from the beliefs once and share them among all factors.
+    """Sampled messages from one pool of configurations that all factors share; for many factors.
 
-    Configuration w counts for factor I with weight Π_j cavity_Ij(w_j)/belief_j(w_j), that is
-    exp(−Σ_j message_Ij·w_j), self-normalised within w_i = v. Cost S forward passes for all
-    factors and three matrix products. `effective_samples` tells when the pool is too far from
-    the cavities. Sums are real-valued: results agree across chunks to rounding, not to the bit.
+    The pool is drawn from the beliefs. Configuration w counts for factor I with weight
+    Π_j cavity_Ij(w_j)/belief_j(w_j), that is exp(−Σ_j message_Ij·w_j), self-normalised within
+    w_i = v. Cost S forward passes for all factors and three matrix products. `effective_samples`
+    tells when the pool is too far from the cavities. Sums are real-valued: results agree across
+    chunks to rounding, not to the bit.
+
+    Args:
+        samples: Configurations in the pool.
+        smoothing: Weight of the mean score, in draws, that is added to each side; keeps messages
+            finite.
+        backend: "auto" scores the pool by compiled kernels on a GPU, for one problem of this
+            package's layers; "triton" requires them, "torch" does without.
+
+    Examples:
+        >>> pooled(samples=1024).samples
+        1024
     """
 
-    samples: int
+    samples: int = 512
+    _: KW_ONLY
     smoothing: float = 1.0
     backend: Backend = "auto"
+
+    def __post_init__(self) -> None:
+        checked_draws("samples", self.samples)
+        checked_backend(self.backend)
 
     def from_beliefs(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
         key = key.of(Stream.CONFIGURATION)
@@ -104,22 +121,4 @@ def _log_odds(threshold: Tensor) -> Tensor:
     return torch.logit(_away_from_ends(threshold).to(torch.float64) / THRESHOLD_ONE)
 
 
-def pooled(samples: int = 512, *, smoothing: float = 1.0, backend: Backend = "auto") -> Pooled:
-    """Sampled messages from one pool of configurations that all factors share; for many factors.
-
-    Args:
-        samples: Configurations in the pool.
-        smoothing: Weight of the mean score, in draws, that is added to each side; keeps messages
-            finite.
-        backend: "auto" scores the pool by compiled kernels on a GPU, for one problem of this
-            package's layers; "triton" asks for them, "torch" does without.
-
-    Examples:
-        >>> pooled(samples=1024).samples
-        1024
-    """
-    return Pooled(
-        samples=checked_draws("samples", samples),
-        smoothing=smoothing,
-        backend=checked_backend(backend),
-    )
+pooled = Pooled
