@@ -2,7 +2,7 @@
 
 import os
 
-from vitrail.kernels.cpu import forget_stale
+from vitrail.kernels.cpu import remove_stale
 
 
 def test_kernels_older_than_any_source_are_forgotten(tmp_path):
@@ -14,7 +14,7 @@ def test_kernels_older_than_any_source_are_forgotten(tmp_path):
     for name, age in {"a.1.nbi": 20, "a.1.nbc": 20, "b.1.nbi": 5, "a.cpython.pyc": 20}.items():
         (compiled / name).touch()
         _aged(compiled / name, age)
-    forget_stale(tmp_path)
+    remove_stale(tmp_path)
     assert sorted(path.name for path in compiled.iterdir()) == ["a.cpython.pyc", "b.1.nbi"]
 
 
@@ -23,12 +23,12 @@ def test_a_clock_that_was_set_back_makes_nobody_compile_forever(tmp_path):
     (tmp_path / "a.py").touch()
     _aged(tmp_path / "a.py", -3600)
     (tmp_path / "__pycache__" / "a.1.nbi").touch()
-    forget_stale(tmp_path)
+    remove_stale(tmp_path)
     assert (tmp_path / "__pycache__" / "a.1.nbi").exists()
 
 
 def test_a_folder_without_kernels_is_left_alone(tmp_path):
-    forget_stale(tmp_path / "absent")
+    remove_stale(tmp_path / "absent")
     assert not list(tmp_path.iterdir())
 
 

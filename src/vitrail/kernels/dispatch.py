@@ -1,12 +1,12 @@
 """The choice of compiled kernels for an update: one table, one rule.
 
-Kernels give the same bits as the torch definition, so choosing them changes the time and nothing
-else. `auto` takes kernels where there are any, but not before the definition has done about as
-much work as loading them would cost: a small problem never pays for a compiler.
+Kernels give the same bits as the torch definition; only the time differs. `auto` takes kernels
+where there are any, but not before torch has done about as much work as loading them would cost:
+small problems never wait for a compiler.
 
-The kernels of a task are a module. `serves(factors, samples)` says whether it knows these factors
-and is called once for a block; its other functions return what the torch definitions do. Rows (f,)
-int64 are places in the block; None is all of it.
+The kernels of a task are a module. `serves(factors, samples)` tests whether it supports these
+factors and is called once per block; its other functions return what the torch definitions do.
+Rows (f,) int64 are indices into the block; None is the whole block.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REMEDY = {
     "numba": "install numba (pip install numba) or choose backend='auto' or 'torch'",
     "triton": "install torch with CUDA, which brings Triton, or choose backend='auto' or 'torch'",
 }
-LANES_BEFORE_LOADING = 5_000_000  # lanes drawn by torch in about the time it takes to load kernels
+LANES_BEFORE_LOADING = 5_000_000  # lanes that torch draws while kernels are loaded
 
 
 class BackendError(RuntimeError):
@@ -60,7 +60,7 @@ _drawn = 0  # lanes that `auto` has left to torch so far
 def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) -> Any:
     """The module that serves `task` on these factors, or None for the torch definition.
 
-    lanes: how many 16-bit draws the call is about to make; samples: how many for each message.
+    lanes: number of 16-bit draws of the call; samples: number of draws per message.
     """
     if backend == "torch":
         return None
@@ -93,7 +93,7 @@ def find(task: str, backend: str, factors: Factors, lanes: int, samples: int) ->
 
 
 def _worth_loading(name: str, lanes: int) -> bool:
-    """Whether a module is loaded, or torch has done about the work that loading would cost."""
+    """Whether a module is loaded, or torch has done about as much work as loading would cost."""
     global _drawn
     if name in sys.modules:
         return True

@@ -1,4 +1,4 @@
-"""A net as units and edges: which unit feeds which through which weight."""
+"""A net as a graph of units and weighted edges."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Wiring(NamedTuple):
 
     num_inputs: int
     layers: Indices  # (L + 1,) first unit of each layer, and the number of units
-    activation: Indices  # (L,) what an inactive unit of the layer stands for, −1 or 0
+    activation: Indices  # (L,) value of an inactive unit of the layer, −1 or 0
     layer_of: Indices  # (A,) layer of a weight
-    low: Indices  # (A,) what a zero bit of the weight stands for, −1 or 0
+    low: Indices  # (A,) value of a zero bit of the weight, −1 or 0
     uses: Indices  # (A + 1,) weight q is in entries uses[q]…uses[q + 1] of the next two
     use_unit: Indices
     use_value: Indices
@@ -33,12 +33,12 @@ class Wiring(NamedTuple):
 
     @property
     def output_fan_in(self) -> int:
-        """How many values an output adds up."""
+        """The number of values that an output adds up."""
         return int(np.bincount(self.use_unit)[-1])
 
     @property
-    def alike(self) -> bool:
-        """Whether all outputs read the same values: then counts of agreement tell the largest."""
+    def same_inputs(self) -> bool:
+        """Whether all outputs read the same values, so that counts of agreement are comparable."""
         first, end = self.layers[-2:]
         last = self.use_unit >= first
         order = np.lexsort((self.use_value[last], self.use_unit[last]))
@@ -48,11 +48,11 @@ class Wiring(NamedTuple):
 
 
 def wire(nodes: Sequence[Node], input_shape: Shape) -> Wiring | None:
-    """The wiring of layers with steps between them; None where the net has other parts."""
+    """The wiring of layers with steps between them; None if the net has other nodes."""
     num_inputs = int(np.prod(input_shape))
     values = np.arange(num_inputs).reshape(input_shape)
     starts, activation, lows, edges = [0], [], [], []
-    num_weights, readable = 0, True  # units become readable values by their activation
+    num_weights, readable = 0, True  # whether values are inputs or activations, not sums
     for node in nodes:
         if isinstance(node, Flatten):
             values = values.reshape(-1)
@@ -70,7 +70,7 @@ def wire(nodes: Sequence[Node], input_shape: Shape) -> Wiring | None:
             readable = False
         else:
             return None
-    # a last activation keeps the sign, which is all that one output unit is asked for
+    # a final activation does not change the sign of one output
     if not edges or (readable and values.size > 1):
         return None
     unit, value, weight = (np.concatenate(column) for column in zip(*edges, strict=True))
@@ -96,5 +96,5 @@ def wire(nodes: Sequence[Node], input_shape: Shape) -> Wiring | None:
 
 
 def _starts(owner: Indices, num_owners: int) -> Indices:
-    """Where each owner's entries begin once sorted, and their number: (owners + 1,)."""
+    """Offsets of each owner's entries in sorted order: (owners + 1,)."""
     return np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=num_owners))])

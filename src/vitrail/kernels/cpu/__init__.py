@@ -7,19 +7,19 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def forget_stale(folder: Path) -> None:
-    """Remove kernels that numba compiled before some source in the folder was last changed.
+def remove_stale(folder: Path) -> None:
+    """Remove kernels that numba compiled before the last change of any source in the folder.
 
-    Numba keeps them beside their source and looks at the date of that one file, but kernels are
-    built into one another: an edit of one would leave the old code in all the others.
+    Numba compares a compiled kernel with the date of its own source file only, but kernels inline
+    one another: after an edit of one, the others would still contain its old code.
     """
     with suppress(OSError):
         newest = max((path.stat().st_mtime for path in folder.glob("*.py")), default=0.0)
-        if newest > time.time():  # a clock that was set back: nothing here can be trusted
+        if newest > time.time():  # the clock was set back: dates cannot be compared
             return
         for path in (folder / "__pycache__").glob("*.nb[ic]"):
             if path.stat().st_mtime < newest:
                 path.unlink(missing_ok=True)
 
 
-forget_stale(Path(__file__).parent)
+remove_stale(Path(__file__).parent)

@@ -1,33 +1,33 @@
 """Annealed bit-flip search of feed-forward nets with incremental evaluation, many starts at once.
 
-A network is laid out as units: the inputs, then each layer's sums and their 0/1 or ±1 values. Of
-every unit the sum of all F examples is kept. Flipping weight q adds ±change·value to the sums it
-takes part in (many of them when a convolution shares it); what switches there is passed on
-along the edges to the next layer, and so to the outputs. Nothing upstream, beside or unswitched
-is looked at, and every loop runs over a block of examples in 16-bit lanes.
+A network is a list of units: the inputs, then each layer's sums and their 0/1 or ±1 values. The
+sums of every unit are stored for all F examples. Flipping weight q adds ±change·value to the sums
+that use it (several in a convolution); changed values propagate along the edges to the next layer,
+and so to the outputs. Units that do not change are not evaluated, and every loop runs over a block
+of examples in 16-bit lanes.
 
-Outputs are judged by a signed margin m that is positive exactly where the example is satisfied:
+The signed margin m of an example is positive exactly where it is satisfied:
 
     one output:   m = s·h + [label zero],  s = +1 for label one and −1 for label zero
     C outputs:    m = h_y + 1 − max_{c≠y} (h_c + [c < y])
 
-The energy is a ramp of it,
+The energy is a ramp of the margin,
 
     E(w) = Σ_f weight_f · clip(margin − m_f, 0, width),
 
-which counts the unsatisfied examples when margin = width = 1. A wider one also feels how far an
-example is from its side: it asks satisfied examples to stay clear of the edge (margin) and gives
-up on hopeless ones (width), and so sees downhill where the count is flat.
+which counts the unsatisfied examples where margin = width = 1. A wider ramp also has a slope where
+that count is flat: satisfied examples cost energy until their margin reaches `margin`, and examples
+beyond `width` cost no more.
 
-A proposal flips one weight, chosen at random, and is taken with probability
-min(1, exp((E − E') / T)); T falls geometrically over the call. It costs F times the edges it
-touches: one for an output weight, 1 + C for a hidden one of a two-layer net. In a one-layer net
-with one output, labels are folded into the inputs: the sums are the margins, and a proposal is one
-pass over them.
+A proposal flips one weight, chosen at random, and is accepted with probability
+min(1, exp((E − E') / T)); T falls geometrically over the call. Its cost is F times the number of
+edges affected: one for an output weight, 1 + C for a hidden one of a two-layer net. In a one-layer
+net with one output, inputs are multiplied by the labels: the sums are the margins, and a proposal
+is one pass over them.
 
 Draws: Philox at counter (proposal div 2, chain, problem, step), lanes 0 and 1 for even proposals,
-2 and 3 for odd ones: which weight, and whether to take it. So a search is a pure function of
-(seed, step, problem, chain), whatever the number of threads.
+2 and 3 for odd ones: which weight, and whether to accept. So a search is a pure function of
+(seed, step, problem, chain), independent of threads.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from vitrail.kernels.cpu.philox import philox
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.nn.wiring import Wiring
 
-BLOCK = 2048  # examples at a time: the scratch of a few dozen units stays in a near cache
-_SUM_LIMIT = 2**15 - 1  # a 16-bit lane adds up this much energy before it is emptied
+BLOCK = 2048  # examples at a time: the scratch of a few dozen units fits into a near cache
+_SUM_LIMIT = 2**15 - 1  # energy that a 16-bit lane adds up before it is reset
 
 _WIRING = "UniTuple(int64[::1], 10)"
 
@@ -67,7 +67,7 @@ class Search(NamedTuple):
     best_score: NDArray[np.int64]  # (R,) satisfied weight of `best`
     last: NDArray[np.bool_]  # (R, A)
     last_score: NDArray[np.int64]  # (R,)
-    proposals: int  # in all; fewer than asked for where everything was satisfied
+    proposals: int  # of all chains; fewer than the limit where everything was satisfied
 
 
 @njit
@@ -111,7 +111,7 @@ def _move(margins, column, change, weights):
 
 @njit
 def accepted(energy, after, temperature, coin):
-    """Whether a proposal of energy `after` is taken: min(1, exp((energy − after) / T))."""
+    """Whether a proposal of energy `after` is accepted: min(1, exp((energy − after) / T))."""
     return after <= energy or energy - after > temperature * log((coin + 0.5) / 4294967296.0)
 
 
@@ -157,14 +157,14 @@ def _margins(outputs, labels, margins):
 
 @njit
 def _value(inputs, values, number):
-    """A row of the inputs, or of the values of units, which are numbered after them."""
+    """A row of the inputs, or of the values of units, whose numbers follow those of the inputs."""
     num_inputs = inputs.shape[0]
     return inputs[number] if number < num_inputs else values[number - num_inputs]
 
 
 @njit
 def _forward(wiring, inputs, bits, values, sums):
-    """Add up all units from the inputs (I, F), onto what the sums begin with."""
+    """Evaluate all units on the inputs (I, F); sums are added to their initial values."""
     layers, activation, layer_of, low, uses, use_unit, use_value = wiring[:7]
     for layer in range(activation.shape[0]):
         for q in range(bits.shape[0]):
@@ -178,9 +178,9 @@ def _forward(wiring, inputs, bits, values, sums):
 
 @njit
 def _flip(wiring, inputs, bits, values, sums, scratch, labels, weights, q, margin, width, keep):
-    """Energy and satisfied weight with weight q flipped; `keep` writes the flip into the state.
+    """Energy and satisfied weight with weight q flipped; `keep` applies the flip to the state.
 
-    bits still hold the old weight. scratch is (units + 1, BLOCK).
+    bits hold the old weight. scratch is (units + 1, BLOCK).
     """
     layers, activation, layer_of, low, uses, use_unit, use_value = wiring[:7]
     feeds, feed_unit, feed_weight = wiring[7:]
@@ -251,9 +251,9 @@ def _chain(
     wiring, inputs, values, sums, labels, weights, bits, best, folded, margin, width, start, end,
     stop, proposals, free, address, key,
 ):  # fmt: skip
-    """One chain in place: bits end at its last state, `best` at its best one.
+    """Run one chain in place: `bits` becomes its last state, `best` its best one.
 
-    folded: there is one sum, and it is the margin.
+    folded: the only sum is the margin.
     """
     chain, problem, step = uint32(address[0]), uint32(address[1]), uint32(address[2])
     low = wiring[3]
@@ -321,8 +321,8 @@ def anneal(
 ) -> Search:
     """Search on inputs (I, F) from each row of `starts` (R, A); rows run in parallel.
 
-    weights: of examples, empty where every one counts once. key: the two Philox words of a
-    `vitrail.random.Key` of stream SEARCH. free: the weights that may flip; None for all of them.
+    weights: of examples, empty where each counts once. key: the two Philox words of a
+    `vitrail.random.Key` of stream SEARCH. free: the weights that may flip; None is all.
     """
     num_examples, num_units = len(labels), int(wiring.layers[-1])
     begin = np.zeros((num_units, num_examples), np.int16)

@@ -1,24 +1,24 @@
 """Metropolis chains of nets with one hidden layer, LANES words of 64 rows at a time.
 
 The net reads 0/1, its weights and hidden units are ±1, and it has one output: unit u is active
-where more than half of a row's ones meet a weight +1, and the output is positive where more than
-half of the units agree with their output weight. So all that is kept of a row is how far these
-counts are from the edge. The counts of 64 rows are the bit planes of one word each: adding one to
-some rows is a chain of carries, and a unit switches only in the rows that stand at 0 or −1. What
-a proposal would change is then a few ANDs and a popcount a word; counts are touched only where a
-proposal is taken.
+where more than half of a row's ones have weight +1, and the output is positive where more than
+half of the units agree with their output weight. So the state of a row is the difference of these
+counts from their thresholds. The counts of 64 rows are stored as bit planes, one word each: adding
+one in some rows is a chain of carries, and a unit switches only in rows whose count is 0 or −1.
+The effect of a proposal is then a few ANDs and a popcount per word; counts are changed only where
+a proposal is accepted.
 
-A proposal picks a bit at random and flips it. A share `swaps` of those that pick a weight of the
-first layer exchanges it with that of the neighbouring input instead (`partner`): between bits of
-one column this moves a threshold, which two flips would do by way of something worse. Both kinds
-are their own inverse, and a proposal is taken with probability
+A proposal flips a random bit. A share `swaps` of the proposals for weights of the first layer
+exchange the weight with that of the neighbouring input instead (`partner`): between bits of one
+column this moves a threshold, which two flips would do through a state of higher energy. Both
+kinds are their own inverse, and a proposal is accepted with probability
 
     min(1, exp(−beta·ΔE + Δ log prior)),   E the weight of the rows on the wrong side,
 
 so the chain samples exp(−beta·E)·prior. The prior may couple neighbouring weights of a unit: with
-coupling J it has a factor exp(J·s·s') for each pair of neighbours, whose weights are s and s'.
+coupling J it has a factor exp(J·s·s') for each pair of neighbouring weights s and s'.
 
-Draws: Philox at counter (proposal, chain, net, step): which bit, coin, kind.
+Draws: Philox at counter (proposal, chain, net, step): bit, acceptance, kind.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from vitrail.kernels.cpu.philox import rounds
 from vitrail.kernels.cpu.wide import LANES, any_set, filled, load, popcounts, store, total
 from vitrail.kernels.cpu.words import WORD, Words, packed
 
-BLOCK = LANES * WORD  # rows that go through the same operations together
-MAX_WEIGHT = 2**16  # whole weights below are exact
-WEIGHT_STEPS = 2**10 - 1  # others are rounded to this part of the largest
+BLOCK = LANES * WORD  # rows per vector operation
+MAX_WEIGHT = 2**16  # integer weights below are exact
+WEIGHT_STEPS = 2**10 - 1  # others are rounded to multiples of the largest over this number
 BATCH = 256  # proposals drawn at a time
 
 _FULL = uint64(0xFFFFFFFFFFFFFFFF)
-# A float read as a whole number is nearly its logarithm: to the base of 2, low by 0.0861 at most.
+# The bits of a float as an integer approximate its base-2 logarithm, at most 0.0861 too low.
 _SLOPE = np.log(2.0) / 2**20
 _SHIFT = (0.0861 / 2 - 1023) * np.log(2.0)
-DOUBT = 0.031  # half of that in natural logarithms, and what the cut digits leave out
+DOUBT = 0.031  # half of that in natural logarithms, plus the error of the digits cut off
 
 
 def planes(values: NDArray[np.int64], digits: int) -> Words:
@@ -56,12 +56,12 @@ def planes(values: NDArray[np.int64], digits: int) -> Words:
 
 @dataclass(frozen=True)
 class PackedRows:
-    """The examples of one net, rows in words."""
+    """The examples of one net, packed into words."""
 
     columns: Words  # (I + 1, W): inputs, and a column of zeros
-    right: Words  # (2, B, W): of rows with label 0 and 1, the binary digits of their weights
-    unit: float  # of weight that the lowest digit stands for
-    half: NDArray[np.int64]  # (W·64,) half of each row's ones, rounded down
+    right: Words  # (2, B, W): binary digits of the weights of rows with label 0, and with label 1
+    unit: float  # weight of the lowest digit
+    half: NDArray[np.int64]  # (W·64,) half the number of ones of each row, rounded down
 
     @staticmethod
     def of(
@@ -69,30 +69,30 @@ class PackedRows:
     ) -> PackedRows:
         """Rows (F, I) of 0/1 with labels 0/1 and weights."""
         num_rows, num_inputs = inputs.shape
-        room = -(-num_rows // BLOCK) * BLOCK  # further rows weigh nothing
-        columns = np.zeros((num_inputs + 1, room), np.uint8)
+        size = -(-num_rows // BLOCK) * BLOCK  # padding rows have weight 0
+        columns = np.zeros((num_inputs + 1, size), np.uint8)
         columns[:num_inputs, :num_rows] = inputs.T
-        half = np.zeros(room, np.int64)
+        half = np.zeros(size, np.int64)
         half[:num_rows] = inputs.sum(1, dtype=np.int64) // 2
         largest = float(weight.max(initial=1.0))
         whole = bool((weight == np.round(weight)).all()) and largest < MAX_WEIGHT
         unit = 1.0 if whole else largest / WEIGHT_STEPS
         counts = np.round(weight / unit).astype(np.int64)
-        digits = np.zeros((int(counts.max(initial=1)).bit_length(), room), np.int64)
+        digits = np.zeros((int(counts.max(initial=1)).bit_length(), size), np.int64)
         digits[:, :num_rows] = (counts[None] >> np.arange(len(digits))[:, None]) & 1
-        one = np.zeros(room, np.bool_)
+        one = np.zeros(size, np.bool_)
         one[:num_rows] = labels == 1
         right = np.stack([packed(digits * ~one), packed(digits * one)])
         return PackedRows(packed(columns), right, unit, half)
 
 
 class Chain:
-    """One chain: its bits, and how far every count is from its edge.
+    """One chain: its bits, and the difference of every count from its threshold.
 
-    key and stream: of its draws, the latter being its number, its net's and the step's. partner
-    (I,): the neighbour that an input's weight is exchanged with, −1 for none; swaps: the share of
-    exchanges. prior (A,): log-odds of the bits. coupling: of neighbouring weights in the prior.
-    first: number of its next proposal.
+    key and stream: of its draws; stream is (chain, net, step). partner (I,): the neighbour with
+    which an input's weight is exchanged, −1 for none; swaps: share of exchanges. prior (A,):
+    log-odds of the bits. coupling: of neighbouring weights in the prior. first: number of its next
+    proposal.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Chain:
         self.rows = rows
         self.bits = np.array(bits, np.bool_)
         num_inputs = len(rows.columns) - 1
-        # counts while all weights of the first layer are off, so that all units are negative
+        # counts where all weights of the first layer are −1, so that all units are negative
         count = -rows.half - 1
         vote = (~self.bits[num_hidden * num_inputs :]).sum() - num_hidden // 2 - 1
         votes = np.full(len(count), vote)
@@ -136,11 +136,11 @@ class Chain:
 
     @property
     def wrong(self) -> float:
-        """The weight of the rows on the wrong side."""
+        """Weight of the misclassified rows."""
         return self.rows.unit * float(self._lost[0])
 
     def run(self, proposals: int, betas: tuple[float, float]) -> int:
-        """Make proposals, beta going from the first to the second; how many were taken."""
+        """Make proposals, beta rising from the first to the second; returns the number accepted."""
         taken = _advance(
             self.rows.columns,
             self.rows.right,
@@ -161,7 +161,7 @@ class Chain:
 
 @njit(forceinline=True)
 def _accepted(change, rough, coin):
-    """`anneal.accepted`, where a logarithm that is off by at most DOUBT mostly decides."""
+    """`anneal.accepted`, decided by a logarithm with an error of at most DOUBT where possible."""
     if change <= 0:
         return True
     if abs(change + rough) > DOUBT:
@@ -171,13 +171,13 @@ def _accepted(change, rough, coin):
 
 @njit(inline="always")
 def _draw(first, chain, net, step, k0, k1, num_inputs, num_bits, place, unit, coin, kind, rough):
-    """The draws of as many proposals as there is room for, as vector code."""
+    """Draw for as many proposals as the arrays hold, as vector code."""
     for t in range(place.shape[0]):
         which, toss, other, _ = rounds(
             uint64(uint32(first + t)), uint64(chain), uint64(net), uint64(step), k0, k1
         )
         place[t] = int32((which * num_bits) >> uint64(32))
-        # half a place off the edge: the quotient is never within rounding of the next
+        # offset by a half, so that rounding cannot change the quotient
         unit[t] = int32((float64(place[t]) + 0.5) / num_inputs)
         coin[t] = uint32(toss)
         kind[t] = uint32(other)
@@ -187,7 +187,7 @@ def _draw(first, chain, net, step, k0, k1, num_inputs, num_bits, place, unit, co
 
 @njit(forceinline=True)
 def _add(counts, unit, block, rows, up):
-    """Add one to the counts of a unit in some rows of a block, or subtract it where not `up`.
+    """Add one to the counts of a unit in some rows of a block, or subtract one if not `up`.
 
     Returns the rows whose counts are now 0, and those whose counts are −1.
     """
@@ -204,10 +204,10 @@ def _add(counts, unit, block, rows, up):
 
 @njit(forceinline=True)
 def _change_counts(columns, i, but, up, rises, hidden, edges, unit, output, sides):
-    """Add one to a unit's counts in the rows of column i that are not of column `but`.
+    """Add one to a unit's counts in the rows of column i that are not in column `but`.
 
-    Where not `up`, subtract it. In rows in which the unit switches the output changes likewise:
-    it `rises` or falls. The output's counts are those of one unit.
+    If not `up`, subtract one. In rows where the unit switches, the count of the output changes by
+    one as well: it `rises` or falls. Counts of the output are stored like those of one unit.
     """
     edge = 1 if up else 0
     for block in range(hidden.shape[1]):
@@ -226,9 +226,9 @@ def _change_counts(columns, i, but, up, rises, hidden, edges, unit, output, side
 
 @njit(forceinline=True)
 def _fall_delta(rows, right, at):
-    """What the energy gains when the output falls in these rows, by words.
+    """Increase of the energy when the output becomes negative in these rows, per word.
 
-    right (2, B, W): of rows with label 0 and 1, the binary digits of their weights.
+    right (2, B, W): see `PackedRows`.
     """
     delta = filled(uint64(0))
     for digit in range(right.shape[1]):
@@ -240,7 +240,7 @@ def _fall_delta(rows, right, at):
 
 @njit(forceinline=True)
 def _energy_delta(columns, i, but, edges, edge, unit, sides, side, right):
-    """The change in energy when the output falls where the unit and it are at an edge."""
+    """Change in energy when the output falls where both the unit and it are at their thresholds."""
     delta = filled(uint64(0))
     for at in range(0, columns.shape[1], LANES):
         moved = load(columns, (i, at)) & ~load(columns, (but, at))
@@ -251,25 +251,25 @@ def _energy_delta(columns, i, but, edges, edge, unit, sides, side, right):
 
 @njit(forceinline=True)
 def _agreeing(hidden, unit, block, positive):
-    """The rows of a block in which a unit agrees with its output weight."""
+    """Rows of a block in which a unit agrees with its output weight."""
     negative = load(hidden, (unit, block, (hidden.shape[2] - 1) * LANES))
     return negative ^ filled(_FULL if positive else uint64(0))
 
 
 @njit(forceinline=True)
 def _agreement(bits, start, neighbour, on):
-    """1 where a weight that becomes `on` will agree with its neighbour, −1 where it will not."""
+    """1 if a weight that becomes `on` will agree with its neighbour, −1 if not, 0 without one."""
     if neighbour < 0:
         return 0
     return 1 if bits[start + neighbour] == on else -1
 
 
-# What is called seldom is compiled once, and not into every place that calls it.
+# Functions that are called seldom are not inlined.
 
 
 @njit(error_model="numpy")
 def _output_weight_delta(hidden, unit, positive, sides, right):
-    """The change in energy when an output weight is turned."""
+    """Change in energy when an output weight is flipped."""
     delta = filled(uint64(0))
     for block in range(hidden.shape[1]):
         at = block * LANES
@@ -281,7 +281,7 @@ def _output_weight_delta(hidden, unit, positive, sides, right):
 
 @njit(error_model="numpy")
 def _flip_output_weight(hidden, unit, positive, output, sides):
-    """Turn an output weight: the rows in which its unit agreed lose a vote, the others gain one."""
+    """Flip an output weight: rows in which its unit agreed lose a vote, the others gain one."""
     for block in range(hidden.shape[1]):
         agree = _agreeing(hidden, unit, block, positive)
         _add(output, 0, block, agree, False)
@@ -293,7 +293,7 @@ def _flip_output_weight(hidden, unit, positive, output, sides):
 @compiled("void(uint64[:, ::1], boolean[::1], uint64[:, :, :, ::1], uint64[:, :, ::1],"
           " uint64[:, :, :, ::1], uint64[:, ::1])")  # fmt: skip
 def _switch_on(columns, bits, hidden, edges, output, sides):
-    """Switch on the weights that are set, from counts of none."""
+    """Set the weights that are +1, starting from counts where all are −1."""
     num_inputs = columns.shape[0] - 1
     votes = hidden.shape[0] * num_inputs
     for q in range(votes):
@@ -362,7 +362,7 @@ def _advance(
             gain = prior[q] if other == none else prior[q] - prior[q - i + other]
             if not on:
                 gain = -gain
-        if coupling > 0:  # those of an exchange agree with each other as little as before
+        if coupling > 0:  # the two weights of an exchange disagree before and after
             last = i if other == none else other
             gain += coupling * _agreement(bits, q - i, before[i], on)
             gain += coupling * _agreement(bits, q - i, partner[last], on == (last == i))

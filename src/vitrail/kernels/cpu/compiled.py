@@ -1,4 +1,4 @@
-"""Kernels are compiled at their first call, for one signature, and kept on disk."""
+"""Kernels are compiled at their first call, for one signature, and cached on disk."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numba import njit
 
 from vitrail import interrupts
 
-LONG = 2.0  # seconds of compiling after which a line says so, and a stop waits no longer
-COMPILING = "vitrail: compiling kernels for this machine (once; they are kept)\n"
+LONG = 2.0  # seconds of compiling, after which a line is printed and a stop may interrupt it
+COMPILING = "vitrail: compiling kernels for this machine (once; they are cached)\n"
 NOT_KEPT = (
     "vitrail: there is no writable folder for compiled kernels, so every process compiles them "
-    "again; set NUMBA_CACHE_DIR to a folder of your own to keep them\n"
+    "again; set NUMBA_CACHE_DIR to a writable folder to cache them\n"
 )
 
 Arguments = ParamSpec("Arguments")
@@ -28,8 +28,8 @@ Kernel = Callable[Arguments, T]
 def compiled(signature: str, **options: Any) -> Callable[[Kernel], Kernel]:
     """Compile a function for one signature, when it is first called.
 
-    A module holds many kernels, and a problem needs few of them. Rows are shared out among
-    threads, so kernels let go of the interpreter's lock.
+    A module has many kernels, of which a problem needs few. Kernels release the interpreter's lock,
+    because threads share the rows.
     """
 
     def decorate(function: Kernel) -> Kernel:
@@ -49,13 +49,13 @@ def compiled(signature: str, **options: Any) -> Callable[[Kernel], Kernel]:
 
 
 class _Store:
-    """The compiled code of this process: one kernel is made at a time."""
+    """The compiled code of this process; kernels are compiled one at a time."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.seconds = 0.0  # spent on compiling, or on loading what was compiled
-        self._kept = True  # whether there is a folder that numba can write to
-        self._announced = False  # whether a line has said what takes so long
+        self.seconds = 0.0  # spent on compiling and on loading compiled kernels
+        self._kept = True  # whether numba has a folder to write to
+        self._announced = False  # whether COMPILING has been printed
 
     def compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
         options = {"nogil": True, "error_model": "numpy", **options}
@@ -87,5 +87,5 @@ _STORE = _Store()
 
 
 def compiling_seconds() -> float:
-    """Seconds that this process has spent on making kernels ready."""
+    """Seconds that this process has spent on compiling and loading kernels."""
     return _STORE.seconds

@@ -1,10 +1,10 @@
-"""`counting` on the CPU for nets of our own layers: 64 draws in a word, factors side by side.
+"""`counting` on the CPU for nets of this package's layers: 64 draws per word, several factors.
 
-A weight's bits over 64 draws are one word. A unit's sum is a number in bit planes: each of its
-inputs adds one word (or two) by carries, and the plane above the others says whether the sum is
-positive, since the planes start at the complement of the least sum that is. So a unit of fan-in
-n costs about n·log₂ n word operations for 64 draws, and `LANES` factors go through the same
-operations together, in vector registers.
+A weight's bits over 64 draws are one word. A unit's sum is stored in bit planes: each of its inputs
+adds one word (or two) by carries, and the highest plane tells whether the sum is positive, because
+the planes start at the complement of the least positive sum. So a unit of fan-in n costs about
+n·log₂ n word operations for 64 draws, and `LANES` factors share the same operations in vector
+registers.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.cpu.words import WORD, popcount
 from vitrail.random import Key
 
-LANES = 32  # factors side by side: four vectors of 64-bit words
+LANES = 32  # factors per operation: four vectors of 64-bit words
 
-# How a unit's inputs and weights, each ±1 or 0/1, add bits to its sum; see `_least`.
+# How a unit's inputs and weights, each ±1 or 0/1, add bits to its sum.
 FROM_INPUTS, SIGN_BIPOLAR, SIGN_BINARY, THRESHOLD_BIPOLAR, THRESHOLD_BINARY = range(5)
 
 
@@ -49,7 +49,7 @@ class Units:
 def _units(factors: Factors) -> Units | None:
     """The net of the factors unit by unit, or None for factors without a wiring."""
     wiring = factors.program.wiring if isinstance(factors, Network) else None
-    if wiring is None or not wiring.alike:
+    if wiring is None or not wiring.same_inputs:
         return None
     num_units = int(wiring.layers[-1])
     owner = np.repeat(np.arange(len(wiring.uses) - 1), np.diff(wiring.uses))
@@ -92,10 +92,10 @@ def _add(planes, top, carry):
 
 @njit(inline="always")
 def _start(planes, top, unit, low, mode, count, nonzero, minus, compare):
-    """Set planes so that plane `top` becomes one exactly where the sum is positive.
+    """Initialise planes so that plane `top` becomes one exactly where the sum is positive.
 
-    The sum is g·(bits) − offset; it is positive from ⌊offset/g⌋ + 1 bits on. For outputs that are
-    compared with each other the planes start at zero.
+    The sum is g·(bits) − offset; it is positive from ⌊offset/g⌋ + 1 bits on. Planes of outputs that
+    are compared with each other start at zero.
     """
     for lane in range(LANES):
         if mode == FROM_INPUTS:
@@ -144,7 +144,7 @@ def _unit(
 
 @njit(inline="always")
 def _wins(outputs, top, labels, score):
-    """score: the label's number beats those before it and is at least those behind it."""
+    """score: the label's sum exceeds those before it and is at least those after it."""
     for lane in range(LANES):
         label = labels[lane]
         best = uint64(0xFFFFFFFFFFFFFFFF)
@@ -171,7 +171,7 @@ def _counts(
     first, value, weight, modes, lows, heights, samples,
     together, blocks, numbers, number, k0, k1, count_one, hits_one, hits_all,
 ):  # fmt: skip
-    """Groups of LANES factors: draws with weight a at one, those that meet the label, all such."""
+    """Groups of LANES factors: draws with weight a at one, hits among these, and all hits."""
     num_factors, tracks, arity = threshold.shape
     num_units = modes.shape[0]
     below, always = np.zeros(padded(arity), np.uint16), np.zeros(padded(arity), np.uint16)
@@ -264,8 +264,8 @@ def counts(
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
     net = factors.origin()[0].once(_units)
-    assert net is not None  # `serves` was asked
-    # numpy's memory, as in `kernels.cpu.flip`
+    assert net is not None  # see `serves`
+    # allocated by numpy, see `kernels.cpu.flip`
     count_one, hits_one = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
     hits_all = np.empty(threshold.shape[:2], np.int32)
     arguments: tuple[Any, ...] = (

@@ -1,8 +1,8 @@
-"""New messages mixed with the old ones, compiled: the end of a sweep in one visit of each row.
+"""Damping of new messages, compiled: one pass over the rows of a sweep.
 
-`updates.base.Update._mixed` for sampled messages, bit for bit. With
-|m| ≤ log 999 the mixed log-odds are good to 4e-13 in either, that is to 2e-7 of a lattice step; an
-entry that lies within `DOUBT` steps of a rounding boundary is reported, and torch decides.
+The same bits as `updates.base.Update._mixed` for sampled messages. With |m| ≤ log 999 the mixed
+log-odds have errors of 4e-13 here and in torch, which is 2e-7 of a lattice step; rows with an entry
+within `DOUBT` steps of a rounding boundary are reported, and torch computes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vitrail.kernels.cpu.threads import over_rows
 from vitrail.numerics import LATTICE
 from vitrail.scopes import Dense
 
-DOUBT = 2e-6  # of a lattice step: ten times what torch and this can differ by
+DOUBT = 2e-6  # lattice steps: ten times the largest difference from torch
 _FINITE = {"contract", "nsz", "nnan", "ninf"}
 
 
@@ -114,7 +114,7 @@ def _rows(first, last, rows, start, new, message, gamma, out, moved, change, ope
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Factors of any kind that see runs of variables."""
+    """Factors of any kind whose variables are consecutive."""
     return isinstance(factors.scope, Dense)
 
 
@@ -126,8 +126,8 @@ def mixed(
     rows: Tensor | None,
     num_variables: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Messages (f, A) float32, their sum minus the old ones' (V,), largest changes (f,), and rows
-    (d,) that torch has to decide: these are left out of the sum.
+    """Messages (f, A) float32, their sum minus that of the old ones (V,), largest changes (f,), and
+    rows (d,) that torch has to compute: these are left out of the sum.
 
     log_odds (f, A): the new messages, message (F, A): the old ones of the whole block.
     """
@@ -149,7 +149,7 @@ def mixed(
     def part(first: int, last: int) -> None:
         mine = np.zeros_like(moved)
         _rows(first, last, *given, mine, change, undecided)
-        with adding:  # sums on the lattice are exact, so their order does not show
+        with adding:  # sums on the lattice are exact in any order
             np.add(moved, mine, out=moved)
 
     over_rows(part, len(places), 8 * factors.arity)

@@ -1,13 +1,13 @@
 """Annealed bit-flip search of small tables of energies, with incremental evaluation.
 
-Each factor keeps the number of its configuration, so a proposal looks up two energies for each
-factor of the flipped variable. Draws are those of `anneal`: a search is a pure function of
-(seed, step, problem, chain).
+The index of each factor's configuration is stored, so a proposal looks up two energies per factor
+of the flipped variable. Draws are those of `anneal`: a search is a pure function of (seed, step,
+problem, chain).
 
-Configurations are then recombined in pairs. The variables in which two of them differ fall into
-components that share no factor, so each component can be taken from the better of both (after
-Houdayer 2001, who exchanges such clusters in two dimensions). Differences to the complement of
-the other are used as well, because spins without a field have no sign of their own.
+Configurations are then recombined in pairs. The variables in which two of them differ form
+components that share no factor, so each component can be taken from the better of the two (after
+Houdayer 2001, who exchanges such clusters in two dimensions). Differences from the complement of
+the other are used as well, because spins without a field can be inverted together.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import philox
 from vitrail.kernels.cpu.threads import over_rows
 
-LEAST_GAIN = 1e-9  # beyond rounding, so that recombination ends
+LEAST_GAIN = 1e-9  # larger than rounding errors, so that recombination ends
 
 
 @dataclass(frozen=True)
 class EnergyTables:
-    """Factors of any arity one after another, and the places of each variable in them."""
+    """Tables of factors of any arity, concatenated, and the uses of each variable in them."""
 
     energies: NDArray[np.float64]  # all tables, flat
-    first: NDArray[np.int64]  # (F,) where the table of a factor begins
-    uses: NDArray[np.int64]  # (N + 1,) where the places of a variable begin
-    factor: NDArray[np.int64]  # of each place, the factor
-    bit: NDArray[np.int64]  # of each place, 1 << its number in the factor
+    first: NDArray[np.int64]  # (F,) offset of each factor's table
+    uses: NDArray[np.int64]  # (N + 1,) offset of each variable's uses
+    factor: NDArray[np.int64]  # the factor of each use
+    bit: NDArray[np.int64]  # 1 << the variable's position in that factor
 
 
 @compiled(
@@ -44,9 +44,9 @@ class EnergyTables:
 def _chain(
     energies, first, uses, factor, bit, bits, best, lowest, start, end, proposals, address, key,
 ):  # fmt: skip
-    """One chain in place: bits end at its last state, `best` at its best one.
+    """Run one chain in place: `bits` becomes its last state, `best` its best one.
 
-    It ends early at the energy `lowest`; returns how many proposals it made.
+    It ends early at the energy `lowest`; returns the number of proposals.
     """
     chain, problem, step = uint32(address[0]), uint32(address[1]), uint32(address[2])
     at = first.copy()
@@ -99,7 +99,7 @@ def _root(parent, v):
 
 @compiled("int64(float64[::1], int64[::1], int64[::1], int64[::1], int64[::1], boolean[:, ::1])")
 def _recombine(energies, first, uses, factor, bit, states):
-    """Take components from one another until none lowers the energy; how many were taken."""
+    """Copy components between states until none lowers the energy; returns how many changed."""
     num_states, num = states.shape
     parent, gain = np.empty(num, np.int64), np.empty(num, np.float64)
     head = np.empty(first.shape[0], np.int64)
@@ -147,9 +147,9 @@ def anneal_energies(
     key: tuple[int, int],
     address: tuple[int, int],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], int]:
-    """The best and the last state from each row of `starts` (R, N), and proposals in all.
+    """The best and the last state from each row of `starts` (R, N), and the number of proposals.
 
-    lowest: energy at which a chain ends. address: step and problem.
+    lowest: energy at which a chain ends. address: (step, problem).
     """
     last = np.array(starts, np.bool_, order="C")
     best, words = last.copy(), np.array(key, np.uint32)

@@ -7,13 +7,13 @@ x_i = −1. Its agreements c then decide the label alone:
     bipolar weights:  h = 2·c − #{x ≠ 0}   so   h > 0  ⇔  c ≥ ⌊#{x ≠ 0}/2⌋ + 1
     0/1 weights:      h = c − #{x = −1}    so   h > 0  ⇔  c ≥ #{x = −1} + 1
 
-Examples sit in 64-bit words and counters are sliced: plane k of a counter holds bit k of 64
-examples. The weights are split in two. The first LOW_BITS of them have a table of the counters
-of all their settings. The others run through a Gray code that keeps, by one sliced addition
-and one subtraction per flip, the slack: the agreements still missing, clamped to the table's
-range. Then "counter ≥ slack" for 64 examples is the carry of one sliced subtraction, four
-majorities long, and the loop over the table has no dependencies, so it runs in vector
-registers over several configurations at once.
+Examples are packed into 64-bit words and counters are sliced: plane k of a counter has bit k of 64
+examples. The weights are divided in two. For the first LOW_BITS, the counters of all settings are
+tabulated. The others follow a Gray code, which updates the slack, the number of agreements still
+missing clamped to the table's range, by one sliced addition and one subtraction per flip. Then
+"counter ≥ slack" for 64 examples is the carry of one sliced subtraction of four majorities, and the
+loop over the table has no dependencies, so it runs in vector registers over several configurations
+at once.
 
 Cost: 2^N · ⌈M/64⌉ · about ten word operations, eight words at a time with 512-bit registers.
 """
@@ -31,10 +31,10 @@ from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.cpu.words import WORD, Words, packed, popcount
 
 LOW_BITS = 10  # 2¹⁰ settings · 4 planes · 8 bytes fill the first-level cache
-TABLE_PLANES = 4  # counters of 0…10 agreements; 15 stands for "out of reach"
+TABLE_PLANES = 4  # counters of 0…10 agreements; 15 means "out of reach"
 SLACK_PLANES = 7  # two's complement −64…63, so up to 62 weights
-OUT_OF_REACH = 63  # slack of the examples that pad the last word: never met
-SPLIT_BITS = 7  # 128 ranges, so that a few threads finish together
+OUT_OF_REACH = 63  # slack of the padding of the last word, which is never satisfied
+SPLIT_BITS = 7  # 128 ranges, so that threads finish at about the same time
 NOWHERE = 2**62  # above every configuration's index
 
 
@@ -87,7 +87,7 @@ def _low_table(plus, minus, low_bits):
 
 @njit
 def _add_satisfied(table, slack, unlabel, satisfied):
-    """satisfied[j] += examples of one word that setting j of the low weights gets right."""
+    """satisfied[j] += examples of one word that setting j of the low weights satisfies."""
     out = slack[4] | slack[5]
     negative = slack[6]
     not0 = ~((slack[0] | out) & ~negative)
@@ -114,7 +114,7 @@ def _add_satisfied(table, slack, unlabel, satisfied):
 def _search_range(table, plus, minus, slack, unlabel, first, free_bits, histogram):
     """Best, its count and its lowest index over high settings first…first + 2^free_bits − 1.
 
-    plus and minus are those of the high weights. An empty histogram is not kept.
+    plus and minus are those of the high weights. An empty histogram is not filled.
     """
     num_words, num_high = plus.shape
     num_low = table.shape[2]
@@ -172,7 +172,7 @@ def enumerate_weights(
 ) -> Optima:
     """Every configuration of N weights on inputs (M, N) in {−1, 0, 1} and labels (M,).
 
-    low is what a zero bit stands for, −1 or 0. Threads take ranges of settings of the last weights.
+    low: value of a zero bit, −1 or 0. Threads take ranges of settings of the last weights.
     """
     num_examples, num_weights = inputs.shape
     ones = inputs == 1

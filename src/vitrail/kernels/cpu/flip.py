@@ -1,7 +1,7 @@
-"""`flip` on the CPU: from beliefs, or thresholds, to messages, or hits, a factor's row at a time.
+"""`flip` on the CPU: messages from beliefs, or hits from thresholds, one row per factor.
 
-Results are numpy's memory: it is asked for in huge pages. Beyond 32 MiB no allocator keeps what
-was freed, and torch's small pages would cost as much as the draws.
+Results are allocated by numpy, which uses huge pages. Freed blocks of more than 32 MiB go back to
+the system, and mapping torch's small pages again would take as long as the draws.
 """
 
 from __future__ import annotations
@@ -116,12 +116,12 @@ def _messages(
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons, whichever way they are spelled, and one hidden layer with one output."""
+    """Perceptrons, and nets with one hidden layer and one output."""
     return samples <= MAX_SAMPLES and _shape(factors) is not None
 
 
 def _shape(factors: Factors) -> tuple[int, tuple[int, ...] | None] | None:
-    """What a zero bit of the last layer stands for, and what kernels take for a hidden one."""
+    """The value of a zero bit of the last layer, and the kernel's argument for a hidden layer."""
     net = factors.program.shallow if isinstance(factors, Network) else None
     if net is None or net.num_outputs > 1 or net.num_inputs > MAX_FAN_IN:
         return None
@@ -136,7 +136,7 @@ def hits(key: Key, factors: Network, threshold: Tensor, samples: int) -> tuple[T
     threshold (F, R, A) int32 → two (F, R, A) int32.
     """
     shape = _shape(factors)
-    assert shape is not None  # `serves` was asked
+    assert shape is not None  # see `serves`
     kernel = _hits[shape[1] is not None]
     one, zero = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
     arguments = (
@@ -162,7 +162,7 @@ def messages(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Log-odds (f, A) float64 and starved (f, A) bool from beliefs and the last messages (F, A)."""
     shape = _shape(factors)
-    assert shape is not None  # `serves` was asked
+    assert shape is not None  # see `serves`
     kernel = _messages[shape[1] is not None]
     places = factors.once(all_rows) if rows is None else rows.numpy()
     log_odds = np.empty((len(places), factors.arity))
@@ -184,7 +184,7 @@ def messages(
     over_rows(
         lambda begin, end: kernel(begin, end, *arguments),
         len(places),
-        factors.arity * (samples + 4),  # thresholds and logs weigh about four draws
+        factors.arity * (samples + 4),  # thresholds and logs take as long as about four draws
     )
     return torch.from_numpy(log_odds), torch.from_numpy(starved)
 
@@ -200,7 +200,7 @@ def all_rows(factors: Factors) -> np.ndarray:
 
 
 def _beliefs(factors: Factors, belief: Tensor, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Beliefs and where each factor's run of them begins, (F,); other rows are not read."""
+    """Beliefs, and the offset of each factor's first one, (F,); other rows are not read."""
     if isinstance(factors.scope, Dense):
         return belief.contiguous().numpy(), factors.scope.start.numpy()
     runs = factors.scope.select(torch.from_numpy(rows)).gather(belief)

@@ -5,10 +5,10 @@ label, K without input i has mean μ − q_i and variance σ² − q_i(1 − q_i
 
     ±(log Φ(a) − log Φ(b)),   a = (μ − q_i + 1 − T + ½)/σ_i,   b = (μ − q_i − T + ½)/σ_i
 
-or the same with Φ lifted to floor + (1 − floor)·Φ at finite beta. Sums are float64, the rest
-float32: Φ(−z) = exp(−z²/2)·M(z) with M, half the scaled complementary error function, as a
-polynomial, so that the exponents are subtracted before they are rounded, and logarithms of tails
-keep their ratio. Nothing here branches or calls a library, so LLVM turns it into vector code.
+or the same with floor + (1 − floor)·Φ for Φ at finite beta. Sums are float64, all else float32:
+Φ(−z) = exp(−z²/2)·M(z) with M, half the scaled complementary error function, as a polynomial, so
+that exponents are subtracted before they are rounded, and differences of logarithms of tails stay
+accurate. The loops have no branches or library calls, so LLVM vectorises them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from vitrail.kernels.mills import MILLS
 from vitrail.scopes import Dense
 
 LATTICE = float32(2.0**19)  # as in `vitrail.numerics`
-LANES = 32  # that could be drawn in the time of a message
+LANES = 32  # drawn in the time of one message
 LARGEST = float32(1e9)  # bounds a, b, so that their squares stay finite in float32
 
-# all but reciprocals by approximation; arguments are clipped, so nothing is NaN or infinite
+# all flags but approximate reciprocals; arguments are clipped, so nothing is NaN or infinite
 _FINITE = {"contract", "nsz", "reassoc", "nnan", "ninf"}
 _M0, _M1, _M2, _M3, _M4, _M5, _M6, _M7, _M8, _M9, _M10 = map(float32, MILLS)
 
@@ -132,14 +132,14 @@ def _rows(
     inputs, labels, low, beta, hard, belief, start, message, limit, gammas, out, moved, change,
     rows, first, last,
 ):  # fmt: skip
-    """Factors at rows first…last−1: new messages into `out`, their sum minus the old ones' into
-    `moved`. out, damping and change are those of the rows, all else is the whole block's. One row
-    of `message` is that of all factors, one of `out` is written by all in turn; `change` may be
-    empty, where it is not needed."""
+    """New messages of the factors at rows first…last−1, into `out`, and their sum minus that of the
+    old ones, into `moved`. out, gammas and change have one entry per row, all else one per factor
+    of the block. A single row of `message` holds for all factors, a single row of `out` is
+    overwritten by each; `change` may be empty where it is not needed."""
     arity = inputs.shape[1]
     agrees = np.empty(arity, np.float32)
     variance = np.empty(arity, np.float32)
-    ordered = agrees.view(np.int32)  # numbers that are not negative are ordered as their bits are
+    ordered = agrees.view(np.int32)  # non-negative floats have the order of their bits
     for place in range(first, last):
         factor = rows[place]
         x = inputs[factor]
@@ -166,7 +166,7 @@ def _rows(
         if labels[factor] != 1:
             threshold = nonzero - threshold + 1
         above = mean - threshold + 0.5
-        # q_i is subtracted as it was rounded in the sums, so it cancels exactly
+        # q_i was added with the same rounding, so it cancels exactly
         if hard[factor]:
             for i in range(arity):
                 scale = float32(1.0 / np.sqrt(max(spread - variance[i], 1e-12)))
@@ -193,7 +193,7 @@ def _rows(
                 new[i] = _log(one / zero)
         total = moved[start[factor] : start[factor] + arity]
         for i in range(arity):
-            # below 30 in size, so the lattice's numbers fit the 24 bits of a float32
+            # |message| is below 30, so multiples of the lattice fit the 24 bits of a float32
             scaled = new[i] * LATTICE
             whole = int32(scaled + (float32(0.5) if scaled >= 0 else float32(-0.5)))
             new[i] = float32(whole) / LATTICE
@@ -209,12 +209,12 @@ def _rows(
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons that see runs of variables."""
+    """Perceptrons whose variables are consecutive."""
     return factors.perceptron_low is not None and isinstance(factors.scope, Dense)
 
 
 def hard_rows(factors: Factors) -> np.ndarray:
-    """Which factors are hard, (F,) bool: the kernel takes all numbers to be finite."""
+    """Which factors are hard, (F,) bool: the kernel assumes finite numbers."""
     return np.isinf(factors.beta.numpy())
 
 
@@ -226,14 +226,14 @@ def gaussian_sweep(
     gamma: Tensor,
     rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Damped messages of perceptrons at rows (f,), each in one visit, shared out over threads.
+    """Damped messages of perceptrons at rows (f,), one pass per row, in several threads.
 
     belief (V,), message (F, A): the last messages, gamma (f,): the weight of the new ones.
-    Returns messages (f, A) on the lattice, their sum minus the old ones' (V,), and the largest
-    change of each factor's messages as probabilities (f,).
+    Returns messages (f, A) on the lattice, their sum minus that of the old ones (V,), and the
+    largest change of each factor's messages as probabilities (f,).
     """
     places = factors.once(all_rows) if rows is None else rows.numpy()
-    # numpy's memory, as in `kernels.cpu.flip`
+    # allocated by numpy, see `kernels.cpu.flip`
     out = np.empty((len(places), factors.arity), np.float32)
     change = np.empty(len(places), np.float32)
     weight, old = gamma.to(torch.float32).numpy(), message.contiguous().numpy()
@@ -244,9 +244,9 @@ def gaussian_sweep(
 def gaussian_total(
     factors: Network, belief: Tensor, limit: float, rows: Tensor | None = None
 ) -> Tensor:
-    """The sum of messages of perceptrons at rows (f,) that have sent none before, (V,).
+    """The sum of first messages of perceptrons at rows (f,), (V,).
 
-    No message is kept, and no row is copied.
+    Messages are not stored, and rows are not copied.
     """
     places = factors.once(all_rows) if rows is None else rows.numpy()
     none = np.zeros((1, factors.arity), np.float32)
@@ -266,7 +266,7 @@ def _sweep_rows(
     change: np.ndarray,
     places: np.ndarray,
 ) -> Tensor:
-    """Fill `out` and `change` with what is new, and return what moved, (V,)."""
+    """Fill `out` and `change`, and return the change of the sum of messages, (V,)."""
     assert isinstance(factors.scope, Dense)
     moved, adding = torch.zeros_like(belief), Lock()
     total = moved.numpy()
@@ -285,9 +285,9 @@ def _sweep_rows(
 
     def part(first: int, last: int) -> None:
         mine = np.zeros_like(total)
-        room = np.empty((1, factors.arity), np.float32) if out is None else out
-        _rows(*given, room, mine, change, places, first, last)
-        with adding:  # sums on the lattice are exact, so their order does not show
+        written = np.empty((1, factors.arity), np.float32) if out is None else out
+        _rows(*given, written, mine, change, places, first, last)
+        with adding:  # sums on the lattice are exact in any order
             np.add(total, mine, out=total)
 
     over_rows(part, len(places), LANES * factors.arity)

@@ -1,9 +1,9 @@
 """Flips of nets with one hidden layer and one output, compiled; O(1) for each weight.
 
-A draw gives hidden sums h_j, activations and the output. Setting a weight of unit j matters only
-where h_j is within a step of switching and switching the unit changes the answer: elsewhere all
-weights of the unit share the draw's own score. So the work is that of drawing and adding up, as
-for a perceptron; hits are the draws that meet the label, plus what single weights change.
+A draw gives hidden sums h_j, activations and the output. Setting a weight of unit j has an effect
+only where h_j is within one step of switching and switching the unit changes the answer: elsewhere
+all weights of the unit have the score of the draw. So the cost is that of drawing and adding up, as
+for a perceptron; hits are the draws that meet the label, corrected for the effect of each weight.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from vitrail.kernels.cpu.rows import bounds
 
 @njit(inline="always")
 def _sum(lanes, at, below, first, inputs):
-    """Σ of the inputs whose weight's bit is drawn as one by the lanes from `at` on; the unit's
-    weights begin at `first`, inputs are padded with zeros."""
+    """Σ of the inputs whose weight is drawn as one by the lanes from `at` on; the unit's weights
+    begin at `first`, inputs are padded with zeros."""
     total = np.int16(0)
-    at, first = uint64(at + first), uint64(first)  # unsigned: no index counts from the end
+    at, first = (
+        uint64(at + first),
+        uint64(first),
+    )  # unsigned: negative indices need no check
     for i in range(uint64(inputs.shape[0])):
         bit = lanes[at + i] < below[first + i]
         total = np.int16(total + (inputs[i] if bit else np.int16(0)))
@@ -29,7 +32,7 @@ def _sum(lanes, at, below, first, inputs):
 
 @njit(inline="always")
 def _bases(always, inputs, num_inputs, low, certain, bases):
-    """Each unit's sum with all weights at zero but those whose bit is always one."""
+    """Each unit's sum with all bits at zero, except those that are always one."""
     base = np.int64(0)
     for i in range(num_inputs):
         base += inputs[i]
@@ -61,8 +64,8 @@ def _switch(
 
 @njit(inline="always")
 def flips(threshold, row, label, shape, samples, first, tile, address):
-    """Count the draws numbered first… of one factor: those that meet the label as drawn, and
-    whether weights change any; one[a] and zero[a] are what setting weight a adds."""
+    """Count the draws numbered first… of one factor that meet the label, and test whether any
+    single weight changes a score; one[a] and zero[a] are the change in hits by setting weight a."""
     below, always, inputs, one, zero, words, bases, sums, active, weights = row
     num_inputs, num_hidden, low_hidden, low_output, low_active = shape
     together, blocks, numbers = tile

@@ -1,10 +1,10 @@
-"""Flips of perceptron factors, compiled: draw, sum, flip and count, a factor's row at a time.
+"""Flips of perceptron factors, compiled: draw, sum, flip and count, one row per factor.
 
 With s = ±1 for labels one and zero, the margin m = s·h + [label zero] is positive exactly where
-the factor is satisfied. Setting one weight moves m by at most `step` (2 for ±1 weights, 1 for
-0/1 weights), so a draw with m > step meets the label whatever single weight is set, and one with
-m ≤ −step never does: only draws in between look at their weights one by one. The work is
-therefore that of drawing the bits and adding them up.
+the factor is satisfied. Setting one weight changes m by at most `step` (2 for ±1 weights, 1 for
+0/1 weights), so a draw with m > step meets the label whichever weight is set, and one with
+m ≤ −step never does: only draws in between need a loop over their weights. The cost is therefore
+that of drawing the bits and adding them up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vitrail.kernels.cpu.rows import bounds
 
 @njit(inline="always")
 def signed_inputs(inputs, label, low, signed):
-    """Inputs with the label's sign into signed; the margin of all weights at zero."""
+    """Write inputs times the label's sign to `signed`; returns the margin of all bits at zero."""
     sign = np.int16(1 if label == 1 else -1)
     total = np.int16(0)
     for a in range(inputs.shape[0]):
@@ -30,7 +30,7 @@ def signed_inputs(inputs, label, low, signed):
 
 @njit(inline="always")
 def _certain(always, signed):
-    """Σ of the signed inputs whose bit is always one: no draw decides about them."""
+    """Σ of the signed inputs whose bit is always one."""
     total = np.int16(0)
     for a in range(signed.shape[0]):
         total = np.int16(total + (signed[a] if always[a] != 0 else np.int16(0)))
@@ -40,7 +40,7 @@ def _certain(always, signed):
 @njit(inline="always")
 def _sum(lanes, at, below, signed):
     """Σ of the signed inputs whose bit is drawn as one by the lanes from `at` on."""
-    total, at = np.int16(0), uint64(at)  # unsigned: no index counts from the end
+    total, at = np.int16(0), uint64(at)  # unsigned: negative indices need no check
     for a in range(uint64(signed.shape[0])):
         total = np.int16(total + (signed[a] if lanes[at + a] < below[a] else np.int16(0)))
     return np.int32(total)
@@ -60,8 +60,8 @@ def _count(lanes, at, below, always, signed, margin, step, one, zero):
 
 @njit(inline="always")
 def flips(threshold, row, constant, step, samples, first, tile, address):
-    """Count the draws numbered first… of one factor: how many meet the label whatever weight is
-    set, and whether any depends on a weight. With weight a set to one, one[a] more meet it."""
+    """Count the draws numbered first… of one factor that meet the label whichever weight is set,
+    and test whether any depends on a weight. With weight a set to one, one[a] more meet it."""
     below, always, signed, one, zero, words = row
     if bounds(threshold, below, always):
         constant += step * _certain(always, signed)
@@ -78,7 +78,7 @@ def flips(threshold, row, constant, step, samples, first, tile, address):
         for g in range(min(together, samples - start)):
             at = g * width
             margin = np.int32(constant + step * _sum(lanes, at, below, signed))
-            shared += margin > step  # unpredictable: a sum is faster than a branch
+            shared += margin > step  # faster than a branch, which is unpredictable
             if abs(2 * margin - 1) < 2 * step:
                 sensitive = True
                 _count(lanes, at, below, always, signed, margin, step, one, zero)

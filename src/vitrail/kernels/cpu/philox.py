@@ -1,8 +1,7 @@
 """Philox4x32-10, compiled: the same bits as `vitrail.random.philox`.
 
-`philox` is one call. `fill` makes many at once: a plain loop over counters in 64-bit lanes, which
-the compiler turns into vector multiplies (AVX-512: eight calls side by side), where a call at a
-time would leave most of the machine idle.
+`philox` is one call. `fill` makes many: a plain loop over counters in 64-bit lanes, which the
+compiler vectorises (eight calls per instruction with AVX-512).
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.random import Key
 
-VECTOR = 8  # calls side by side in the widest registers; `fill` is fed multiples of it
-TILE = 128  # calls made at a time: 2 KiB of words, which stay in the nearest cache
+VECTOR = 8  # calls per instruction with the widest registers; `fill` takes multiples of it
+TILE = 128  # calls per tile: 2 KiB of words, which fit into the first-level cache
 
 _LOW = uint64(0xFFFFFFFF)
 _SHIFT = uint64(32)
@@ -54,7 +53,7 @@ def philox(c0, c1, c2, c3, k0, k1):
 
 @njit(inline="always")
 def fill(words, blocks, numbers, first, factor, step, k0, k1):
-    """words (4·T,) uint32 of the T calls at (blocks[t], first + numbers[t], factor, step)."""
+    """Words (4·T,) uint32 of the T calls at (blocks[t], first + numbers[t], factor, step)."""
     for t in range(blocks.shape[0]):
         w0, w1, w2, w3 = rounds(
             uint64(blocks[t]),
@@ -74,10 +73,10 @@ def fill(words, blocks, numbers, first, factor, step, k0, k1):
 def tile(
     slots: int, samples: int, lanes: int
 ) -> tuple[int, NDArray[np.uint32], NDArray[np.uint32]]:
-    """How `fill` goes through draws of `slots` lanes: samples at a time, and their addresses.
+    """The tile by which `fill` makes draws of `slots` lanes: samples per tile, and their addresses.
 
-    A tile holds whole samples, of ⌈slots/lanes⌉ calls each, about `TILE` calls in all and a
-    multiple of `VECTOR`; the calls that pad it are thrown away.
+    A tile has whole samples of ⌈slots/lanes⌉ calls each, about `TILE` calls in total, padded to a
+    multiple of `VECTOR`.
     """
     blocks = -(-slots // lanes)
     tiles = max(1, round(samples * blocks / TILE))
@@ -88,7 +87,7 @@ def tile(
 
 
 def draw_address(key: Key, slots: int, samples: int) -> tuple[Any, ...]:
-    """The tile of `samples` draws of 16-bit lanes and the words they share: step and key."""
+    """The tile of `samples` draws of 16-bit lanes, and the words that they share: step and key."""
     return *tile(slots, samples, lanes=8), *np.array([key.step, *key.words()], np.uint32)
 
 
@@ -103,7 +102,7 @@ def _discard(begin, end, blocks, sink):
 
 
 def bare_philox(lanes: int) -> int:
-    """Make about `lanes` 16-bit lanes by `fill` and nothing else, for timing; how many exactly."""
+    """Make about `lanes` 16-bit lanes by `fill`, for timing; returns the exact number."""
     rows = max(1, lanes // (8 * TILE))
     blocks, sink = np.arange(TILE, dtype=np.uint32), np.zeros(64, np.uint32)
     over_rows(lambda begin, end: _discard(begin, end, blocks, sink), rows, 8 * TILE)

@@ -1,9 +1,9 @@
-"""Nets with one hidden layer and one output, evaluated on LANES words of rows at a time.
+"""Evaluation of nets with one hidden layer and one output, on LANES words of rows at a time.
 
-As `Program.evaluate` gives them, for 0/1 inputs, ±1 weights and ±1 units: a unit is active where
-more than half of a row's ones meet a weight +1. A column of inputs has a bit for every row, so
-counting is adding columns: sixteen go through a tree of full adders at once, and the counts of all
-rows stand in bit planes, as in `chains`. Weights of −1 cost nothing.
+The results are those of `Program.evaluate` for 0/1 inputs, ±1 weights and ±1 units: a unit is
+active where more than half of a row's ones have weight +1. A column of inputs has one bit per row,
+so counting is adding columns: a tree of full adders adds sixteen, and the counts of all rows are
+bit planes, as in `chains`. Only weights of +1 are added.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from vitrail.kernels.cpu.wide import LANES, filled, load, store
 from vitrail.kernels.cpu.words import WORD, Words
 
 BLOCK = WORD * LANES  # rows
-TREE = 16  # columns that are added at a time
-LOWER = 4  # planes that the tree keeps; what it carries goes on to the others
+TREE = 16  # columns added by one tree
+LOWER = 4  # planes within the tree; its carry is added to the higher ones
 
 _FULL = uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of 0/1 in blocks: of each input, and of half of a row's ones, a wide word per block."""
+    """Rows of 0/1, packed in blocks of one wide word."""
 
-    columns: Words  # (blocks, I + 1, LANES), the last of zeros
-    half: Words  # (blocks, digits, LANES)
+    columns: Words  # (blocks, I + 1, LANES), the inputs and a column of zeros
+    half: Words  # (blocks, digits, LANES), binary digits of half the number of ones of a row
     number: int
 
     @staticmethod
@@ -53,10 +53,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Nets:
-    """Networks by the inputs that each unit counts."""
+    """Networks, as lists of the inputs that each unit counts."""
 
-    index: NDArray[np.int32]  # where the columns of all units begin in a block, TREE at a time
-    first: NDArray[np.int64]  # (S·U + 1,) of each unit, in `index`
+    index: NDArray[np.int32]  # offsets of the columns of all units, padded to multiples of TREE
+    first: NDArray[np.int64]  # (S·U + 1,) where each unit's offsets begin
     votes: NDArray[np.bool_]  # (S, U)
 
     @staticmethod
@@ -72,7 +72,7 @@ class Nets:
 
 @compiled("void(int8[:, ::1], uint8[:, :, ::1], uint8[:, :, ::1], int64, int64)")
 def _pack_rows(inputs, columns, half, begin, end):
-    """Bits of eight rows are a byte of each column."""
+    """Pack eight rows into one byte of each column."""
     num_rows, num_inputs = inputs.shape
     byte = np.empty(num_inputs, np.uint8)
     for block in range(begin, end):
@@ -102,12 +102,12 @@ def _entries(networks, num_inputs, first):
         for i in range(begin, begin + num_inputs):
             count += int32(networks[unit // num_hidden, i])
         first[unit + 1] = first[unit] + (count + TREE - 1) // TREE * TREE
-    index = np.empty(first[-1] + 1, np.int32)  # one more, which the loop below may write to
+    index = np.empty(first[-1] + 1, np.int32)  # one spare entry, which the loop below may write to
     for unit in range(first.shape[0] - 1):
         bits = networks[unit // num_hidden]
         begin, at = (unit % num_hidden) * num_inputs, first[unit]
         for i in range(num_inputs):
-            index[at] = i * LANES  # stays only where the weight is +1: no branch to guess
+            index[at] = i * LANES  # overwritten unless the weight is +1, to avoid a branch
             at += int64(bits[begin + i])
         index[at : first[unit + 1]] = num_inputs * LANES
     return index
@@ -115,14 +115,14 @@ def _entries(networks, num_inputs, first):
 
 @njit(inline="always")
 def _full(a, b, c):
-    """The sum and the carry of three bits in every row; c may come last."""
+    """The sum and the carry of three bits in every row."""
     either = a ^ b
     return either ^ c, (a & b) | (either & c)
 
 
 @njit(forceinline=True)
 def _pair(columns, index, at, ones):
-    """Two columns more on top of the ones; what is carried to the twos."""
+    """Add two columns to the ones; returns the ones and the carry to the twos."""
     return _full(load(columns, index[at]), load(columns, index[at + uint64(1)]), ones)
 
 
@@ -144,9 +144,9 @@ def _eight(columns, index, at, ones, twos, fours):
 
 @njit(forceinline=True, error_model="numpy")
 def _agreeing(columns, half, index, first, votes, network, planes, agree, value):
-    """How many units of a network agree with their output weight, into value (BLOCK,).
+    """Count the units of a network that agree with their output weight, into value (BLOCK,).
 
-    columns (I + 1, LANES) and half (digits, LANES) of one block; planes and agree are room for
+    columns (I + 1, LANES) and half (digits, LANES) of one block; planes and agree are scratch for
     counts of inputs and of units.
     """
     digits, num_hidden = half.shape[0], votes.shape[1]
@@ -158,13 +158,13 @@ def _agreeing(columns, half, index, first, votes, network, planes, agree, value)
         begin, end = first[network * num_hidden + unit], first[network * num_hidden + unit + 1]
         high = LOWER
         for tree in range(begin, end, TREE):
-            at = uint64(tree)  # with a sign, every place would be asked whether it is negative
+            at = uint64(tree)  # unsigned: negative indices need no check
             ones, twos, fours, a = _eight(columns, index, at, ones, twos, fours)
             ones, twos, fours, b = _eight(columns, index, at + uint64(8), ones, twos, fours)
             eights, carry = _full(a, b, eights)
             trees = (tree - begin) // TREE + 1
             if (trees >> (high - LOWER)) != 0 and high < digits:
-                high += 1  # so many trees cannot carry further
+                high += 1  # fewer trees cannot carry further
             for digit in range(LOWER, high):
                 plane = load(planes, digit * LANES)
                 store(planes, digit * LANES, plane ^ carry)
@@ -183,7 +183,7 @@ def _agreeing(columns, half, index, first, votes, network, planes, agree, value)
             store(agree, digit * LANES, plane ^ carry)
             carry = plane & carry
     value[:] = int32(0)
-    half_words = agree.view(np.uint32)  # so that all lanes of this loop have 32 bits
+    half_words = agree.view(np.uint32)  # 32-bit lanes throughout the loop
     for digit in range(agree.shape[0] // LANES):
         for part in range(2 * LANES):
             plane = half_words[digit * 2 * LANES + part]

@@ -1,8 +1,8 @@
-"""How every compiled row begins and ends: cavities, thresholds, and hits to messages.
+"""The common parts of compiled rows: cavities, thresholds, and messages from hits.
 
-Thresholds are the same integers as those of `vitrail.random.thresholds`. The sigmoid is a
-rational function, good to 1.2e-10, so that a row of cavities is one vector loop; where that leaves
-a threshold open (within 1e-4 of a step) the table of edges decides.
+Thresholds are the same integers as those of `vitrail.random.thresholds`. The sigmoid is a rational
+function with an error of 1.2e-10, so that a row of cavities is one vector loop; thresholds within
+1e-4 of a step are looked up in the table of edges.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def padded(length):
 
 @njit(inline="always")
 def buffers(arity, num_inputs, num_hidden, calls):
-    """What flips of a row work in: bounds, masks of certain bits, inputs, what single weights add
+    """Scratch for flips of a row: bounds, masks of certain bits, inputs, effects of single weights
     at one and at zero, words of draws, and four numbers per hidden unit.
 
-    There is room for reads of padded inputs at every unit's weights.
+    Arrays are padded, because padded inputs are read at every unit's weights.
     """
-    room = padded(arity) if num_hidden == 0 else arity + PAD
+    size = padded(arity) if num_hidden == 0 else arity + PAD
     return (
-        np.zeros(room, np.uint16),
-        np.zeros(room, np.uint16),
+        np.zeros(size, np.uint16),
+        np.zeros(size, np.uint16),
         np.zeros(padded(num_inputs), np.int16),
-        np.zeros(room, np.int16),
-        np.zeros(room, np.int16),
+        np.zeros(size, np.int16),
+        np.zeros(size, np.int16),
         np.zeros(4 * calls + PAD // 2, np.uint32),
         np.zeros(num_hidden, np.int64),
         np.zeros(num_hidden, np.int64),
@@ -71,7 +71,7 @@ def _steps(x):
     return 65536.0 * (x * p / q) + 32768.5
 
 
-# multiply and add in one: the last bit of that is covered by DOUBT
+# fused multiply-add changes the last bit, which DOUBT covers
 @njit(error_model="numpy", fastmath={"contract"})
 def find_thresholds(cavity, edges, threshold):
     """threshold (A,) from cavity (A,) log-odds; edges (65538,)."""
@@ -95,7 +95,7 @@ def find_thresholds(cavity, edges, threshold):
 
 @njit(inline="always")
 def bounds(threshold, below, always):
-    """Thresholds 0…65536 as a 16-bit bound and a mask for 65536; whether any is 65536."""
+    """Thresholds 0…65536 as 16-bit bounds and masks for 65536; returns whether any is 65536."""
     certain = np.int32(0)
     for a in range(threshold.shape[0]):
         below[a] = np.uint16(threshold[a])
@@ -114,7 +114,7 @@ def write(table, shared, one, zero, sensitive, limit, log_odds, starved):
         log_odds[:] = 0.0
         starved[:] = table[shared] == -np.inf
         return
-    if table[0] > -np.inf:  # soft factors never forbid
+    if table[0] > -np.inf:  # potentials of soft factors are positive
         for a in range(log_odds.shape[0]):
             x = table[uint32(shared + one[a])] - table[uint32(shared + zero[a])]
             x = x if x > -limit else -limit

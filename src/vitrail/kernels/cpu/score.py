@@ -1,4 +1,4 @@
-"""Which perceptrons a configuration satisfies, compiled: 8-bit inputs, 16-bit sums, one pass."""
+"""Scores of perceptrons at configurations, compiled: 8-bit inputs, 16-bit sums, one pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vitrail.scopes import Dense
     " boolean[:, ::1])"
 )
 def _score(begin, end, inputs, labels, start, low, masks, out):
-    """out (F, C): whether factor f, which sees the bits from start[f] on, is satisfied.
+    """out (F, C): whether factor f, whose bits begin at start[f], is satisfied.
 
     masks[c, v] is −1 where bit v of configuration c is one, else 0.
     """
@@ -31,7 +31,7 @@ def _score(begin, end, inputs, labels, start, low, masks, out):
                 total = np.int16(total + x[a])
         for c in range(masks.shape[0]):
             ones = np.int16(0)
-            at = uint64(start[f])  # unsigned: no index counts from the end
+            at = uint64(start[f])  # unsigned: negative indices need no check
             for a in range(uint64(x.shape[0])):
                 ones = np.int16(ones + (np.int16(x[a]) & masks[c, at + a]))
             positive = low * total + (1 - low) * np.int64(ones) > 0
@@ -39,7 +39,7 @@ def _score(begin, end, inputs, labels, start, low, masks, out):
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons that see runs of variables."""
+    """Perceptrons whose variables are consecutive."""
     known = factors.perceptron_low is not None and factors.arity <= MAX_FAN_IN
     return known and isinstance(factors.scope, Dense)
 

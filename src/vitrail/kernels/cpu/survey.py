@@ -1,9 +1,8 @@
-"""S4P on the CPU: one visit of each factor, from its surveys to the new ones, written in place.
+"""S4P on the CPU: one pass over each factor, which replaces its surveys in place.
 
-A step with gaussian cavities and flips of perceptrons. Between the draw of a track
-and the histogram stand only integers: tracks are tallied by their pair of hits (h_1, h_0), of
-which there are (S+1)², and tables say which bin and mass a pair stands for. Nothing of size
-F·A·survey_samples is ever stored.
+A step with gaussian cavities and flips of perceptrons. Tracks are counted by their pair of hits
+(h_1, h_0), of which there are (S+1)², and tables give the bin and the mass of each pair, so that
+only integers lie between a draw and the histogram. Nothing of size F·A·survey_samples is stored.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from vitrail.kernels.cpu.threads import over_rows
 from vitrail.kernels.dispatch import GaussianCavities
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
-MAX_SAMPLES = 15  # tallies of (S+1)² pairs per edge
+MAX_SAMPLES = 15  # counts of (S+1)² pairs per edge
 NUM_SUMS = 11  # integer sums of a survey: mass, tilted masses, and four for each product
 
 
 @njit(inline="always")
 def _sums(survey, tilt, odds, shift, out):
-    """Integer sums of a survey (B,) float32: what log means and moments are made of.
+    """Integer sums of a survey (B,) float32, from which log means and moments are computed.
 
-    No bin is a certainty here, so the sum of weights is also the sum of those that are not certain.
+    No bin is certain here, so the sum of weights is also that of the weights of uncertain bins.
     """
     mass, one, zero = np.int64(0), np.int64(0), np.int64(0)
     w1, a1, q1 = np.int64(0), np.int64(0), np.int64(0)
@@ -71,7 +70,7 @@ def _all_sums(begin, end, survey, rows, tilt, odds, shift, out):
 
 @njit(inline="always")
 def _mixed(survey, old, tally, common, bin_of, rank, mass_of, keep, gamma, fresh):
-    """Mix a tally of pairs into a survey (B,): its largest change, −1 where there is no mass."""
+    """Mix counts of pairs into a survey (B,); returns its largest change, −1 without mass."""
     most = np.int64(-1)
     for p in range(rank.shape[0]):
         if tally[p] + common[p] > 0 and rank[p] > most:
@@ -88,7 +87,7 @@ def _mixed(survey, old, tally, common, bin_of, rank, mass_of, keep, gamma, fresh
     for b in range(survey.shape[0]):
         old[b] = survey[b]
         survey[b] = keep * survey[b]
-    # few bins are fresh; the others only fade
+    # only few bins get new mass
     for p in range(rank.shape[0]):
         b = bin_of[p]
         if fresh[b] != 0:
@@ -103,7 +102,7 @@ def _mixed(survey, old, tally, common, bin_of, rank, mass_of, keep, gamma, fresh
 
 @njit(inline="always")
 def _cavities(branch, noise, branch_threshold, centre, spread, quantiles, limit, cavity):
-    """A track of cavities: the product by one lane, the normal draw by another."""
+    """A track of cavities: one lane chooses the product, another gives the normal draw."""
     for a in range(cavity.shape[0]):
         z = quantiles[noise[a] >> uint32(16)]
         one = centre[0, a] + z * spread[0, a]
@@ -188,7 +187,7 @@ def serves(factors: Factors, samples: int) -> bool:
 
 
 class Tables:
-    """The tables of a grid and of the pairs of hits, as arrays."""
+    """Tables of a grid and of pairs of hits, as arrays."""
 
     def __init__(self, units: Any, bins: Tensor, rank: Tensor, mass: Tensor) -> None:
         self.pairs = bins.numpy(), rank.numpy(), mass.numpy()
@@ -217,11 +216,11 @@ def update(
     gamma: Tensor,
     tables: Tables,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """New surveys of the factors at rows (f,) of survey (F, A, B), in place, from `samples` draws
-    of key's stream for each message.
+    """Update the surveys of the factors at rows (f,) of survey (F, A, B) in place, with `samples`
+    draws of the key's stream per message.
 
     Returns the integer sums (11, f, A) of the new surveys, the largest change of a bin (f,), and
-    edges without mass (f,).
+    the number of edges without mass (f,).
     """
     num, arity = cavities.branch_threshold.shape
     out = torch.empty(num, arity, NUM_SUMS, dtype=torch.int64)

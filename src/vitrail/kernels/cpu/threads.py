@@ -1,8 +1,8 @@
-"""Rows shared out among threads.
+"""Division of rows among threads.
 
-Compiled kernels let go of the interpreter's lock, so plain Python threads run them side by side;
-no threading layer of the compiler is needed, and any number of callers may be at work at once.
-`torch.set_num_threads` decides how many threads one call takes.
+Compiled kernels release the interpreter's lock, so plain Python threads run them in parallel; the
+compiler's threading layers are not needed, and there may be any number of concurrent callers.
+`torch.set_num_threads` limits the threads of one call.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import torch
 
 from vitrail.interrupts import POOL
 
-# Waking a thread costs some 50 µs, as much as drawing this many lanes.
+# Waking a thread takes about 50 µs, as long as drawing this many lanes.
 WORK_PER_THREAD = 200_000
-SHARES = 8  # pieces a thread takes one by one, so that a slow core does not hold up the others
-PIECE = 2_000_000  # lanes at least, where there are several: Python's lock changes hands for each
+SHARES = 8  # pieces per thread, so that a slow core does not delay the others
+PIECE = 2_000_000  # lanes per piece, at least: each piece acquires Python's lock
 
 _pool: ThreadPoolExecutor | None = None
 _called: set[CodeType] = set()
@@ -28,24 +28,24 @@ _called: set[CodeType] = set()
 
 def _forget_pool() -> None:
     global _pool
-    _pool = None  # its threads did not come along into the forked process
+    _pool = None  # a forked process has none of its threads
 
 
 os.register_at_fork(after_in_child=_forget_pool)
 
 
 def over_rows(kernel: Callable[[int, int], None], rows: int, work_per_row: int) -> None:
-    """Call kernel(begin, end) until all rows are covered; work is counted in lanes drawn."""
+    """Call kernel(begin, end) on ranges that cover all rows; work is counted in lanes drawn."""
     global _pool
-    work_in_all = rows * work_per_row
-    threads = min(torch.get_num_threads(), rows, 1 + work_in_all // WORK_PER_THREAD)
+    total_work = rows * work_per_row
+    threads = min(torch.get_num_threads(), rows, 1 + total_work // WORK_PER_THREAD)
     if threads <= 1:
         kernel(0, rows)
         return
-    shares = max(1, min(SHARES, work_in_all // (threads * PIECE)))
+    shares = max(1, min(SHARES, total_work // (threads * PIECE)))
     size = -(-rows // (threads * shares))
     first = 0
-    if kernel.__code__ not in _called:  # the first call compiles, in the thread that can be stopped
+    if kernel.__code__ not in _called:  # the first call compiles, interruptibly
         kernel(0, size)
         _called.add(kernel.__code__)
         first = size

@@ -1,8 +1,8 @@
-"""Words that are LANES words wide: a type of kernels that LLVM keeps in one vector register.
+"""Wide words: LANES 64-bit words as one numba type, which LLVM stores in a vector register.
 
-A loop over words is made vector code only where the compiler can prove that nothing overlaps; a
-tree of adders over many arrays, or a chain of carries, is beyond it. A wide word is one value, so
-there is nothing to prove: bitwise operators, + and − of its words, and the functions below.
+The compiler vectorises a loop over words only if it can prove that arrays do not overlap, which
+fails for trees of adders over many arrays and for chains of carries. Wide words need no such proof.
+They have bitwise operators, + and −, and the functions below.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-LANES = 4  # 64-bit words: 256 rows, a register of AVX2; narrower machines take several
+LANES = 4  # 64-bit words: 256 rows, a register of AVX2; other machines use several
 _WORD = ir.IntType(64)
 _VECTOR = ir.VectorType(_WORD, LANES)
 
@@ -63,7 +63,7 @@ for _operation, _instruction, _operands in (
 
 
 def _place(context: Any, builder: Any, call: Any, array: Any, at: Any) -> Any:
-    """Pointer to a wide word: the last index counts words, those before it are of axes."""
+    """Pointer to a wide word: the last index counts words, earlier ones are those of axes."""
     made = context.make_array(call.args[0])(context, builder, array)
     many = isinstance(call.args[1], types.BaseTuple)
     *axes, word = cgutils.unpack_tuple(builder, at) if many else [at]
@@ -86,7 +86,7 @@ def _index(at: Any) -> Any:
 
 
 def _load(_context: Any, words: Any, at: Any) -> Any:
-    """The wide word that begins at words[at]; `_place` says what `at` is."""
+    """The wide word that begins at words[at], see `_place`."""
 
     def build(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
         return builder.load(_place(context, builder, call, *arguments), align=8)
@@ -95,7 +95,7 @@ def _load(_context: Any, words: Any, at: Any) -> Any:
 
 
 def _store(_context: Any, words: Any, at: Any, _value: Any) -> Any:
-    """Put a wide word at words[at]."""
+    """Store a wide word at words[at]."""
 
     def build(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
         place = _place(context, builder, call, *arguments[:2])
@@ -106,7 +106,7 @@ def _store(_context: Any, words: Any, at: Any, _value: Any) -> Any:
 
 
 def _filled(_context: Any, _word: Any) -> Any:
-    """A wide word of one word, repeated."""
+    """A wide word that repeats one word."""
 
     def build(_target: Any, builder: Any, _call: Any, arguments: Any) -> Any:
         first, lane = ir.Constant(_VECTOR, ir.Undefined), ir.IntType(32)
@@ -118,7 +118,7 @@ def _filled(_context: Any, _word: Any) -> Any:
 
 
 def _popcounts(_context: Any, _wide: Any) -> Any:
-    """How many bits are set in each word."""
+    """The number of bits set in each word."""
 
     def build(_target: Any, builder: Any, _call_: Any, arguments: Any) -> Any:
         return _call(builder, "ctpop", _VECTOR, arguments[0])

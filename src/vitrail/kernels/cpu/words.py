@@ -1,4 +1,4 @@
-"""Bits of many rows side by side in 64-bit words."""
+"""Bits of many rows packed into 64-bit words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Words = NDArray[np.uint64]
 
 
 def _popcount(_context: Any, _word: Any) -> Any:
-    """How many bits of a word are set."""
+    """The number of bits set in a word."""
 
     def build(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -26,9 +26,9 @@ popcount: Any = intrinsic(_popcount)
 
 
 def packed(bits: NDArray[Any]) -> Words:
-    """(…, n) of 0 and 1 → (…, ⌈n/64⌉) words, the first bit of a word lowest; the rest is 0."""
+    """(…, n) of 0 and 1 → (…, ⌈n/64⌉) words, the first bit lowest, padded with zeros."""
     *lead, count = bits.shape
     width = max(1, -(-count // WORD))
-    room = np.zeros((*lead, width * WORD), np.uint8)
-    room[..., :count] = bits
-    return np.packbits(room, axis=-1, bitorder="little").view(np.uint64).reshape(*lead, width)
+    padded = np.zeros((*lead, width * WORD), np.uint8)
+    padded[..., :count] = bits
+    return np.packbits(padded, axis=-1, bitorder="little").view(np.uint64).reshape(*lead, width)

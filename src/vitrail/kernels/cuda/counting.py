@@ -1,6 +1,6 @@
-"""`counting` on the GPU, 32 draws in a word: one launch draws, one per layer scores, one tallies.
+"""`counting` on the GPU, 32 draws per word: one launch draws, one per layer scores, one counts.
 
-Other modules are drawn by a kernel, and evaluated and counted by torch.
+For other modules a kernel draws, and torch evaluates and counts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from vitrail.kernels.cuda.draws import MAX_ARITY
 from vitrail.kernels.cuda.philox import pieces
 from vitrail.random import Key
 
-MEMORY = 2**30  # bytes of states and of the net's scratch at a time
-TILE = 32  # rows, and weights, of one program of counts
+MEMORY = 2**30  # bytes of states and of the net's scratch
+TILE = 32  # rows and weights per program
 
 
 @triton.jit
 def _bits_set(word):
-    """Bits set in words of 32, int32."""
+    """The number of bits set in 32-bit words, int32."""
     word = word.to(tl.uint32)
     word -= (word >> 1) & 0x55555555
     word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
@@ -35,7 +35,7 @@ def _tally(
     words, met, count_one, hits_one, hits_all, num_rows, arity, WORDS: tl.constexpr,
     TILE: tl.constexpr,
 ):  # fmt: skip
-    """Counts of TILE rows and weights; words are side by side for a weight, counts for a row."""
+    """Counts of TILE rows and weights; words are contiguous per weight, counts per row."""
     row = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
     slot = tl.program_id(1).to(tl.int64) * TILE + tl.arange(0, TILE)
     there = row < num_rows
@@ -70,7 +70,7 @@ def counts(
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
-    threshold = threshold.contiguous()  # and so are the results like it
+    threshold = threshold.contiguous()  # and so are results made by empty_like
     num_factors, tracks, arity = threshold.shape
     count_one, hits_one = torch.empty_like(threshold), torch.empty_like(threshold)
     hits_all = torch.empty(num_factors, tracks, dtype=torch.int32, device=threshold.device)

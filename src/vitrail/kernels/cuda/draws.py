@@ -34,7 +34,7 @@ def _draw(
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Factors of any kind, up to 2¹⁴ weights per row."""
+    """Factors of any kind with at most 2¹⁴ weights."""
     return factors.arity <= MAX_ARITY
 
 

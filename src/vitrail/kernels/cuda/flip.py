@@ -1,4 +1,4 @@
-"""`flip` on the GPU: a factor's row, or a part of it, in registers between draw and message."""
+"""`flip` on the GPU: a factor's row, or a part of it, stays in registers from draw to message."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from vitrail.kernels.cuda.philox import ADDRESS, blocks_of, pieces, warps_of
 from vitrail.random import Key, threshold_edges
 from vitrail.scopes import Dense
 
-MAX_SAMPLES = 2**16 - 1  # draws of perceptrons are counted in halves of a word
-MAX_HIDDEN = 32  # a draw takes a sum over the row for each hidden unit
+MAX_SAMPLES = 2**16 - 1  # draws of perceptrons are counted in 16-bit halves of words
+MAX_HIDDEN = 32  # every draw needs a sum over the row per hidden unit
 MAX_SLOTS = 2**13
-SUMS = 2**26  # of draws and parts that long rows hold between two visits: 256 MiB
+SUMS = 2**26  # sums of draws and parts stored between the two passes over long rows: 256 MiB
 
 
 @triton.jit
 def find_thresholds(cavity, edges):
-    """Thresholds int32 of cavities float64: the sigmoid guesses, the table of edges decides.
+    """Thresholds int32 of cavities float64, guessed by the sigmoid.
 
-    Where the guess is clear of a step no edge is read.
+    The table of edges is read only where the guess is close to a step.
     """
     steps = 65536.0 / (1.0 + tl.exp(-cavity)) + 0.5
     guess = steps.to(tl.int32)
@@ -66,9 +66,9 @@ def _counted(
     INPUTS: tl.constexpr, HIDDEN: tl.constexpr,
     LOW_HIDDEN: tl.constexpr, LOW_OUTPUT: tl.constexpr, LOW_ACTIVE: tl.constexpr,
 ):  # fmt: skip
-    """Hits of a perceptron (HIDDEN 0) or of a net with a hidden layer; inputs[example] its inputs.
+    """Hits of a perceptron (HIDDEN 0) or of a net with a hidden layer, on inputs[example].
 
-    A perceptron of several PARTS is visited twice: SUMMING, and then for its hits.
+    A perceptron of several PARTS takes two passes: one for sums (SUMMING), one for hits.
     """
     address = id_.to(tl.uint32)
     number, k0, k1 = step_number.to(tl.uint32), k0.to(tl.uint32), k1.to(tl.uint32)
@@ -148,10 +148,10 @@ def _messages(
 def _launch(
     kernel: Any, num_rows: int, factors: Network, samples: int, arguments: Sequence
 ) -> None:
-    """A program for each row, or twice for each part of the long rows of perceptrons."""
+    """One program per row; for long rows of perceptrons, two passes of one program per part."""
     shape, (parts, blocks, warps) = factors.origin()[0].once(_plan)
     constants = samples, blocks, parts
-    if parts == 1:  # nothing is held between visits: any tensor stands for the sums
+    if parts == 1:  # nothing is stored between passes: any tensor serves as the sums
         sums = factors.ids
         kernel[(num_rows, 1)](*arguments, sums, 0, *constants, False, *shape, num_warps=warps)
         return
@@ -164,9 +164,9 @@ def _launch(
 
 
 def _plan(factors: Factors) -> tuple[tuple[int, ...], tuple[int, int, int]]:
-    """The shape of the net; parts of a row, calls of Philox in each, and warps."""
+    """The shape of the net; parts per row, Philox calls per part, and warps."""
     shape, arity = _shape(factors), factors.arity
-    assert shape is not None  # `serves` was asked
+    assert shape is not None  # see `serves`
     parts = 1 if shape[1] else pieces(arity, perceptron.PART)
     blocks = blocks_of(arity) if parts == 1 else perceptron.PART // 8
     return shape, (parts, blocks, warps_of(8 * blocks))
@@ -174,12 +174,12 @@ def _plan(factors: Factors) -> tuple[tuple[int, ...], tuple[int, int, int]]:
 
 @lru_cache(maxsize=16)
 def double(value: float, device: torch.device) -> Tensor:
-    """A number on the device: Triton would pass it in single precision."""
+    """A number on the device, because Triton passes numbers in single precision."""
     return torch.tensor([value], dtype=torch.float64, device=device)
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons, whichever way they are spelled, and one small hidden layer with one output."""
+    """Perceptrons, and nets with one small hidden layer and one output."""
     shape = _shape(factors)
     return shape is not None and (shape[1] > 0 or samples <= MAX_SAMPLES)
 
@@ -201,7 +201,7 @@ def hits(key: Key, factors: Network, threshold: Tensor, samples: int) -> tuple[T
 
     threshold (F, R, A) int32 → two (F, R, A) int32.
     """
-    threshold = threshold.contiguous()  # and so are the results like it
+    threshold = threshold.contiguous()  # and so are results made by empty_like
     num_factors, tracks, arity = threshold.shape
     one, zero = torch.empty_like(threshold), torch.empty_like(threshold)
     if threshold.numel():
@@ -220,7 +220,7 @@ def messages(
     """Log-odds (f, A) float64 and starved (f, A) bool from beliefs and the last messages (F, A)."""
     if rows is not None:
         factors, message = factors.select(rows), message[rows]
-    message = message.contiguous()  # and so are the results like it
+    message = message.contiguous()  # and so are results made by empty_like
     log_odds = torch.empty_like(message, dtype=torch.float64)
     starved = torch.empty_like(message, dtype=torch.bool)
     if not message.numel():
@@ -234,7 +234,7 @@ def messages(
 
 
 def _fixed(factors: Network, samples: int, limit: float) -> tuple[Tensor | int, ...]:
-    """What messages are made from whatever the beliefs."""
+    """Arguments of `_messages` that do not depend on beliefs."""
     device, logs = factors.ids.device, factors.log_means(samples)
     if isinstance(factors.scope, Dense):
         start = factors.scope.start

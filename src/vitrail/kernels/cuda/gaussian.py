@@ -1,7 +1,7 @@
 """Gaussian messages of perceptron factors on the GPU: one program per factor, one launch per step.
 
-The formulas are those of `kernels.cpu.gaussian`. A row is read twice, for its sums and for its
-messages, in blocks that fit registers; the second time it comes from the cache.
+The formulas are those of `kernels.cpu.gaussian`. A row is read twice, for sums and for messages, in
+blocks that fit into registers; the second time from the cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vitrail.kernels.mills import MILLS
 from vitrail.numerics import LATTICE as _LATTICE
 from vitrail.scopes import Dense
 
-BLOCK = 2048  # slots of a row in registers at a time
+BLOCK = 2048  # slots of a row in registers
 LARGEST = tl.constexpr(1e9)  # bounds a, b, so that their squares stay finite
 LATTICE = tl.constexpr(_LATTICE)
 M0, M1, M2, M3, M4, M5, M6, M7, M8, M9, M10 = (tl.constexpr(c) for c in MILLS)
@@ -117,7 +117,7 @@ def _sweep(
         slots = block * BLOCK + tl.arange(0, BLOCK)
         used = slots < arity
         old, x, agrees, variance = _row(belief, message, inputs, slots, used, limit, sign)
-        # q_i is subtracted as it was rounded in the sums, so it cancels exactly
+        # q_i was added with the same rounding, so it cancels exactly
         scale = tl.rsqrt(tl.maximum(spread_all - variance, 1e-12).to(tl.float32))
         b = (above - agrees.to(tl.float64)).to(tl.float32) * scale
         b = tl.minimum(tl.maximum(b, -LARGEST), LARGEST)
@@ -135,7 +135,7 @@ def _sweep(
         scaled = new * LATTICE
         new = (scaled + tl.where(scaled >= 0, 0.5, -0.5)).to(tl.int32).to(tl.float32) / LATTICE
         tl.store(out + slots, new, mask=used)
-        # sums on the lattice are exact, so their order does not show
+        # sums on the lattice are exact in any order
         tl.atomic_add(moved + slots, new.to(tl.float64) - old.to(tl.float64), mask=used)
         moves = tl.where(used, tl.abs(_sigmoid(new) - _sigmoid(old)), 0.0)
         largest = tl.maximum(largest, moves)
@@ -143,7 +143,7 @@ def _sweep(
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons that see runs of variables."""
+    """Perceptrons whose variables are consecutive."""
     return factors.perceptron_low is not None and isinstance(factors.scope, Dense)
 
 
@@ -155,7 +155,7 @@ def gaussian_sweep(
     gamma: Tensor,
     rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Messages (f, A), their sum minus the old ones' (V,), largest changes (f,); as on the CPU."""
+    """Messages (f, A), their sum minus that of the old ones (V,), largest changes (f,)."""
     if rows is not None:
         factors, message = factors.select(rows), message[rows]
     assert isinstance(factors.scope, Dense)
@@ -176,7 +176,7 @@ def gaussian_sweep(
 def gaussian_total(
     factors: Network, belief: Tensor, limit: float, rows: Tensor | None = None
 ) -> Tensor:
-    """The sum of messages of factors that have sent none before, (V,); as on the CPU."""
+    """The sum of first messages of factors, (V,)."""
     factors = factors if rows is None else factors.select(rows)
     none = torch.zeros(factors.num_factors, factors.arity, device=belief.device)
     undamped = torch.ones(factors.num_factors, device=belief.device)

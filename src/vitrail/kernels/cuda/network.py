@@ -1,9 +1,9 @@
-"""Nets of this package's layers on the GPU: 32 drawn configurations in a word.
+"""Nets of this package's layers on the GPU: 32 drawn configurations per word.
 
-A row of draws is W words of each weight, and so of each unit: whether it is active. A lane adds
-up a unit for the 32 draws of a word at once, with counters side by side in the 8-bit fields of 8
-words (or 16-bit ones of 16): entry e adds (agrees_e >> s) & 0x01010101 to the s-th of them. A field
-that starts at 128 − least has its highest bit set exactly where the count has reached `least`.
+A row of draws has W words per weight, and W words of activity per unit. A lane adds up a unit for
+the 32 draws of a word, with counters in the 8-bit fields of 8 words (or 16-bit fields of 16 words):
+entry e adds (agrees_e >> s) & 0x01010101 to the s-th word. A field that starts at 128 − least has
+its highest bit set exactly where the count has reached `least`.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ MOST_UNITS = 65_535  # of a hidden layer: the second axis of a grid
 
 @dataclass(frozen=True)
 class Layer:
-    """Entry e of unit u multiplies value[u, e] by weight[u, e]; −1 fills up short rows."""
+    """Entry e of unit u multiplies value[u, e] by weight[u, e]; short rows are padded with −1."""
 
     value: Tensor  # (U, E) int32, of the inputs or of the layer before
     weight: Tensor  # (U, E) int32
-    low: int  # what a zero bit of its weights stands for
-    inactive: int | None  # what an inactive value stands for; None for inputs
+    low: int  # value of a zero bit of its weights
+    inactive: int | None  # value of an inactive unit of the layer before; None for inputs
 
     @property
     def twice(self) -> bool:
-        """Whether an entry adds up to two: products have three values and none is an input."""
+        """Whether an entry adds up to two, where ±1 is multiplied by 0/1."""
         return self.inactive is not None and self.inactive != self.low
 
     @property
     def field(self) -> int:
-        """Bits of a counter, its highest left free."""
+        """Bits of a counter, including the free highest one."""
         largest = self.value.shape[1] * (2 if self.twice else 1)
         return next(bits for bits in (8, 16, 32) if largest < 2 ** (bits - 1))
 
@@ -50,7 +50,7 @@ class Layer:
 def _layers(factors: Factors) -> tuple[Layer, ...] | None:
     """The net's layers as tables, or None for factors without a wiring."""
     wiring = factors.program.wiring if isinstance(factors, Network) else None
-    if wiring is None or not wiring.alike:
+    if wiring is None or not wiring.same_inputs:
         return None
     device = factors.ids.device
     owner = np.repeat(np.arange(len(wiring.uses) - 1), np.diff(wiring.uses))
@@ -135,8 +135,8 @@ def _counted(
     stride, values_stride, LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr,
     LANES: tl.constexpr, FIELD: tl.constexpr,
 ):  # fmt: skip
-    """Counters (FIELD, LANES) of a unit's entries that agree, and from which count on (LANES,)
-    the unit's sum is positive. INACTIVE None: values are inputs, int8 by number and factor.
+    """Counters (FIELD, LANES) of a unit's entries that agree, and the least count (LANES,) with
+    which the unit's sum is positive. INACTIVE None: values are inputs, int8 by number and factor.
     """
     counters = tl.zeros([FIELD, LANES], tl.uint32)
     nonzero = tl.zeros([LANES], tl.int32)
@@ -186,7 +186,7 @@ def _hidden(
     LOW: tl.constexpr, INACTIVE: tl.constexpr, FAN: tl.constexpr, WORDS: tl.constexpr,
     SHARED: tl.constexpr, LANES: tl.constexpr, FIELD: tl.constexpr,
 ):  # fmt: skip
-    """Which draws a unit is active in: a word for each row and word of it."""
+    """The draws in which a unit is active: one word per row and word."""
     column = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
     unit, there = tl.program_id(1), column < num_columns
     of_weight = column % WORDS if SHARED else column
@@ -204,9 +204,9 @@ def _outputs(
     samples, LOW: tl.constexpr, INACTIVE: tl.constexpr, UNITS: tl.constexpr, FAN: tl.constexpr,
     WORDS: tl.constexpr, SHARED: tl.constexpr, LANES: tl.constexpr, FIELD: tl.constexpr,
 ):  # fmt: skip
-    """Which draws meet the label: by the sign of one output, or by the largest, the first on a tie.
+    """The draws that meet the label: by the sign of one output, or by the largest, first on a tie.
 
-    Sums of all outputs are the same function of their counts, so counts are compared.
+    All outputs are the same function of their counts, so counts are compared.
     """
     column = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
     there = column < num_columns
@@ -255,7 +255,7 @@ def packed(key: Key, factors: Factors, threshold: Tensor, samples: int) -> Tenso
 def met(factors: Network, words: Tensor, tracks: int, samples: int) -> Tensor:
     """Which draws meet the label: words (F·R, W) int32 from words (A, F·R, W), or (A, 1, W)."""
     layers = layers_of(factors)
-    assert layers is not None  # `serves` was asked
+    assert layers is not None  # see `serves`
     rows, num_words = factors.num_factors * tracks, words.shape[2]
     columns, shared = rows * num_words, words.shape[1] != rows
     found = torch.empty(rows, num_words, dtype=torch.int32, device=words.device)
@@ -285,7 +285,7 @@ def met(factors: Network, words: Tensor, tracks: int, samples: int) -> Tensor:
 
 
 def scratch_bytes(factors: Network, samples: int) -> int:
-    """What `packed` and `met` hold for one track."""
+    """Bytes that `packed` and `met` allocate per track."""
     layers = layers_of(factors) or ()
     units = sum(len(layer.value) for layer in layers[:-1])
     return 4 * pieces(samples, WORD) * (factors.arity + units + 1)

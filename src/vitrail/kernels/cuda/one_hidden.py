@@ -1,8 +1,8 @@
 """Flips of nets with one hidden layer and one output on the GPU.
 
-Every slot carries the sum, activation and output weight of its own unit, so that once the sums
-are known all weights are flipped side by side: a hidden weight keeps the draw's own score unless
-it switches its unit, an output weight moves the output by its unit's value.
+Every slot stores the sum, activation and output weight of its unit, so that all weights are flipped
+in parallel: a hidden weight has the score of the draw unless it switches its unit, an output weight
+changes the output by its unit's value.
 """
 
 from __future__ import annotations

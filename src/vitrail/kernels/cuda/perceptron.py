@@ -1,11 +1,11 @@
-"""Flips of perceptrons on the GPU: a warp for each 256 weights of a row.
+"""Flips of perceptrons on the GPU: one warp per 256 weights of a row.
 
-As on the CPU, only draws whose margin lies within a step of zero look at their weights. There a
-set weight decides by the sign of its input alone, so it is enough to know how often each weight
-was one: among the draws that meet the label (lower half of a word) and among those that fail it
-(upper half). `flips` draws, sums and counts a row in one go. It takes rows of any length, but pads
-them to a power of two; `flip` therefore visits those beyond one part twice, every part a program of
-its own: sums of all draws (`part_sums`), then counts of the near ones (`part_flips`).
+As on the CPU, only draws whose margin is within one step of zero need their weights. There the sign
+of a weight's input decides the effect of setting it, so the counts of ones per weight suffice:
+among the draws that meet the label (lower half of a word) and among the others (upper half).
+`flips` draws, sums and counts a row in one pass. It takes rows of any length, but pads them to a
+power of two; `flip` therefore processes longer rows in parts and in two passes, one program per
+part: sums of all draws (`part_sums`), then counts of the draws near zero (`part_flips`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import triton.language as tl
 
 from vitrail.kernels.cuda.philox import columns, in_order, lane_columns16
 
-PART = 256  # weights: a warp's calls of Philox, eight weights each
+PART = 256  # weights: the Philox calls of a warp, eight weights each
 
 
 @triton.jit
 def _row(threshold, inputs, label, tie, LOW: tl.constexpr, BLOCKS: tl.constexpr):
     """Signed inputs, weights that are certain, the margin without draws, bounds and terms.
 
-    No draw decides about a weight whose threshold is 65536: it is in the margin. So is a tie's
-    favour of label zero.
+    Weights whose threshold is 65536 are certain and part of the margin, as is `tie`, by which a
+    tie satisfies label zero.
     """
     signed = tl.where(label == 1, inputs, -inputs)
     certain = threshold == 65536
@@ -44,13 +44,13 @@ def _sum(lanes, bounds, terms):
 
 @triton.jit
 def _unit(margin):
-    """What a near draw adds to counts: one in the half of those that meet the label, or fail it."""
+    """The increment of counts by a draw near zero: one, in the half for its score."""
     return tl.where(margin > 0, 1, 65536).to(tl.uint32)
 
 
 @triton.jit
 def _add(ones, lanes, bounds, unit):
-    """Eight counts, with the unit added where a bit is drawn as one."""
+    """Eight counts, increased by the unit where a bit is drawn as one."""
     return (
         ones[0] + tl.where(lanes[0] < bounds[0], unit, 0),
         ones[1] + tl.where(lanes[1] < bounds[1], unit, 0),
@@ -71,7 +71,7 @@ def _nothing(BLOCKS: tl.constexpr):
 
 @triton.jit
 def _hits(ones, near, met, signed, certain, BLOCKS: tl.constexpr):
-    """Hits with each weight at one and at zero, of the near draws and those that are met anyway."""
+    """Hits with each weight at one and at zero, from counts of near draws and the hits as drawn."""
     drawn = tl.where(certain, near, in_order(ones, BLOCKS))
     meeting, failing = (drawn & 0xFFFF).to(tl.int32), (drawn >> 16).to(tl.int32)
     near_meeting, near_failing = (near & 0xFFFF).to(tl.int32), (near >> 16).to(tl.int32)
@@ -85,7 +85,7 @@ def flips(
     threshold, inputs, label, factor, first, step_number, k0, k1,
     SAMPLES: tl.constexpr, LOW: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
-    """Hits with each weight at one, at zero, and as drawn, of the draws from number first on."""
+    """Hits with each weight at one, at zero, and as drawn, of the draws numbered first…"""
     STEP: tl.constexpr = 1 - LOW
     signed, certain, constant, bounds, terms = _row(threshold, inputs, label, 1, LOW, BLOCKS)
     ones, near = _nothing(BLOCKS), tl.zeros([], tl.uint32)
@@ -106,9 +106,9 @@ def part_sums(
     threshold, inputs, label, factor, first, step_number, k0, k1, part, sums,
     SAMPLES: tl.constexpr, LOW: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
-    """What a part of the row adds to the margin of each draw, into sums (SAMPLES,).
+    """Contribution of a part of the row to the margin of each draw, into sums (SAMPLES,).
 
-    They are written BLOCKS at a time, one per thread.
+    Sums are written in groups of BLOCKS, one per thread.
     """
     tie = tl.where(part == 0, 1, 0)
     _, _, constant, bounds, terms = _row(threshold, inputs, label, tie, LOW, BLOCKS)
@@ -142,7 +142,7 @@ def part_flips(
         is_met = margin > 0
         mets += (is_met & (sample < SAMPLES)).to(tl.int32)
         is_near = (margin > -STEP) & (margin <= STEP) & (sample < SAMPLES)
-        # the near ones in turn: where each is in the order of draws, and whether it is met
+        # near draws in order: twice the number of the draw, plus one where it meets the label
         turn = tl.where(is_near, 2 * sample + is_met.to(tl.int32), LAST)
         next_turn = tl.min(turn)
         while next_turn < LAST:

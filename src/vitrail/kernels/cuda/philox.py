@@ -6,9 +6,9 @@ import torch
 import triton
 import triton.language as tl
 
-# arguments of kernels that must stay numbers: Triton compiles in one that happens to be 1
+# arguments that must not be specialised: Triton would compile in the value 1
 ADDRESS = ("step_number", "k0", "k1")
-_CALLS = 256  # side by side in a program
+_CALLS = 256  # per program
 _LOOPS = 64
 
 
@@ -50,7 +50,7 @@ def columns(row, BLOCKS: tl.constexpr):
 
 @triton.jit
 def in_order(parts, BLOCKS: tl.constexpr):
-    """The slots (8·BLOCKS,) whose `columns` the eight parts are."""
+    """The slots (8·BLOCKS,) of eight parts; the inverse of `columns`."""
     even = tl.join(tl.join(parts[0], parts[4]), tl.join(parts[2], parts[6]))
     odd = tl.join(tl.join(parts[1], parts[5]), tl.join(parts[3], parts[7]))
     return tl.reshape(tl.join(even, odd), [8 * BLOCKS])
@@ -58,10 +58,10 @@ def in_order(parts, BLOCKS: tl.constexpr):
 
 @triton.jit
 def lane_columns16(factor, sample, step, k0, k1, part, BLOCKS: tl.constexpr):
-    """`columns` of the part-th `lanes16` in the upper halves of words, whatever is in the lower.
+    """`columns` of the part-th `lanes16` in the upper halves of words; lower halves are arbitrary.
 
-    Such a word is below bound << 16 exactly where its lane is below the bound, so that nothing
-    is masked, and each lane stays in the thread that made it, so that nothing moves.
+    Such a word is below bound << 16 exactly where its lane is below the bound, so no mask is
+    needed, and each lane stays in the thread that made it.
     """
     blocks = (part * BLOCKS + tl.arange(0, BLOCKS)).to(tl.uint32)
     zero = tl.zeros([BLOCKS], tl.uint32)
@@ -79,22 +79,22 @@ def lanes32(factor, sample, step, k0, k1, BLOCKS: tl.constexpr):
 
 
 def power_of_two(size: int) -> int:
-    """The least power of two that holds so many; Triton's own takes its time in a launch."""
+    """The least power of two of at least `size`; Triton's own function slows launches down."""
     return 1 << max(0, size - 1).bit_length()
 
 
 def pieces(total: int, size: int) -> int:
-    """How many pieces of a size cover the total."""
+    """The number of pieces of this size that cover the total."""
     return -(-total // size)
 
 
 def blocks_of(slots: int) -> int:
-    """Calls that cover so many slots, a power of two as Triton wants it."""
+    """The number of calls that cover the slots, a power of two as Triton requires."""
     return power_of_two(pieces(slots, 8))
 
 
 def warps_of(slots: int) -> int:
-    """Warps per row: eight slots per thread for short ones, at most 16 warps."""
+    """Warps per row: one per 256 slots, from 1 to 16."""
     return min(16, max(1, power_of_two(slots) // 256))
 
 
@@ -111,7 +111,7 @@ def _discard(sink, CALLS: tl.constexpr, LOOPS: tl.constexpr):
 
 
 def bare_philox(lanes: int) -> int:
-    """Make about `lanes` 16-bit lanes and nothing else, for timing; how many exactly."""
+    """Make about `lanes` 16-bit lanes, for timing; returns the exact number."""
     each = 8 * _CALLS * _LOOPS
     programs = max(1, lanes // each)
     sink = torch.empty(programs, dtype=torch.int32, device="cuda")

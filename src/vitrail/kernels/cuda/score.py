@@ -1,4 +1,4 @@
-"""Which perceptrons a configuration satisfies, on the GPU: one program per factor and candidate."""
+"""Scores of perceptrons at configurations on the GPU: one program per factor and candidate."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from vitrail.factors import Factors, Network
 from vitrail.kernels.cuda.philox import pieces, power_of_two, warps_of
 from vitrail.scopes import Dense
 
-MAX_SLOTS = 1024  # of a row at a time
-MAX_CANDIDATES = 2**16 - 1  # programs along the second side of a grid
+MAX_SLOTS = 1024  # of a row in registers
+MAX_CANDIDATES = 2**16 - 1  # programs along the second axis of a grid
 
 
 @triton.jit
@@ -33,7 +33,7 @@ def _score(
 
 
 def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons that see runs of variables."""
+    """Perceptrons whose variables are consecutive."""
     return factors.perceptron_low is not None and isinstance(factors.scope, Dense)
 
 

@@ -1,9 +1,9 @@
-"""S4P on the GPU, three launches per chunk: old surveys to sums, tracks to pairs, pairs to surveys.
+"""S4P on the GPU, three launches per chunk: sums of old surveys, pairs of tracks, new surveys.
 
-As on the CPU a track is known by its pair of hits (h_1, h_0) of each weight; the pairs of a chunk
-of factors are held as bytes, tallied, and turned into bins and masses by tables. A program of
-surveys is one warp, so that sums over bins never leave it; tallies of several pairs are fields
-of one word, so that one sum over the tracks counts them all.
+As on the CPU, a track is represented by its pair of hits (h_1, h_0) of each weight; the pairs of a
+chunk of factors are stored as bytes, counted, and converted to bins and masses by tables. A program
+for surveys is one warp, so that sums over bins stay within it; counts of several kinds of pairs are
+fields of one word, so that one sum over the tracks counts them all.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from vitrail.kernels.dispatch import GaussianCavities
 from vitrail.random import Key, Stream, normal_quantiles, threshold_edges
 
 MAX_SAMPLES = 15  # (S+1)² pairs fit a byte
-TRACKS = 128  # tallied at a time, in counters of a byte
+TRACKS = 128  # counted together, in counters of one byte
 NUM_SUMS = 11  # integer sums of a survey: mass, tilted masses, and four for each product
-EDGES, WARPS = 2, 1  # of a factor in one program of surveys; sums stay within a warp
+EDGES, WARPS = 2, 1  # edges of a factor, and warps, per program
 
 
 @triton.jit
 def _sums(survey, units, num_bins, bins, used, shift):
-    """Integer sums of surveys (EDGES, n) at bins (n,): what log means and moments are made of.
+    """Integer sums of surveys (EDGES, n) at bins (n,), see `kernels.cpu.survey._sums`.
 
-    units (3, B) int32: tilts to one and to zero, log-odds. No bin is a certainty here, so the sum
-    of weights is also the sum of those that are not certain.
+    units (3, B) int32: tilts to one and to zero, log-odds.
     """
     scaled = survey.to(tl.float64) * 1048576.0
     # adding 2⁵² rounds to the nearest integer, half to even
@@ -41,7 +40,7 @@ def _sums(survey, units, num_bins, bins, used, shift):
     to_one = mass * tl.load(units + bins, mask=used, other=0)[None, :].to(tl.int64)
     to_zero = mass * tl.load(units + num_bins + bins, mask=used, other=0)[None, :].to(tl.int64)
     odds = tl.load(units + 2 * num_bins + bins, mask=used, other=0)[None, :].to(tl.int64)
-    # weights and log-odds have less than 32 bits, and products of such numbers are one instruction
+    # weights and log-odds have fewer than 32 bits, and their product is one instruction
     one, zero = (to_one >> shift).to(tl.int32), (to_zero >> shift).to(tl.int32)
     first_one, first_zero = one.to(tl.int64) * odds, zero.to(tl.int64) * odds
     weight_one, weight_zero = tl.sum(one, 1).to(tl.int64), tl.sum(zero, 1).to(tl.int64)
@@ -94,7 +93,7 @@ def _pairs(
             ).to(tl.int64)
             noise = lanes32(factor, track, number, c0.to(tl.uint32), c1.to(tl.uint32), 2 * BLOCKS)
             z = tl.load(quantiles + (noise >> 16).to(tl.int32))
-            # read again for each track: kept in registers both branches would crowd out programs
+            # read again for each track: in registers both branches would leave fewer programs
             at = slots + tl.where(branch < threshold, 0, arity)
             mean = tl.load(centre + at, mask=used, other=0.0)
             cavity = mean + z * tl.load(spread + at, mask=used, other=0.0)
@@ -111,9 +110,9 @@ def _pairs(
 
 @triton.jit
 def _tally(pair, drawn, kind, WORDS: tl.constexpr):
-    """How many of up to 255 drawn pairs (EDGES, n) are of each kind (k,): (EDGES, k) int64.
+    """Counts of each kind (k,) among up to 255 drawn pairs (EDGES, n): (EDGES, k) int64.
 
-    WORDS sums over the tracks, each of eight counters side by side.
+    WORDS sums over the tracks, each with eight counters.
     """
     unit = tl.full([1, 1], 1, tl.int64) << ((pair % 8) * 8).to(tl.int64)
     place = ((kind % 8) * 8).to(tl.int64)[None, :]
@@ -132,10 +131,10 @@ def _mix(
     BINS: tl.constexpr, KNOWN: tl.constexpr, MET: tl.constexpr, ALIKE: tl.constexpr,
     FRESH: tl.constexpr, TILE: tl.constexpr, TILES: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """Tally the tracks of EDGES edges of a factor and mix them into their surveys.
+    """Count the tracks of EDGES edges of a factor and mix them into their surveys.
 
-    Only the MET bins that some pair of hits stands for get fresh mass, the others fade. At most
-    ALIKE kinds of pairs stand for a bin: kind_of (ALIKE, FRESH), −1 where there are fewer.
+    Only the MET bins of some pair of hits get new mass. At most ALIKE kinds of pairs belong to one
+    bin: kind_of (ALIKE, FRESH), −1 where there are fewer.
     """
     i = tl.program_id(0).to(tl.int64)
     edges = tl.program_id(1) * EDGES + tl.arange(0, EDGES)
@@ -169,11 +168,11 @@ def _mix(
     live = (total > 0)[:, None]
     faded = tl.where(live, (1.0 - gamma) * old, old)
     mixed = tl.where(live, (1.0 - gamma) * old_met + gamma * share.to(tl.float32), old_met)
-    tl.debug_barrier()  # all have read before any writes,
+    tl.debug_barrier()  # all reads come before any write
     tl.store(row + bins[None, :], faded, mask=here)
-    tl.debug_barrier()  # what fades is written before what is fresh,
+    tl.debug_barrier()  # faded bins are written before those with new mass
     tl.store(row + fresh_bins[None, :], mixed, mask=there)
-    tl.debug_barrier()  # and both before they are read again
+    tl.debug_barrier()  # all writes come before the next reads
     new = tl.load(row + bins[None, :], mask=here, other=0.0)
 
     tile = i * tl.num_programs(1) + tl.program_id(1)
@@ -191,14 +190,14 @@ def serves(factors: Factors, samples: int) -> bool:
 
 
 class Tables:
-    """The tables of a grid and of the pairs of hits, on the device."""
+    """Tables of a grid and of pairs of hits, on the device."""
 
     def __init__(self, units: Any, bins: Tensor, rank: Tensor, mass: Tensor) -> None:
         self.num_bins, self.shift = units.tilt.shape[1], units.shift
         self.rank, self.mass = rank, mass.contiguous()
         rows = [units.tilt, units.log_odds[None]]
         self.units = torch.cat(rows).to(torch.int32).contiguous()  # (3, B)
-        # bins that some pair stands for, and the kinds of pairs that do, side by side
+        # bins of some pair, and the kinds of pairs of each
         self.fresh, place, count = bins.unique(return_inverse=True, return_counts=True)
         order = place.argsort(stable=True)
         nth = torch.arange(len(bins), device=bins.device) - (count.cumsum(0) - count)[place[order]]
@@ -229,7 +228,7 @@ def update(
     gamma: Tensor,
     tables: Tables,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """New surveys of the factors at rows (f,), in place; see `kernels.cpu.survey`."""
+    """Update the surveys of the factors at rows (f,) in place; see `kernels.cpu.survey`."""
     num, arity = cavities.branch_threshold.shape
     device, tiles = survey.device, pieces(arity, EDGES)
     out = torch.empty(NUM_SUMS, num, arity, dtype=torch.int64, device=device)
