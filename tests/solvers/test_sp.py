@@ -228,5 +228,5 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 
 
 def test_pooled_is_refused_inside_surveys():
-    with pytest.raises(TypeError, match="pooled cannot serve inside surveys"):
+    with pytest.raises(TypeError, match="pooled cannot be used inside surveys"):
         s3p(pooled())

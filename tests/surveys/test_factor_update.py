@@ -60,7 +60,7 @@ def test_integer_hits_alone_decide_bins_and_masses():
 
 
 def test_pooled_is_refused_with_the_reason():
-    with pytest.raises(TypeError, match="pooled cannot serve inside surveys"):
+    with pytest.raises(TypeError, match="pooled cannot be used inside surveys"):
         checked_inner(pooled())
 
 

@@ -36,7 +36,7 @@ from vitrail.surveys.variable import (
     log_means_of,
 )
 from vitrail.updates import Update
-from vitrail.updates.base import MOST_DRAWS
+from vitrail.updates.base import MAX_DRAWS
 from vitrail.updates.flip import Flip
 
 SCRATCH = 1600  # temporary bytes per edge of a compiled step, plus one per track
@@ -211,7 +211,7 @@ def s4p(
     inner = checked_inner(update)
     return S4P(
         inner,
-        checked_count("survey_samples", survey_samples, 1, MOST_DRAWS),
+        checked_count("survey_samples", survey_samples, 1, MAX_DRAWS),
         Grid(bins, split, inner.exact if hard_ends is None else hard_ends),
         as_damping(damping),
         Batches(batch),

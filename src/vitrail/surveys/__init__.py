@@ -1,4 +1,4 @@
-"""Surveys: histograms of messages, and how they are updated. `VARIABLES` names the updates."""
+"""Surveys: histograms of messages and their updates; `VARIABLES` lists those at variables."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ VARIABLES: dict[str, Callable[..., VariableUpdate]] = {
     "tilted": tilted,
     "gaussian": gaussian,
 }
-"""Each variable→factor update by name, as a function that makes it."""
+"""Each variable→factor update by name."""
 
 __all__ = [
     "VARIABLES",

@@ -12,11 +12,11 @@ from vitrail.updates import CavityUpdate, Estimate, Update
 
 
 def checked_inner(update: Update) -> CavityUpdate:
-    """The update as surveys use it: from cavities, without smoothing."""
+    """The update for use inside surveys: from cavities, without smoothing."""
     if not isinstance(update, CavityUpdate):
         raise TypeError(
-            f"{type(update).__name__.lower()} cannot serve inside surveys: its draws come from one "
-            "belief and survey tracks share none; use flip, counting, pinned, closed_form or exact"
+            f"{type(update).__name__.lower()} cannot be used inside surveys, because it draws from "
+            "one belief for all tracks; use flip, counting, pinned, closed_form or exact"
         )
     if getattr(update, "smoothing", 0.0):
         return replace(update, smoothing=0.0)  # pyright: ignore[reportCallIssue] (not all have it)
@@ -27,9 +27,8 @@ def factor_histogram(grid: Grid, estimate: Estimate) -> Tensor:
     """Mass p̃(1) + p̃(0) in the bin of p̃(1)/(p̃(1) + p̃(0)), over the tracks.
 
     Integer masses (F, A, B), relative to the largest of an edge's R draws; all zero for an edge
-    whose draws all have p̃(1) = p̃(0) = 0. It depends on the two logs alone: for sampled updates
-    these are functions of the integer hits, so a table over (hits_one, hits_zero) of the bin, and
-    one over (largest, hits_one + hits_zero) of the mass, say the same in integers.
+    whose draws all have p̃(1) = p̃(0) = 0. They depend on the two logs alone, which for sampled
+    updates are functions of the integer hits: `pair_tables` has the same function as tables.
     """
     one, zero = estimate.log_one.movedim(1, 0), estimate.log_zero.movedim(1, 0)
     log_mass = torch.logaddexp(one, zero)
@@ -39,11 +38,11 @@ def factor_histogram(grid: Grid, estimate: Estimate) -> Tensor:
 
 @dataclass(frozen=True)
 class PairTables:
-    """What a track with hits (h_1, h_0) of S draws puts where; pair number h_1·(S+1) + h_0."""
+    """Bins and masses of tracks with hits (h_1, h_0) of S draws, by pair number h_1·(S+1) + h_0."""
 
     bins: Tensor  # (n,) int64
-    rank: Tensor  # (n,) int64: its place in the order of log masses, equal ones sharing it
-    mass: Tensor  # (n, n) int64: of pair p where a pair of rank k has the largest, at [k, p]
+    rank: Tensor  # (n,) int64: rank in the order of log masses, shared by equal ones
+    mass: Tensor  # (n, n) int64: [k, p] is that of pair p where the largest has rank k
 
 
 def pair_tables(logs: Tensor, grid: Grid) -> PairTables:

@@ -1,9 +1,9 @@
 """Variable→factor surveys exactly, by convolution in log-odds: the S3P of the paper.
 
 In each of the two products the tilted surveys of a variable's factors are independent, and their
-log-odds add up: a convolution, so a product of spectra. The leave-one-out products come from
-prefixes and suffixes, never by dividing. What is certain (p = 1 in Πp, p = 0 in Π(1−p)) stays out
-of the convolution; its share goes to the end atom.
+log-odds add up: a convolution, hence a product of spectra. Leave-one-out products are computed from
+prefixes and suffixes, without division. Certainties (p = 1 in Πp, p = 0 in Π(1−p)) are left out of
+the convolution; their share is that of the end atom.
 
 Cost O(n·L log L) per variable of n factors, L = n·G points: for small problems only.
 """
@@ -27,20 +27,20 @@ from vitrail.surveys.histogram import (
     to_probability,
 )
 
-MAX_BYTES = 2**31  # scratch of one variable; beyond it the exact product is the wrong tool
+MAX_BYTES = 2**31  # limit of temporary memory per variable
 
 
 @dataclass(frozen=True)
 class Product:
     """A measure on the log-odds grid of a sum, before rebinning."""
 
-    mass: Tensor  # (…, 1 + L + 1) float64, adding up to one; atoms for p = 0 and p = 1 outside
+    mass: Tensor  # (…, 1 + L + 1) float64, sum one; the ends are the atoms of p = 0 and p = 1
     log_odds: Tensor  # (L,) float64, without the prior
     contradiction: Tensor  # (…) bool: both products are zero
 
 
 def product(surveys: Tensor, prior: Tensor, wide: LogOddsGrid, leave_one_out: bool) -> Product:
-    """The measure of each variable: without each of its factors in turn, or over all of them.
+    """The measure of each variable: without each of its factors, or over all of them.
 
     surveys (v, n, 1 + G + 1) float64 on `wide`, prior (v,) log-odds: mass (v, n or 1, …).
     """
@@ -52,7 +52,7 @@ def product(surveys: Tensor, prior: Tensor, wide: LogOddsGrid, leave_one_out: bo
     contradiction = torch.isneginf(log_one) & torch.isneginf(log_zero)
     ratio = prior[:, None] + log_one - log_zero
     weight = torch.sigmoid(torch.where(contradiction, 0.0, ratio))[..., None]
-    # the transform is linear: one inverse serves both products
+    # the transform is linear, so one inverse is enough
     finite = torch.fft.irfft(weight * ones + (1 - weight) * zeros, n=size, dim=-1)
     finite = finite[..., :length].clamp(min=0.0)
     ends = (1 - weight) * zero_ends[..., None], weight * one_ends[..., None]
@@ -66,7 +66,7 @@ def _branch(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Spectra of the finite sums, shares of certainty and log Z of one product.
 
-    Point k of the law behind a spectrum of m factors stands for the log-odds (k − m·half)·step.
+    Point k of a distribution of m factors has the log-odds (k − m·half)·step.
     """
     together = _others if leave_one_out else _all
     tilt = torch.sigmoid(sign * wide.values(surveys.device))
@@ -83,7 +83,7 @@ def _branch(
 
 
 def _others(values: Tensor) -> Tensor:
-    """Product over axis 1 of all but the own one, from prefixes and suffixes: (v, n, …)."""
+    """Leave-one-out products over axis 1, from prefixes and suffixes: (v, n, …)."""
     ones = torch.ones_like(values[:, :1])
     before = torch.cat([ones, values[:, :-1]], dim=1).cumprod(1)
     after = torch.cat([ones, values[:, 1:].flip(1)], dim=1).cumprod(1).flip(1)
@@ -170,13 +170,13 @@ def _edges(
 
 
 def _fast_size(length: int) -> int:
-    """The least 2^a·m of at least `length`, m one of 1, 3, 5, 9, 15: what transforms like."""
+    """The least 2^a·m of at least `length`, m one of 1, 3, 5, 9, 15: sizes with fast transforms."""
     odd = (1, 3, 5, 9, 15)
     return min(m << max(1, (-(-length // m) - 1).bit_length()) for m in odd)
 
 
 def _bytes(degree: int, wide: LogOddsGrid) -> int:
-    """Scratch of one variable; an error when the exact product is out of reach."""
+    """Temporary bytes per variable; an error if there are more than MAX_BYTES."""
     needed = 64 * degree * _fast_size(2 * degree * wide.half + 1)
     if needed > MAX_BYTES:
         raise ValueError(

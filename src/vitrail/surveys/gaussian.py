@@ -1,4 +1,4 @@
-"""Variable→factor surveys of variables of many factors: the log-odds sum is Gaussian."""
+"""Variable→factor surveys for variables of many factors: the sum of log-odds is Gaussian."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from vitrail.random import Key, Stream, normal_quantiles
 from vitrail.surveys.histogram import MASS_ONE, Grid, on_survey_lattice
 from vitrail.surveys.variable import Address, Tracks, VariableUpdate, branch_of
 
-WEIGHT_BITS = 24  # of a survey's weights in moments; with ODDS_ONE their sums fit int64
-ODDS_ONE = 2**16  # log-odds are multiples of its inverse in moments
+WEIGHT_BITS = 24  # of weights in moments; sums of their products with log-odds fit int64
+ODDS_ONE = 2**16  # log-odds in moments are multiples of its inverse
 
 
 @dataclass(frozen=True)
 class MomentUnits:
-    """The integers of which moments are made: so their sums are the same in any order."""
+    """Integers from which moments are computed, so that sums are the same in any order."""
 
     tilt: Tensor  # (2, B) int64
-    finite: Tensor  # (2, B) int64: 0 where the bin is a certainty of the product
+    finite: Tensor  # (2, B) int64: 0 where the bin is certain in the product
     log_odds: Tensor  # (B,) int64, in units of 1/ODDS_ONE
-    shift: int  # bits that weights are cut by
+    shift: int  # lower bits of weights that are dropped
 
 
 def moment_units(grid: Grid, device: torch.device) -> MomentUnits:
@@ -71,7 +71,7 @@ class Gaussian(VariableUpdate):
     def from_sums(self, sums: Tensor, grid: Grid) -> Tensor:
         """The contribution (C, 1, F, A) from integer sums (8, F, A), four per product:
 
-        of weights, of those not certain, of these times the log-odds, and times its square.
+        of weights, of uncertain weights, of these times the log-odds, and times its square.
         """
         parts = sums.view(2, 4, *sums.shape[1:]).to(torch.float64)
         weight, total, first, second = parts.unbind(1)
@@ -90,16 +90,16 @@ class Gaussian(VariableUpdate):
         branch = branch_of(address, means, prior)
         one, zero = totals.chunk(2)
         mean, variance = torch.where(branch, one[0], zero[0]), torch.where(branch, one[1], zero[1])
-        # one lane makes a normal draw, another says whether the sum is certain
+        # one lane gives the normal draw, another whether the sum is certain
         noise = normal_quantiles(prior.device)[address.lanes(Stream.CAVITY) >> 16]
         log_odds = prior + mean + noise * variance.clamp(min=0).sqrt()
         if not grid.hard_ends:
             return Tracks(log_odds)
         finite = torch.where(branch, one[2], zero[2]).exp()
         finite = torch.where(torch.where(branch, one[3], zero[3]) > 0, 0.0, finite)
-        sure = torch.where(branch, torch.inf, -torch.inf).to(log_odds.dtype)
+        certain = torch.where(branch, torch.inf, -torch.inf).to(log_odds.dtype)
         uniform = (address.lanes(Stream.SURVEY).to(torch.float64) + 0.5) / 2**32
-        return Tracks(torch.where(uniform < finite, log_odds, sure))
+        return Tracks(torch.where(uniform < finite, log_odds, certain))
 
 
 gaussian = Gaussian

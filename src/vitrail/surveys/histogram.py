@@ -1,8 +1,8 @@
 """Surveys as histograms over p = P(1): the grid, binning, integer masses, draws.
 
-A survey is (…, B) masses over p_k = k/(B−1), B odd, so that 0, ½ and 1 are grid points. What is
-drawn from it is decided by integers alone: masses are rounded to multiples of 2⁻²⁰, tilted by
-integers, summed in int64 and compared with a 32-bit lane. So every backend draws the same bins.
+A survey is (…, B) masses over p_k = k/(B−1), B odd, so that 0, ½ and 1 are grid points. Draws
+depend on integers alone: masses are rounded to multiples of 2⁻²⁰, tilted by integers, summed in
+int64 and compared with a 32-bit lane. So every backend draws the same bins.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from vitrail.numerics import SAMPLED_LIMIT
 Split = Literal["round", "linear"]
 
 MAX_BINS = 1025  # masses·tilts then stay below 2⁴⁰, which `scaled` multiplies exactly
-MASS_ONE = 2**20  # the integer mass of a whole survey, up to rounding
-SNAP = 1e-6  # p·(B−1) this close to a half is a tie
+MASS_ONE = 2**20  # the integer mass of a survey, up to rounding
+SNAP = 1e-6  # p·(B−1) within this distance of a half is a tie
 LATTICE = 2.0**26  # survey logs are multiples of 1/LATTICE: 10⁷ of them add up exactly in float64
-SOFT_PARTS = 1000  # where zeros are no proof the end bins stand for p = 0.001 and 0.999
+SOFT_PARTS = 1000  # with soft ends the end bins are p = 0.001 and 0.999
 
 
 @dataclass(frozen=True)
 class Grid:
-    """p_k = k/(B−1), how values are put on it, and what its ends mean.
+    """p_k = k/(B−1), the binning of values, and the meaning of the end bins.
 
-    split: "round" takes the nearest point, half to even; "linear" shares a value between its two
-    neighbours so that the mean is kept.
-    hard_ends: p = 0 and p = 1 are certainties, as exact messages mean them. Otherwise the end
-    bins count as 0.001 and 0.999 when they are multiplied: draws that all miss are no proof.
+    split: "round" takes the nearest point, half to even; "linear" divides a value between its two
+    neighbours with the same mean.
+    hard_ends: p = 0 and p = 1 are certainties, as in exact messages. Otherwise the end bins count
+    as 0.001 and 0.999 in products, because draws that all miss prove nothing.
     """
 
     bins: int
@@ -56,7 +56,7 @@ class Grid:
 
     @property
     def tilt_unit(self) -> int:
-        """tilt(1) + tilt(0) of every bin: the integer that stands for probability one."""
+        """tilt(1) + tilt(0) of every bin: the integer for probability one."""
         return (self.bins - 1) * (1 if self.hard_ends else SOFT_PARTS)
 
     def values(self, device: torch.device | str = "cpu") -> Tensor:
@@ -69,12 +69,12 @@ class Grid:
 
 @dataclass(frozen=True)
 class Tables:
-    """What a bin means as a factor of a product."""
+    """The factors of bins in the two products."""
 
     tilt: Tensor  # (2, B) int64: tilt_unit·p_k and tilt_unit·(1 − p_k), row 0 for value one
     log: Tensor  # (2, B) float64 on the lattice: their logs, 0 where the tilt is 0
     zero: Tensor  # (2, B) float64: 1 where the tilt is 0
-    log_odds: Tensor  # (B,) float64 on the lattice; 0 at hard ends, which `zero` tells apart
+    log_odds: Tensor  # (B,) float64 on the lattice; 0 at hard ends, see `zero`
 
 
 @lru_cache(maxsize=64)
@@ -86,7 +86,7 @@ def _tables(grid: Grid, device: str) -> Tables:
         one = (points * SOFT_PARTS).clamp(grid.bins - 1, (SOFT_PARTS - 1) * (grid.bins - 1))
     tilt = torch.stack([one, one.flip(0)])
     zero = tilt == 0
-    # in double: float32 is coarser than the lattice, and machines differ in the last bit of its log
+    # in float64: float32 is coarser than the lattice, and its logarithm differs between machines
     log = on_survey_lattice(torch.log(tilt.clamp(min=1).double() / grid.tilt_unit))
     log = torch.where(zero, 0.0, log)
     log_odds = torch.where(zero.any(0), 0.0, log[0] - log[1])
@@ -113,7 +113,7 @@ def scaled(lane: Tensor, total: Tensor) -> Tensor:
 
 
 def draw(weights: Tensor, lanes: Tensor) -> Tensor:
-    """Bins with probability weights/Σ weights: the first whose running sum exceeds the lane.
+    """Bins with probability weights/Σ weights: the first whose cumulative sum exceeds the lane.
 
     weights (…, B) int64, lanes (…, R) int64 in [0, 2³²): (…, R) int64.
     """
@@ -127,7 +127,7 @@ def draw(weights: Tensor, lanes: Tensor) -> Tensor:
 
 
 def positions(grid: Grid, log_odds: Tensor) -> Tensor:
-    """p·(B−1) of log-odds (…), snapped to the half it is within 1e-6 of."""
+    """p·(B−1) of log-odds (…), rounded to a half that is within 1e-6."""
     position = torch.sigmoid(log_odds) * (grid.bins - 1)
     half = torch.floor(position) + 0.5
     return torch.where((position - half).abs() < SNAP, half, position)
@@ -141,12 +141,12 @@ def relative_masses(log_mass: Tensor) -> Tensor:
 
 
 def histogram(grid: Grid, log_odds: Tensor, mass: Tensor) -> Tensor:
-    """Put masses (R, …) int64 in the bins of log-odds (R, …): (…, B) int64, exact in any order."""
+    """Histogram of log-odds (R, …) with masses (R, …) int64: (…, B) int64, exact in any order."""
     return _binned(grid, positions(grid, log_odds).movedim(0, -1), mass.movedim(0, -1))
 
 
 def _binned(grid: Grid, position: Tensor, mass: Tensor) -> Tensor:
-    """Put masses (…, R), int64 or float64, where their positions (…, R) say: (…, B)."""
+    """Histogram of positions (…, R) with masses (…, R), int64 or float64: (…, B)."""
     out = mass.new_zeros((*mass.shape[:-1], grid.bins))
     if grid.split == "round":
         return out.scatter_add_(-1, torch.round(position).to(torch.int64), mass)
@@ -161,7 +161,7 @@ def _binned(grid: Grid, position: Tensor, mass: Tensor) -> Tensor:
 
 
 def normalised(counts: Tensor) -> Tensor:
-    """Integer histogram (…, B) as a survey, float32; all zero where it holds no mass."""
+    """Integer histogram (…, B) as a survey, float32; all zero without mass."""
     total = counts.sum(-1, keepdim=True)
     return (counts.to(torch.float64) / total.clamp(min=1)).to(torch.float32)
 
@@ -193,7 +193,7 @@ class LogOddsGrid:
 
 
 def log_odds_grid(grid: Grid) -> LogOddsGrid:
-    """A grid of step at most 4/(B−1) that reaches the outermost finite log-odds."""
+    """A grid with steps of at most 4/(B−1) up to the largest finite log-odds."""
     step = min(4 / (grid.bins - 1), 0.05)
     reach = math.log(grid.bins - 2) if grid.hard_ends else SAMPLED_LIMIT
     return LogOddsGrid(step, math.ceil(reach / step) + 1)
@@ -202,8 +202,8 @@ def log_odds_grid(grid: Grid) -> LogOddsGrid:
 def to_log_odds(grid: Grid, survey: Tensor, wide: LogOddsGrid) -> Tensor:
     """Surveys (…, B) on a log-odds grid: (…, 1 + G + 1) float64, mass kept.
 
-    A bin's mass goes to the two points next to its log-odds, in the shares that keep the mean
-    log-odds; at hard ends the end bins go to the atoms.
+    A bin's mass is divided between the two neighbouring points with the same mean log-odds; with
+    hard ends the end bins become the atoms.
     """
     tables = grid.tables(survey.device)
     place = (tables.log_odds / wide.step + wide.half).clamp(0, wide.points - 1)

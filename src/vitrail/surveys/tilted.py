@@ -18,9 +18,9 @@ class Tilted(VariableUpdate):
 
     Choose a product with probability Z1/(Z1+Z0), then draw each p_J from S_J·p (or S_J·(1−p)).
 
-    The same measure as `weighted`, every draw counting as one. One lane serves both products of
-    an edge, because only one of the two draws is ever read. Draws are shared by the factors of a
-    variable, the own one taken out; the product is chosen anew for each factor.
+    The same measure as `weighted`, with equal weights. One lane serves both products of an edge,
+    because only one of the two draws is used. The factors of a variable share the draws, without
+    their own one; the product is chosen separately for each factor.
 
     Examples:
         >>> from vitrail.solvers import s4p
@@ -38,7 +38,7 @@ class Tilted(VariableUpdate):
             bins = draw(mass * tables.tilt[value], lanes).permute(2, 0, 1)
             rows.append(tables.log_odds[bins])
             if grid.hard_ends:
-                # in the product over p the certainty is p = 1, where 1 − p is zero
+                # in the product over p, p = 1 is certain: there 1 − p is zero
                 rows.append(tables.zero[1 - value][bins])
         return torch.stack(rows)
 
@@ -50,8 +50,8 @@ class Tilted(VariableUpdate):
             return Tracks(prior + torch.where(branch, totals[0], totals[1]))
         finite = prior + torch.where(branch, totals[0], totals[2])
         certain = torch.where(branch, totals[1], totals[3]) > 0
-        sure = torch.where(branch, torch.inf, -torch.inf).to(finite.dtype)
-        return Tracks(torch.where(certain, sure, finite))
+        limit = torch.where(branch, torch.inf, -torch.inf).to(finite.dtype)
+        return Tracks(torch.where(certain, limit, finite))
 
 
 tilted = Tilted

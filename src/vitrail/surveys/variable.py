@@ -1,11 +1,11 @@
-"""Variable→factor surveys: what every way to draw them promises.
+"""Variable→factor surveys: the protocol of their samplers.
 
 The target is the measure Π_J S_J(p_J)·(Π_J p_J + Π_J (1 − p_J)) over the other factors J of a
-variable, the prior multiplying the two products. A factor puts into its variables' totals some
-numbers (its contribution) that depend only on its survey and on the address of its draws. So a
-cavity is the totals minus the factor's own contribution, which is made again from its address
-when needed: in batches no step touches the surveys of other factors. `cavities` makes of the
-draws what a factor update takes: equal weights, finite log-odds.
+variable, where the prior multiplies the two products. A factor adds its contribution to the totals
+of its variables: numbers that depend only on its survey and on the address of its draws. So a
+cavity is the totals minus the factor's own contribution, which is recomputed from its address: a
+step in batches does not read the surveys of other factors. `cavities` converts the draws to the
+input of a factor update: draws of equal weight.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Feed = Literal["draws", "histogram"]
 
 @dataclass(frozen=True)
 class Address:
-    """Where draws of a step are found: lanes come as (R, …, slots)."""
+    """The address of a step's draws, whose lanes are (R, …, slots)."""
 
     key: Key
     factors: Tensor  # (1, F) int64 for cavities, () for beliefs
@@ -53,13 +53,13 @@ class Address:
 
 
 def cavity_address(key: Key, ids: Tensor, survey_samples: int, arity: int) -> Address:
-    """Where the cavities of factors (F,) draw."""
+    """The address of draws for the cavities of factors (F,)."""
     samples = torch.arange(survey_samples, device=ids.device)
     return Address(key, ids[None, :], samples[:, None], arity)
 
 
 def belief_address(key: Key, survey_samples: int, num_variables: int, like: Tensor) -> Address:
-    """Where the beliefs of all variables draw."""
+    """The address of draws for the beliefs of all variables."""
     zero = torch.zeros((), dtype=torch.int64, device=like.device)
     samples = torch.arange(survey_samples, device=like.device)
     return Address(key, zero, samples, num_variables, of_beliefs=True)
@@ -67,30 +67,30 @@ def belief_address(key: Key, survey_samples: int, num_variables: int, like: Tens
 
 @dataclass(frozen=True)
 class Tracks:
-    """Draws of a cavity or a belief: log-odds (R, …) with log weights (R, …), None for equal."""
+    """Draws of a cavity or a belief: log-odds (R, …), log weights (R, …) or None for equal ones."""
 
     log_odds: Tensor
     log_weight: Tensor | None = None
 
 
 class VariableUpdate(ABC):
-    """A way to draw variable→factor surveys from sums of contributions."""
+    """A sampler of variable→factor surveys, from sums of contributions."""
 
     sums_only: ClassVar[bool] = False  # contributions do not depend on draws, R is 1
 
-    numbers: ClassVar[int] = 1  # that an edge puts into the totals of each of the two products
+    numbers: ClassVar[int] = 1  # per edge and product
 
     def channels(self, grid: Grid) -> int:
-        """C, how many numbers an edge puts into the totals; where ends are hard, as many more."""
+        """C, the numbers per edge in the totals; hard ends double them."""
         return self.numbers * (4 if grid.hard_ends else 2)
 
     @abstractmethod
     def contribution(
         self, key: Key, step: Tensor, ids: Tensor, mass: Tensor, grid: Grid, survey_samples: int
     ) -> Tensor:
-        """What factors add to the totals of their variables: (C, R, F, A) float64 on the lattice.
+        """Contributions of factors to the totals: (C, R, F, A) float64 on the lattice.
 
-        mass (F, A, B) int64 are the factors' surveys, step (F,) int64 when they were drawn.
+        mass (F, A, B) int64: the factors' surveys; step (F,) int64: the step of their draws.
         """
 
     @abstractmethod
@@ -103,7 +103,7 @@ class VariableUpdate(ABC):
 def survey_lanes(key: Key, step: Tensor, ids: Tensor, arity: int, survey_samples: int) -> Tensor:
     """32-bit lanes for R bins of each edge, (F, A, R) int64.
 
-    Draw r of the factor's slot a has the sample number r and the slot a, at the factor's step.
+    Draw r at slot a has sample number r and slot a, at the factor's step.
     """
     samples = torch.arange(survey_samples, device=ids.device)
     lanes = lanes32(
@@ -115,7 +115,7 @@ def survey_lanes(key: Key, step: Tensor, ids: Tensor, arity: int, survey_samples
 def log_means(mass: Tensor, grid: Grid) -> Tensor:
     """log E[p], its zeros, log E[1 − p], its zeros: (4, F, A) float64 from masses (F, A, B).
 
-    Where a mean is zero its log is left out and counted: so sums stay finite and exact.
+    Where a mean is zero, its log is 0 and the zero is counted, so that sums are finite and exact.
     """
     tilt = grid.tables(mass.device).tilt
     return log_means_of(mass.sum(-1), torch.stack([(mass * row).sum(-1) for row in tilt]), grid)
@@ -143,7 +143,7 @@ def mean_log_odds(means: Tensor, prior: Tensor) -> Tensor:
 
 
 def branch_of(address: Address, means: Tensor, prior: Tensor) -> Tensor:
-    """Which of the two products a draw belongs to: (R, …) bool, P(True) = Z1/(Z1 + Z0)."""
+    """The product of each draw, True for that over p: (R, …) bool, P(True) = Z1/(Z1 + Z0)."""
     return address.lanes(Stream.BRANCH) < branch_threshold(means, prior)
 
 
@@ -154,7 +154,7 @@ def branch_threshold(means: Tensor, prior: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Cavities:
-    """R cavities of each edge and how many draws stand behind them."""
+    """R cavities of each edge and their effective number of draws."""
 
     log_odds: Tensor  # (R, F, A) float64, ±inf allowed
     effective: Tensor  # (F, A) float64: (Σ weight)²/Σ weight², 0 where no draw has mass
@@ -165,9 +165,9 @@ def cavities(
 ) -> Cavities:
     """Draws of equal weight from tracks (R, F, A).
 
-    feed "histogram": bin them and draw from the histogram, as the paper has it. "draws": draws
-    without weights are taken as they are, weighted ones are drawn again by weight. Where no draw
-    has mass (each product holds a zero) the mean of the surveys stands in.
+    feed "histogram": draws from a histogram of them, as in the paper. "draws": the draws
+    themselves, resampled by weight if they have weights. Where no draw has mass (both products are
+    zero), the mean of the surveys is used.
     """
     survey_samples = tracks.log_odds.shape[0]
     if tracks.log_weight is None:

@@ -18,8 +18,8 @@ class Weighted(VariableUpdate):
 
     Draw every p_J, A1 = Σ log p_J, A0 = Σ log(1−p_J); mass exp(logaddexp(A1, A0)).
 
-    The draws are shared by the factors of a variable, the own one taken out. Degenerates with
-    the degree: at hundreds of factors a single draw holds all the mass.
+    The factors of a variable share the draws, without their own one. The effective sample size
+    falls with the degree: at hundreds of factors a single draw has all the mass.
 
     Examples:
         >>> from vitrail.solvers import s4p

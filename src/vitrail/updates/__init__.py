@@ -1,4 +1,4 @@
-"""Factor→variable messages, one file each. `UPDATES` is the table that names them."""
+"""Factor→variable messages, one estimator per file; `UPDATES` lists them by name."""
 
 from collections.abc import Callable
 

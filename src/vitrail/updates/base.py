@@ -1,11 +1,11 @@
-"""Factor→variable messages: what every update promises.
+"""Factor→variable messages: the protocol of updates.
 
 All updates estimate one expectation (equation 5 of the paper),
 
     p̃_{I→i}(v) = E[f_I | w_i = v],   the other variables drawn from their cavities,
 
-and return log p̃(1) and log p̃(0). An update that works from cavities takes them with a track
-axis, (F, R, A): belief propagation has one track, surveys have one per survey sample.
+and return log p̃(1) and log p̃(0). Cavities have a track axis, (F, R, A): belief propagation has one
+track, surveys have one per survey sample.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Backend = Literal["auto", "torch", "numba", "triton"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """log p̃(1) and log p̃(0), float64, with their cost and the number of draws behind them."""
+    """log p̃(1) and log p̃(0), float64, with their cost and numbers of draws."""
 
     log_one: Tensor  # (F, R, A), log of the mean potential with the variable at 1
     log_zero: Tensor  # (F, R, A), the same at 0
     evaluations: int  # factor evaluations, 0 for closed forms
-    min_hits: int | None = None  # fewest draws behind any p̃(v); None where no draws are split
+    min_hits: int | None = None  # least number of draws of any p̃(v); None where not split by value
     effective_samples: float | None = None  # smallest effective sample size of reweighted draws
 
 
@@ -42,32 +42,32 @@ class Messages:
     """New messages of a batch of factors, before damping."""
 
     log_odds: Tensor  # (F, A) float64, clipped
-    starved: Tensor  # (F, A) bool: both p̃ are zero, so the message says nothing
-    evaluations: int  # factor evaluations that they took
-    min_hits: int | None = None  # fewest draws behind any of them; None where no draws are split
+    starved: Tensor  # (F, A) bool: both p̃ are zero, so there is no message
+    evaluations: int  # factor evaluations
+    min_hits: int | None = None  # least number of draws of any p̃(v); None where not split by value
     effective_samples: float | None = None  # smallest effective sample size of reweighted draws
     forbids: Tensor | None = None  # (2, F, A) bool: p̃(0), p̃(1) are zero; exact updates only
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A batch of factors after a damped update, and what it did to the variables."""
+    """A batch of factors after a damped update, and the changes at the variables."""
 
     messages: Tensor  # (F, A) float32 log-odds, on the lattice
-    moved: Tensor  # (V,) float64: sum of the new messages minus the old ones, exactly
+    moved: Tensor  # (V,) float64: sum of the new messages minus that of the old ones, exact
     change: Tensor  # (F,): largest change of a factor's messages, as probabilities
-    starved: Tensor  # (F,) int64: messages that say nothing
+    starved: Tensor  # (F,) int64: number of starved messages
     evaluations: int
     min_hits: int | None = None
     effective_samples: float | None = None
-    forbidding: Tensor | None = None  # (2, V): factors that rule out 0 and 1; exact updates only
+    forbidding: Tensor | None = None  # (2, V): number of factors that exclude 0, 1; exact ones only
 
 
 @dataclass(frozen=True, kw_only=True)
 class Update(ABC):
-    """A way to compute factor→variable messages."""
+    """An estimator of factor→variable messages."""
 
-    exact: ClassVar[bool] = False  # whether a zero is a proof, which rules a value out
+    exact: ClassVar[bool] = False  # whether p̃(v) = 0 proves that v is impossible
     memory: int = DEFAULT_MEMORY  # limit of temporary memory, in bytes
 
     @property
@@ -83,9 +83,9 @@ class Update(ABC):
         message: Tensor,
         rows: Tensor | None = None,
     ) -> Messages:
-        """From the belief (V,) float64 and the last messages (F, A) of all factors, log-odds.
+        """New messages from the belief (V,) float64 and the last messages (F, A), log-odds.
 
-        rows (f,) int64: the factors whose messages are made; None is all of them.
+        rows (f,) int64: the factors to compute messages of; None is all.
         """
         if rows is not None:
             factors, message = factors.select(rows), message[rows]
@@ -121,15 +121,15 @@ class Update(ABC):
         gamma: Tensor,
         rows: Tensor | None = None,
     ) -> Sweep:
-        """New messages of the factors at rows (f,), γ (f,) the weight of the new ones.
+        """Damped messages of the factors at rows (f,); γ (f,) is the weight of new messages.
 
-        This is the definition of what a step of belief propagation does to factors; an update
-        with a compiled kernel may do it in one visit of each row.
+        This defines a step of belief propagation at the factors; compiled kernels may do it in one
+        pass over the rows.
         """
         result = self.messages(key, factors, belief, message, rows)
         scope = factors.scope if rows is None else factors.scope.select(rows)
         forbids, num_variables = result.forbids, belief.shape[0]
-        # asked for messages by torch, damping is torch's too
+        # backend="torch" applies to damping too
         backend = "torch" if getattr(self, "backend", "auto") == "torch" else "auto"
         new, moved, change = self._mixed(
             factors, result.log_odds, message, gamma, rows, num_variables, backend
@@ -148,9 +148,9 @@ class Update(ABC):
     def total(
         self, key: Key, factors: Factors, belief: Tensor, rows: Tensor | None = None
     ) -> Tensor:
-        """The sum of messages of the factors at rows (f,) that have sent none before, (V,) float64.
+        """The sum of first messages of the factors at rows (f,), (V,) float64.
 
-        For solvers that keep no messages: an update may do it without memory for them.
+        For solvers that do not store messages.
         """
         factors = factors if rows is None else factors.select(rows)
         none = torch.zeros(factors.num_factors, factors.arity, device=belief.device)
@@ -167,7 +167,7 @@ class Update(ABC):
         num_variables: int,
         backend: Backend = "auto",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """New messages (f, A) after damping, their sum minus the old ones', and largest changes."""
+        """Damped messages (f, A), their sum minus that of the old ones, largest changes (f,)."""
         kernel = None if self.exact else find("damp", backend, factors, log_odds.numel(), 0)
         if kernel is None:
             old = (message if rows is None else message[rows]).double()
@@ -177,7 +177,7 @@ class Update(ABC):
             return new, scope.total(new.double() - old, num_variables), change
         given = message, gamma, rows, num_variables
         new, moved, change, left = kernel.mixed(factors, log_odds, *given)
-        if len(left):  # the definition decides what the kernel leaves open
+        if len(left):  # rows too close to a rounding boundary for the kernel
             places = left if rows is None else rows[left]
             given = message, gamma[left], places, num_variables
             new[left], more, change[left] = self._mixed(factors, log_odds[left], *given, "torch")
@@ -186,10 +186,10 @@ class Update(ABC):
 
 
 def _true_in_rows(values: Tensor) -> Tensor:
-    """How many are true in each row: (F, A) bool → (F,) int64.
+    """The number of true values in each row: (F, A) bool → (F,) int64.
 
-    On a CPU torch's own sum makes int64 of everything first; here only of the few rows that have
-    any. A GPU would have to wait for their number.
+    On a CPU torch's sum converts everything to int64 first; here only the few rows with any are
+    converted. A GPU would have to wait for their number.
     """
     if values.device.type != "cpu":
         return values.sum(1)
@@ -199,32 +199,32 @@ def _true_in_rows(values: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class CavityUpdate(Update):
-    """An update that needs only the cavities, so that surveys can be built on it too."""
+    """An update that needs only cavities, so that surveys can use it."""
 
     def from_beliefs(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
         return self.estimate(key, factors, self.cavity(factors, belief, message))
 
     def estimate(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        """From cavities (F, R, A), log-odds; the work is cut into chunks of factors."""
+        """The estimate from cavities (F, R, A), log-odds, computed in chunks of factors."""
         self.check(factors)
         pieces = factors.chunks(self.bytes_per_factor(factors, cavity), self.memory)
         parts = [self.estimate_chunk(key, part, cavity[rows]) for rows, part in pieces]
         return joined(parts, cavity)
 
     def check(self, factors: Factors) -> None:
-        """Raise where the update cannot serve these factors."""
+        """Raise an error if the update does not support these factors."""
 
     @abstractmethod
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
-        """Scratch for all tracks of one factor."""
+        """Temporary bytes for all tracks of one factor."""
 
     @abstractmethod
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        """The estimate for a chunk of factors; must not depend on how they were chunked."""
+        """The estimate for a chunk of factors; must not depend on the chunks."""
 
 
 def joined(parts: list[Estimate], cavity: Tensor) -> Estimate:
-    """The estimates of pieces of factors as one, cavity (F, R, A)."""
+    """The estimates of chunks of factors as one, cavity (F, R, A)."""
     if not parts:
         empty = torch.empty(cavity.shape, dtype=torch.float64, device=cavity.device)
         return Estimate(empty, empty, 0)
@@ -242,7 +242,7 @@ def joined(parts: list[Estimate], cavity: Tensor) -> Estimate:
 def configurations(
     key: Key, factors: Factors, threshold: Tensor, samples: int, backend: Backend = "torch"
 ) -> Tensor:
-    """S configurations for each track of cavities: (F, R·S, A) bool.
+    """S configurations per track of cavities: (F, R·S, A) bool.
 
     threshold (F, R, A) int32. Draw s of track r has the sample number r·S + s.
     """
@@ -256,16 +256,16 @@ def configurations(
     return bernoulli(key, ids, number, threshold[:, :, None, :]).flatten(1, 2)
 
 
-MOST_DRAWS = 2**24  # of a factor and a step; beyond, a float32 no longer counts hits
+MAX_DRAWS = 2**24  # per factor and step: float32 counts hits exactly up to it
 
 
 def checked_draws(name: str, value: int, least: int = 1) -> int:
-    """`value`, or an error if it is not a whole number that a kernel can count to."""
-    return checked_count(name, value, least, MOST_DRAWS)
+    """`value`, or an error if it is not an integer from `least` to MAX_DRAWS."""
+    return checked_count(name, value, least, MAX_DRAWS)
 
 
 def checked_backend(backend: Backend) -> Backend:
-    """`backend`, or an error if there is none of that name."""
+    """`backend`, or an error if its name is unknown."""
     checked_choice("backend", backend, get_args(Backend))
     return backend
 
@@ -273,8 +273,7 @@ def checked_backend(backend: Backend) -> Backend:
 def damped(old: Tensor, new: Tensor, gamma: Tensor) -> Tensor:
     """Old and new messages mixed as probabilities: (1 − γ)·old + γ·new, on the message lattice.
 
-    The formula of the paper's appendix C.1 misses the second γ. Only this direction is damped: the
-    variable→factor side is not stored.
+    The formula of the paper's appendix C.1 lacks the second γ.
 
     Args:
         old: Messages (F, A), log-odds.
@@ -284,7 +283,7 @@ def damped(old: Tensor, new: Tensor, gamma: Tensor) -> Tensor:
     Returns:
         The messages (F, A) float32, log-odds.
     """
-    on_host = gamma.device.type == "cpu"  # elsewhere to ask is to wait
+    on_host = gamma.device.type == "cpu"  # reading a GPU would wait for it
     if on_host and bool((gamma >= 1).all()):
         return on_lattice(new).to(torch.float32)
     old = old.to(torch.float64)

@@ -1,8 +1,8 @@
-"""Messages of perceptron factors without sampling: the exact law of the sum, or its Gaussian.
+"""Messages of perceptron factors without sampling: exact distribution of the sum, or Gaussian.
 
-Write K for the number of inputs whose contribution agrees with the label. Each agrees
-independently with probability q_i (from its cavity), so K is Poisson-binomial, and the factor
-is satisfied exactly when K ≥ T, for either weight coding and with ties counted as label 0.
+Let K be the number of inputs whose contribution agrees with the label. Each agrees independently
+with probability q_i (from its cavity), so K is Poisson-binomial, and the factor is satisfied
+exactly if K ≥ T, for either weight coding, with ties counted as label 0.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class ClosedForm(CavityUpdate):
     """Messages of perceptrons without sampling: p̃(v) = P(K ≥ T | w_i = v), leave-one-out.
 
     Args:
-        method: "convolution" is exact: O(A²) per factor, from prefix laws and suffix tails (no
-            division). "gaussian" is an approximation for large arity, O(A) per factor:
-            P(K ≥ T) ≈ Φ((μ − T + ½)/σ), halfway between two values of K.
+        method: "convolution" is exact: O(A²) per factor, from prefix distributions and suffix
+            tails, without division. "gaussian" approximates large arity in O(A) per factor:
+            P(K ≥ T) ≈ Φ((μ − T + ½)/σ), the boundary being halfway between two values of K.
 
     Examples:
         >>> closed_form("gaussian").method
@@ -45,7 +45,7 @@ class ClosedForm(CavityUpdate):
     def check(self, factors: Factors) -> None:
         if factors.perceptron_low is None:
             raise TypeError(
-                f"closed_form knows linear threshold units only, got {type(factors).__name__} "
+                f"closed_form takes linear threshold units only, got {type(factors).__name__} "
                 "factors of another kind; use flip, counting or pooled"
             )
 
@@ -66,7 +66,7 @@ class ClosedForm(CavityUpdate):
         kernel = self._kernel(factors)
         if kernel is None:
             return super().sweep(key, factors, belief, message, gamma, rows)
-        # the same messages to within 1e-5 (absolute, or relative to those above 1)
+        # within 1e-5 of the definition (absolute, or relative for messages above 1)
         messages, moved, change = kernel.gaussian_sweep(
             factors, belief, message, self.limit, gamma, rows
         )
@@ -84,7 +84,7 @@ class ClosedForm(CavityUpdate):
         return kernel.gaussian_total(factors, belief, self.limit, rows)
 
     def _kernel(self, factors: Factors) -> Any:
-        """The compiled module for gaussian messages, if any; it is taken whatever the work."""
+        """The compiled module for gaussian messages, if any, for any amount of work."""
         if self.method != "gaussian":
             return None
         return find("gaussian", "auto", factors, LANES_BEFORE_LOADING + 1, 0)
@@ -106,9 +106,9 @@ class ClosedForm(CavityUpdate):
 def agreement(factors: Network) -> tuple[Tensor, Tensor]:
     """Whether weight 1 agrees with the label, (F, A) bool; and T, (F,) int64.
 
-    Label 1 needs h > 0. With ±1 weights h = 2K − n over the n nonzero inputs, so T = ⌊n/2⌋ + 1;
-    with 0/1 weights h = K − n₋, n₋ the inputs of −1, so T = n₋ + 1. Label 0 is the complement:
-    count the disagreeing ones, n − K ≥ n − T + 1.
+    Label 1 needs h > 0. With ±1 weights h = 2K − n for n nonzero inputs, so T = ⌊n/2⌋ + 1; with 0/1
+    weights h = K − n₋, where n₋ inputs are −1, so T = n₋ + 1. Label 0 is the complement, in terms
+    of the inputs that disagree: n − K ≥ n − T + 1.
     """
     inputs = factors.rows.to(torch.int64)
     nonzero = (inputs != 0).sum(1)
@@ -133,7 +133,7 @@ def _convolved(agrees: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
         shifted = torch.cat([tail[..., :1], tail[..., :-1]], dim=-1)
         tail = q * shifted + (1 - q) * tail
         tails.append(tail)
-    law = agrees.new_zeros(*lead, arity + 1)  # law[k] = P(k of the variables left of i agree)
+    law = agrees.new_zeros(*lead, arity + 1)  # law[k] = P(k of the variables before i agree)
     law[..., 0] = 1.0
     missing = (threshold[..., None] - torch.arange(arity + 1, device=agrees.device)).clamp(
         0, arity + 1
@@ -151,7 +151,7 @@ def _convolved(agrees: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _gaussian(agrees: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
-    """The same two logs with K₋ᵢ taken as Gaussian."""
+    """The same two logs with a Gaussian K₋ᵢ."""
     variance = agrees * (1 - agrees)
     mean = agrees.sum(-1, keepdim=True) - agrees
     spread = (variance.sum(-1, keepdim=True) - variance).clamp(min=1e-12).sqrt()

@@ -1,4 +1,4 @@
-"""Messages from S plain configurations, split by the value each variable happened to take."""
+"""Messages from S configurations, divided by the drawn value of each variable."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ class Counting(CavityUpdate):
         return ones.sum(2), torch.einsum("frs,frsa->fra", score, ones), score.sum(2)
 
     def _kernel(self, factors: Factors, tracks: int) -> Any:
-        """The compiled module that serves these factors, if any."""
+        """The compiled module for these factors, if any."""
         lanes = factors.num_factors * tracks * self.samples * factors.arity
         return find("counting", self.backend, factors, lanes, self.samples)
 
     def _log_mean(self, factors: Factors, hits: Tensor, count: Tensor, hits_all: Tensor) -> Tensor:
         mean = hits_all / self.samples
         hits, count = hits + self.smoothing * mean, count + self.smoothing
-        # no draw and no smoothing: the mean over all draws is the only estimate there is
+        # without draws and smoothing, the mean over all draws is the only estimate
         return factors.log_mean(
             torch.where(count > 0, hits, mean), torch.where(count > 0, count, 1.0)
         )

@@ -1,4 +1,4 @@
-"""Exact messages by enumeration of all 2^A configurations: the oracle of every test."""
+"""Exact messages by enumeration of all 2^A configurations: the reference of all tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vitrail.random import Key
 from vitrail.updates.base import CavityUpdate, Estimate
 
 MAX_EXACT_ARITY = 20  # a million configurations per factor
-TILE = 4096  # configurations in flight; fixed, so that sums are taken in one order
+TILE = 4096  # configurations at a time; fixed, so that the order of sums is fixed
 
 
 @dataclass(frozen=True, kw_only=True)

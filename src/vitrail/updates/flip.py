@@ -1,4 +1,4 @@
-"""Messages from S configurations and their single flips: the fast default where flips are cheap."""
+"""Messages from S configurations and their single flips; the default where flips are cheap."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Flip(CavityUpdate):
         return one.sum(2, dtype=kind), zero.sum(2, dtype=kind)
 
     def _kernel(self, factors: Factors, tracks: int) -> Any:
-        """The compiled module that serves these factors, if any; tracks of all of them."""
+        """The compiled module for these factors, if any; tracks: of all of them."""
         lanes = tracks * self.samples * factors.arity
         return find("flip", self.backend, factors, lanes, self.samples)
 

@@ -34,7 +34,7 @@ class Pinned(CavityUpdate):
         checked_draws("samples", self.samples)
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
-        # variables are cut as well: one factor needs at least a tile of one variable
+        # variables are divided too, so one factor needs at least one variable
         return cavity.shape[1] * self.samples * 2 * (40 * factors.arity + factors.row_bytes)
 
     def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:

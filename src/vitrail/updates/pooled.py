@@ -105,19 +105,19 @@ class Pooled(Update):
 
 
 def _by_row(rows: Tensor, matrices: Tensor) -> Tensor:
-    """Row f (F, n) times matrix f of (F, n, m), or times the only one: (F, m)."""
+    """Row f (F, n) times matrix f of (F, n, m), or times the only matrix: (F, m)."""
     if matrices.shape[0] == 1:
         return rows @ matrices[0]
     return torch.bmm(rows[:, None], matrices)[:, 0]
 
 
 def _away_from_ends(threshold: Tensor) -> Tensor:
-    """Thresholds kept off 0 and 1: a pool must be able to show both values of a variable."""
+    """Thresholds without probabilities 0 and 1, so that a pool may have both values."""
     return threshold.clamp(1, THRESHOLD_ONE - 1)
 
 
 def _log_odds(threshold: Tensor) -> Tensor:
-    """Log-odds of the probability that a threshold really draws, float64."""
+    """Log-odds of the probability of a threshold, float64."""
     return torch.logit(_away_from_ends(threshold).to(torch.float64) / THRESHOLD_ONE)
 
 
