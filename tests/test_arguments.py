@@ -66,7 +66,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "solution of 3 variables": lambda: run(SOLVER, GRAPH, after=run(SOLVER, SMALL, max_steps=1)),
     "what perceptron": lambda: factor_graph(any_("x")),
     "what factor_graph.* makes, got str": lambda: join(any_("x")),
-    "a torch module, made already": lambda: network(any_("x"), DATA.inputs, DATA.labels),
+    "a torch module, not a class": lambda: network(any_("x"), DATA.inputs, DATA.labels),
     "what `load_model`": lambda: compress(any_(BinaryNetClassifier()), ROWS),
     "beta must be positive": lambda: BinaryNetClassifier(beta=10**400).fit(ROWS, LABELS),
     "beta must be positive .math.inf for hard rows": lambda: BinaryNetClassifier(
@@ -138,7 +138,7 @@ def test_a_factor_function_that_returns_something_else_is_named(returned, senten
     [
         ({"device": 3}, "device 3 is not here"),
         ({"module": 3}, "module is a torch module"),
-        ({"module": torch.nn.Linear}, "module is a torch module, made already"),
+        ({"module": torch.nn.Linear}, "module is a torch module, not a class"),
         ({"bias": 10**9}, "bias must be from 0 to"),
         ({"networks": 10**9, "predictor": "posterior"}, "networks must be from 1 to"),
         ({"samples": 10**9}, "samples must be"),

@@ -124,7 +124,7 @@ def test_tables_of_bits_are_read_as_before():
         ({"networks": 8}, "answers with its best network"),
         ({"restarts": 3}, "restarts is no option of nets with activations"),
         ({"module": net(2)}, "has 2 outputs"),
-        ({"solver": "streaming"}, "moments are not known"),
+        ({"solver": "streaming"}, "moments need weights of one digit"),
         ({"module": program_of(net().eval(), (1, 8, 8))}, "give the module"),
     ],
 )

@@ -221,7 +221,7 @@ BAD = {
     "empty graph": (lambda: factor_graph(), "no factors"),
     "variable out of range": (
         lambda: factor_graph(random_perceptron(0, 2, 3, 1.0, "bipolar"), num_variables=2),
-        "sees variable 2",
+        "has variable 2",
     ),
     "prior of the wrong shape": (
         lambda: factor_graph(random_perceptron(0, 2, 3, 1.0, "bipolar"), log_prior=torch.zeros(2)),

@@ -321,10 +321,10 @@ def test_the_probability_of_a_class_is_near_that_of_the_largest_gaussian():
 
 def test_parts_without_moments_are_refused():
     program = program_of(nn.Sequential(BinaryLinear(4, 3), nn.Tanh(), BinaryLinear(3, 1)), (4,))
-    with pytest.raises(TypeError, match="moments are not known of"):
+    with pytest.raises(TypeError, match="nodes are not implemented"):
         moments(program, torch.full((15,), 0.5), torch.ones(1, 4, dtype=torch.int8))
     pooled = nn.Sequential(BinaryConv2d(1, 1, 1), MaxPool2d(2), Flatten(), BinaryLinear(4, 1))
-    with pytest.raises(TypeError, match="known of bits only"):
+    with pytest.raises(TypeError, match="moments of a pool need bits"):
         moments(program_of(pooled, (1, 4, 4)), torch.full((5,), 0.5), torch.ones(1, 1, 4, 4))
 
 

@@ -175,7 +175,7 @@ OR_NONE = {"batch_size", "memory", "module", "checkpoint"}
 CHECKS: dict[str, Check] = {
     **OR_AUTO,
     "memory": _memory,
-    "module": _instance(nn.Module | Program, "a torch module, made already"),
+    "module": _instance(nn.Module | Program, "a torch module, not a class"),
     "warm_start": _instance(bool | np.bool_ | Integral, "on or off"),
     "verbose": _instance(bool | np.bool_ | Integral, "on or off"),
     "checkpoint": checked_path,

@@ -2,10 +2,9 @@
 
     potential(w) = floor + (1 − floor)·score(w),      floor = exp(−beta)
 
-For networks the score is 1 where the example is classified rightly and 0 elsewhere, which is
-the Max-Sat relaxation of the paper (section 3.3); `beta = inf` gives the hard 0/1 factor.
-Sampled updates only ever add up scores, so for networks they add up integers: exact in any
-order, and the same on every backend.
+For networks the score is 1 where the example is classified correctly and 0 elsewhere, the Max-Sat
+relaxation of the paper (section 3.3); `beta = inf` gives the hard 0/1 factor. Sampled updates only
+add up scores, which are integers for networks: exact in any order, and the same on every backend.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ class Factors(Prepared, ABC):
     def flips(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Scores with each variable in turn set to 1 and to 0: two (F, S, A) tensors.
 
-        This general form evaluates each configuration and its A neighbours. Factors that can
-        tell the effect of a flip in O(1) say so by `cheap_flips` and override it.
+        This general form evaluates each configuration and its A neighbours. Factors that compute
+        the effect of a flip in O(1) override it, and set `cheap_flips`.
         """
         num_rows, num_samples, arity = states.shape
         flip = torch.eye(arity, dtype=torch.bool, device=states.device)
@@ -153,8 +152,8 @@ class Factors(Prepared, ABC):
     def log_mean(self, score_sum: Tensor, count: Tensor | float) -> Tensor:
         """Log of the mean potential over `count` draws whose scores add up to `score_sum`.
 
-        (F, …) float64. The one place where hits become log-probabilities: integer hits of an
-        integer count through the table of `log_means`, which kernels use too.
+        (F, …) float64. Integer hits of an integer count are looked up in the table of `log_means`,
+        which kernels use too.
         """
         if not score_sum.is_floating_point() and isinstance(count, int):
             table = self.log_means(count)
@@ -183,13 +182,13 @@ class Factors(Prepared, ABC):
         return {}
 
     def origin(self) -> tuple[Factors, Tensor | None]:
-        """The factors that these were selected from, and their places there (F,); None for all."""
+        """The factors that these were selected from, and their indices (F,); None is all."""
         return self.__dict__.get("_origin", (self, None))
 
     def log_potential_mean(self, log_score: Tensor) -> Tensor:
         """Log of the mean potential from the log of the mean score, (F, …) float64.
 
-        log(floor + (1 − floor)·score) without leaving logs, so tiny probabilities keep their ratio.
+        log(floor + (1 − floor)·score) in logs, so that tiny probabilities do not underflow.
         """
         shape = (-1, *(1,) * (log_score.ndim - 1))
         return torch.logaddexp(
@@ -229,7 +228,7 @@ def common_parts(
     beta: float | Tensor,
     weight: Tensor | None,
 ) -> dict[str, Any]:
-    """Check and fill the fields that all kinds of factors share."""
+    """The fields that all kinds of factors share, checked and with their defaults."""
     if arity < 1:
         raise ValueError("a factor needs at least one variable, got arity 0")
     if scope is None:

@@ -1,8 +1,8 @@
 """Models of variables with up to eight values, as graphs of bits.
 
-A variable of k values is ⌈log2 k⌉ bits, its value being their number; codes beyond k have
-potential 0. A variable of more than one bit gets a table of its own, which says which codes there
-are and whose marginal is that of the variable.
+A variable of k values is ⌈log2 k⌉ bits, which are its value in binary; values beyond k have
+potential 0. A variable of more than one bit has an additional table of the valid values, whose
+marginal is that of the variable.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class DiscreteModel:
 
     num_values: tuple[int, ...]  # of each variable
     factors: tuple[LogTable, ...]  # in any order
-    evidence: tuple[tuple[int, int], ...] = ()  # variables that are known, and their values
+    evidence: tuple[tuple[int, int], ...] = ()  # known variables and their values
 
     def given(self, evidence: Mapping[int, int]) -> DiscreteModel:
-        """The model where some variables are known: their axes are gone from the tables."""
+        """The model given known variables, whose axes are removed from the tables."""
         for variable, value in evidence.items():
             if not 0 <= variable < len(self.num_values):
                 raise DataError(
@@ -80,14 +80,14 @@ class DiscreteModel:
 
     @cached_property
     def graph(self) -> FactorGraph:
-        """The factors on bits; one free bit where everything is known."""
+        """The factors on bits; one free bit where all variables are known."""
         rows: dict[int, list[tuple[list[int], NDArray[np.float64]]]] = {}
         domains = [
             LogTable((variable,), np.zeros(self.num_values[variable]))
             for variable, own in enumerate(self.bits)
             if len(own) > 1
         ]
-        # domains come first, so that those of b bits are the first rows of their block
+        # tables of valid values come first: those of b bits are the first rows of their block
         for factor in (*domains, *(each for each in self.factors if each.scope)):
             scope, values = self._on_bits(factor)
             if scope:

@@ -1,8 +1,8 @@
 """Flips of networks with at most one hidden layer, O(1) per weight.
 
-Changing w_ji moves one hidden sum h_j by a known step, so it either leaves the activation a_j
-or switches it; changing an output weight v_cj moves one output by a known step. Hence S
-configurations give all A flipped scores at the price of S evaluations.
+Changing w_ji changes one hidden sum h_j by a known step, which may switch the activation a_j;
+changing an output weight v_cj changes one output by a known step. Hence S configurations give all A
+flipped scores at the cost of S evaluations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def shallow_flips(
     weights = values(out_bits, net.low_output).unflatten(-1, (net.num_outputs, -1))
     outputs = torch.einsum("fscj,fsj->fsc", weights, activation)
     now = meets(outputs, labels[:, None])
-    # outputs if unit j switched: every output moves by v_cj·(other − own activation)
+    # outputs if unit j switched: every output changes by v_cj·(other − own activation)
     change = values(~active, net.low_active) - activation
     switched = outputs[:, :, None, :] + (weights * change[:, :, None, :]).transpose(-1, -2)
     if_switched = meets(switched, labels[:, None, None])

@@ -20,8 +20,8 @@ class LinearProblem:
     inputs: Tensor  # (M, N) int8 in {−1, 0, 1}
     labels: Tensor  # (M,) bool
     weight: Tensor  # (M,) float64
-    low: int  # what a zero bit stands for, −1 or 0
-    variables: Tensor  # (N,) int64, their numbers in the graph
+    low: int  # value of a zero bit, −1 or 0
+    variables: Tensor  # (N,) int64, their indices in the graph
 
     def counts(self) -> Tensor:
         """Integer weight of each example, (M,) int64, in units of 1 or of the smallest weight."""
@@ -42,17 +42,17 @@ class LinearProblem:
 
 
 def linear_problems(graph: FactorGraph) -> list[LinearProblem] | None:
-    """Each problem of the graph as a table, or None where one cannot be; see `linear_problem`."""
+    """Each problem of the graph as a table, or None if one is not linear; see `linear_problem`."""
     problems = [linear_problem(part, variables) for part, variables in split(graph)]
     known = [problem for problem in problems if problem is not None]
     return known if len(known) == len(problems) else None
 
 
 def linear_problem(graph: FactorGraph, variables: Tensor) -> LinearProblem | None:
-    """A graph of one problem as a table on the CPU, or None where it has other factors.
+    """A graph of one problem as a table on the CPU, or None if it has other factors.
 
-    variables (N,) int64 are kept beside it. Variables that a factor does not see have input 0.
-    All weights must be read in one coding.
+    variables (N,) int64: their indices in the whole graph. Variables that a factor does not see
+    have input 0. All weights must have the same coding.
     """
     tables = [_table(block, graph.num_variables) for block in graph.blocks]
     known = [table for table in tables if table is not None]

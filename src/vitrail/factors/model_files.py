@@ -22,7 +22,7 @@ T = TypeVar("T", int, float)
 
 
 class _Tokens:
-    """The words of a file, with the line each is on."""
+    """The words of a file, with their line numbers."""
 
     def __init__(self, path: str | Path) -> None:
         with Unpacked(path) as stream:

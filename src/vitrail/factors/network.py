@@ -1,4 +1,4 @@
-"""Factors that are black boxes: a network on an example, or any function of a configuration."""
+"""Factors of networks, one per example, and of any function of a configuration."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from vitrail.nn.program import linear_program
 from vitrail.scopes import Scope
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]
-MAX_KEPT = 2**24  # inputs whose float32 form is kept: 64 MiB
+MAX_CACHED = 2**24  # inputs whose float32 form is cached: 64 MiB
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network(Factors):
-    """g_w(x_I) = y_I for a net g: score 1 where it gives the right label.
+    """g_w(x_I) = y_I for a net g: score 1 where it gives the label.
 
     One output is a binary label, 1 where it is above 0; of C outputs the largest wins, the lowest
     index on a tie.
@@ -39,7 +39,7 @@ class Network(Factors):
 
     @property
     def rows(self) -> Tensor:
-        """Inputs as a matrix (F, I) int8 without gaps, as kernels want them."""
+        """Inputs as a contiguous matrix (F, I) int8, for kernels."""
         return self.once(_rows)
 
     def outputs(self, states: Tensor) -> Tensor:
@@ -72,8 +72,8 @@ class Network(Factors):
 
     @property
     def _floats(self) -> Tensor:
-        """Inputs as float32, (F, 1, …); kept where they are few: the loop scores them all."""
-        small = self.inputs.numel() <= MAX_KEPT
+        """Inputs as float32, (F, 1, …), cached if there are few."""
+        small = self.inputs.numel() <= MAX_CACHED
         return self.once(_as_floats) if small else _as_floats(self)
 
     def merge_key(self) -> Hashable:
@@ -98,10 +98,9 @@ def network(
 ) -> Network:
     """One factor per example, satisfied when `module` with the factor's bits gives the label.
 
-    Any torch module serves. Layers of `vitrail.nn` anywhere inside own the bits; where there are
-    none, weights and biases of `nn.Linear` and `nn.Conv` layers do, read as ±1. Everything else
-    is constant, and the module is taken in eval mode. Nets of `vitrail.nn` layers one after
-    another are compiled.
+    Any torch module can be used. The bits are those of its `vitrail.nn` layers, or, if it has none,
+    weights and biases of its `nn.Linear` and `nn.Conv` layers, read as ±1. Everything else is
+    constant, and the module is used in eval mode. Sequences of `vitrail.nn` layers are compiled.
 
     Args:
         module: The net: one output for two classes (positive is label 1), or an output per class.
@@ -109,7 +108,7 @@ def network(
             which the first layer of a net with two or more hidden layers adds up as numbers from 0
             to below 1, or −1 to 1.
         labels: Classes (F,), from 0.
-        beta: Inverse temperature, one number or one per factor; an infinite one tolerates no error.
+        beta: Inverse temperature, one number or one per factor; infinite for hard constraints.
         scope: Which variables a factor sees; None is all weights of the net.
         weight: How much each factor counts in the accuracy, (F,); None is 1.
 
@@ -123,7 +122,7 @@ def network(
         12
     """
     program = program_of(module, torch.as_tensor(inputs).shape[1:])
-    # nets with fewer layers have kernels of their own, which read bits
+    # nets with fewer layers have kernels that read bits
     inputs = checked_inputs(inputs, levels=program.shallow is None)
     return Network(
         **common_parts(inputs.shape[0], program.num_bits, scope, beta, weight),
@@ -148,8 +147,8 @@ def perceptron(
     Args:
         inputs: Examples (F, A) in {−1, 0, 1}.
         labels: Classes (F,) in {0, 1}.
-        beta: Inverse temperature, one number or one per factor; an infinite one tolerates no error.
-        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+        beta: Inverse temperature, one number or one per factor; infinite for hard constraints.
+        coding: Value of a zero bit: −1 ("bipolar") or 0 ("binary").
         scope: Which variables a factor sees; None is variables 0…A−1.
         weight: How much each factor counts in the accuracy, (F,); None is 1.
 
@@ -175,12 +174,12 @@ def perceptron(
 class BlackBox(Factors):
     """Any function of configurations (F, S, A) bool: potentials (F, S) in [0, 1].
 
-    `data` numbers the factors for the function, whatever batch they are in.
+    `data` numbers the factors for the function, independently of batches.
     """
 
-    function: ScoreFunction  # what gives the potentials
-    data: Tensor  # (F,) int64, the numbers that the function is given
-    energies: bool = False  # whether its potentials are judged by energy, not counted
+    function: ScoreFunction  # computes the potentials
+    data: Tensor  # (F,) int64, the numbers passed to the function
+    energies: bool = False  # whether configurations are compared by energy
 
     @property
     def has_energies(self) -> bool:

@@ -1,4 +1,4 @@
-"""The problems of a graph, each by itself."""
+"""The problems of a graph as separate graphs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from vitrail.scopes import Dense, Indexed
 
 
 def split(graph: FactorGraph) -> list[tuple[FactorGraph, Tensor]]:
-    """One graph per problem, with the numbers of its variables in the whole, (N,) int64.
+    """One graph per problem, with the indices of its variables in the whole graph, (N,) int64.
 
-    The other way of `graph.join`, but factors keep their ids.
+    The inverse of `graph.join`, except that factors keep their ids.
     """
     owners = [graph.factor_problem(block) for block in graph.blocks]
     parts = []
@@ -33,7 +33,7 @@ def split(graph: FactorGraph) -> list[tuple[FactorGraph, Tensor]]:
 
 
 def _renumbered(block: Factors, variables: Tensor) -> Factors:
-    """The same factors on variables 0…N−1; a run of consecutive variables stays one."""
+    """The same factors on variables 0…N−1; dense scopes stay dense."""
     scope = block.scope
     if isinstance(scope, Dense):
         start = torch.searchsorted(variables, scope.start)

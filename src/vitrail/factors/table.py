@@ -1,4 +1,4 @@
-"""Factors given by a table of potentials: the oracle's kind, and any small constraint."""
+"""Factors given by a table of potentials."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from vitrail.factors.base import (
 )
 from vitrail.scopes import Scope
 
-MAX_TABLE_ARITY = 20  # 2²⁰ potentials per factor; beyond that a table is the wrong description
+MAX_TABLE_ARITY = 20  # 2²⁰ potentials per factor
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Factors):
-    """Row I holds the 2^A potentials of factor I, variable j being bit j of the column number.
+    """Row I has the 2^A potentials of factor I, variable j being bit j of the column number.
 
-    Potentials are divided by the row's largest, and lifted to at least exp(−beta): so a 0/1
-    table with finite beta is the Max-Sat relaxation, and `beta = inf` leaves it as it is.
+    Potentials are divided by the largest of the row, and raised to at least exp(−beta): a 0/1 table
+    with finite beta is the Max-Sat relaxation, and `beta = inf` changes nothing.
     """
 
     potential: Tensor  # (F, 2^A) float64 in [0, 1], the largest of a row exactly 1
-    log_largest: Tensor  # (F,) float64, log of what the row was divided by
+    log_largest: Tensor  # (F,) float64, log of the largest potential of the row
 
     @property
     def has_energies(self) -> bool:
@@ -99,12 +99,13 @@ def table(
         potentials: (F, 2, 2, …, 2) with axis 1+j for variable j, or (F, 2^A) with variable j as
             bit j of the column number.
         scope: Which variables a factor sees; None is variables 0…A−1.
-        beta: Inverse temperature: potentials are lifted to at least exp(−beta).
+        beta: Inverse temperature: potentials are raised to at least exp(−beta).
         weight: How much each factor counts in the accuracy, (F,); None is 1.
         log: Whether `potentials` holds their logarithms, minus infinity for 0.
 
-    A table with values between 0 and its largest has energies, E = −log potential: graphs with
-    such factors are searched for the lowest energy. Others are constraints, and are counted.
+    A table with values between 0 and its largest has energies, E = −log potential: for graphs with
+    such factors the best configuration has the lowest energy. Other tables are constraints: the
+    best configuration satisfies the most.
 
     Returns:
         The block of factors.

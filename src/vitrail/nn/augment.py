@@ -1,7 +1,7 @@
-"""Layers that change training examples at random; in eval mode they pass everything on.
+"""Random augmentation of training examples; in eval mode the layers do nothing.
 
-They stand first in a module that `vitrail.learning.gradients` or a loop of one's own trains, on
-images (…, channels, height, width) of whole numbers from 0 to 255.
+They are the first layers of a module trained by `vitrail.learning.gradients` or by any other loop,
+on images (…, channels, height, width) of integers from 0 to 255.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ class Augmentation(nn.Module):
         return self.changed(x).round().clamp(0, BRIGHTEST)
 
     def changed(self, x: Tensor) -> Tensor:
-        """Other examples like x (B, C, H, W)."""
+        """Augmented examples x (B, C, H, W)."""
         raise NotImplementedError
 
 
 class RandomWarp(Augmentation):
-    """Images turned, sheared, stretched, shifted and bent at random, each by up to so much.
+    """Random rotations, shears, scalings, shifts and elastic deformations of images.
 
     Args:
-        shift: In parts of half a side.
-        scale: In parts of the size.
-        rotate: In radians.
-        shear: Horizontally, in parts of the height.
-        elastic: Standard deviation of smooth displacements, in parts of half a side.
-        edge: Whether what comes in from outside repeats the edge; else it is 0.
+        shift: Largest shift, as a fraction of half a side.
+        scale: Largest relative change of size.
+        rotate: Largest angle, in radians.
+        shear: Largest horizontal shear, as a fraction of the height.
+        elastic: Standard deviation of smooth displacements, as a fraction of half a side.
+        edge: Whether pixels from outside repeat the edge; otherwise they are 0.
 
     Examples:
         >>> RandomWarp().eval()(torch.ones(2, 1, 8, 8)).shape
@@ -87,14 +87,14 @@ class RandomWarp(Augmentation):
 
 
 class RandomLevel(Augmentation):
-    """Images, or spectra over time, at another level, with noise and masks.
+    """Random gain, level, noise and masks, for images or spectrograms.
 
     Args:
-        gain: Factor, 1 plus or minus up to so much.
-        level: Added to all values, up to so much either way.
-        tilt: The same from one side to the other, as of another microphone.
-        noise: Standard deviation of noise in every value.
-        mask: Rows and columns, up to so many neighbouring ones of each, that become the mean.
+        gain: Largest deviation of the factor from 1.
+        level: Largest constant that is added or subtracted.
+        tilt: Largest level of a linear change from one side to the other.
+        noise: Standard deviation of the noise of every value.
+        mask: Largest numbers of adjacent rows and columns that are replaced by the mean.
 
     Examples:
         >>> RandomLevel().eval()(torch.ones(2, 1, 8, 8)).shape

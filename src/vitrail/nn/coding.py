@@ -1,4 +1,4 @@
-"""Bits and the numbers they stand for: 0/1 or −1/+1."""
+"""The values of bits, 0/1 or −1/+1, and of inputs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from torch import Tensor
 
 from vitrail.datasets.dataset import Coding
 
-LEVELS = 256  # of gray, 0 to 255; a power of two, so that sums of levels are exact
-LEVEL_TYPES = (torch.uint8, torch.int16)  # of tensors of levels; int16 minus a whole number
+LEVELS = 256  # gray levels, 0 to 255; a power of two, so that sums are exact
+LEVEL_TYPES = (torch.uint8, torch.int16)  # of gray levels, and of centred ones
 
 
 def low_value(coding: Coding) -> int:
-    """What a zero bit stands for, −1 ("bipolar") or 0 ("binary"); a one bit is always +1."""
+    """The value of a zero bit, −1 ("bipolar") or 0 ("binary"); that of a one bit is +1."""
     if coding not in ("bipolar", "binary"):
         raise ValueError(f"unknown coding {coding!r}; choose 'bipolar' (±1) or 'binary' (0/1)")
     return -1 if coding == "bipolar" else 0
@@ -28,9 +28,9 @@ def values(bits: Tensor, low: int) -> Tensor:
 
 
 def numbers(inputs: Tensor) -> Tensor:
-    """Inputs as the numbers a net adds up, float32: gray levels (uint8) from 0 to below 1.
+    """Inputs as float32; gray levels (uint8) are scaled to the range from 0 to below 1.
 
-    Levels minus a whole number (int16, see `centred`) are from −1 to 1.
+    Centred levels (int16, see `centred`) are scaled to the range from −1 to 1.
 
     >>> numbers(torch.tensor([0, 128], dtype=torch.uint8))
     tensor([0.0000, 0.5000])
@@ -40,9 +40,9 @@ def numbers(inputs: Tensor) -> Tensor:
 
 
 def centred(levels: Tensor, offset: int) -> Tensor:
-    """Gray levels minus a whole number, int16: sums stay exact, new images need the same number.
+    """Gray levels minus an integer, int16. Sums are exact; new images need the same offset.
 
-    Where all pixels are positive, the sums of a first layer have one sign for all images.
+    Without centring, the sums of a first layer tend to have the same sign for all images.
 
     Args:
         levels: Gray levels, uint8.
@@ -63,7 +63,7 @@ def centred(levels: Tensor, offset: int) -> Tensor:
 def checked_inputs(inputs: Tensor, levels: bool = False) -> Tensor:
     """Inputs as int8, or an error that names the first value that is not −1, 0 or 1.
 
-    levels: whether gray levels are allowed; a tensor of them that holds more than bits then stays.
+    levels: whether gray levels are allowed, which are returned unchanged.
     """
     inputs = torch.as_tensor(inputs)
     if inputs.ndim == 0 or inputs.shape[0] == 0:

@@ -1,18 +1,17 @@
-"""Mean and variance of a net's values when its weights are independent random bits.
+"""Mean and variance of a net's values where its weights are independent random bits.
 
-`Program.evaluate` asks what a net of given bits answers; `moments` asks what the answers of all
-nets are like, each bit being one with its own probability p. Layer by layer, w and x independent,
+Each bit is one with its own probability p. Layer by layer, for independent w and x,
 
     E[h] = Σ E[w]·E[x]        Var[h] = Σ Var[x]·E[w]² + E[x²]·Var[w]
     P(h > 0) = Φ((E[h] − boundary) / √Var[h])
 
-Sums of whole numbers lie on a lattice, so the boundary stands halfway between the largest sum
-that is not positive and the smallest that is: a sum of n terms ±1 has the parity of n, and the
-boundary is 1 where it is even and 0 where it is odd; it is ½ where it may be either.
+Sums of integers lie on a lattice, so the boundary is halfway between the largest sum that is not
+positive and the smallest positive one: a sum of n terms ±1 has the parity of n, and the boundary is
+1 for even n, 0 for odd n, and ½ where the parity is unknown.
 
-The first layer's moments are exact. Behind a step, values are taken as Gaussian before it and as
-independent after it. Everything can be differentiated with respect to p: the gradient of an
-example's `log_probability` is its message to every weight, see `vitrail.solvers.streaming`.
+The first layer's moments are exact. The inputs of a step are treated as Gaussian, and its outputs
+as independent. All moments are differentiable in p: the gradient of an example's `log_probability`
+is its message to every weight, see `vitrail.solvers.streaming`.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from vitrail.nn.nodes import Conv, Flatten, Gate, Linear, MaxPool, Node, Shape, 
 from vitrail.nn.program import Program
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 
-SMALLEST_VARIANCE = 1e-4  # of a sum that is all but certain
+SMALLEST_VARIANCE = 1e-4  # of a sum
 SHARPNESS = 1.28  # π/√6: argmax of Gaussians ≈ argmax with Gumbel noise of the same variance
-MIN_PROBABILITY = 1e-12  # P(w = 1) is clipped to it where log-odds are taken
-SCRATCH_COPIES = 8  # tensors of the size of a layer's values that moments of it hold
+MIN_PROBABILITY = 1e-12  # P(w = 1) is clipped to it before taking log-odds
+SCRATCH_COPIES = 8  # temporary tensors of the size of a layer's values
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Independent values of F examples: what is known of each."""
+    """Moments of independent values, for F examples."""
 
     mean: Tensor  # (F, …) float32
-    variance: Tensor | None  # (F, …); None where values are certain
-    parity: Tensor | None  # (F or 1, …): 1 odd, 0 even, ½ either; None where not whole numbers
-    low: int | None = None  # where values are bits: what a zero bit stands for
+    variance: Tensor | None  # (F, …); None for certain values
+    parity: Tensor | None  # (F or 1, …): 1 odd, 0 even, ½ unknown; None for real numbers
+    low: int | None = None  # value of a zero bit, if values are bits
 
     @property
     def square(self) -> Tensor:
@@ -55,7 +54,7 @@ class Moments:
 
     @property
     def boundary(self) -> Tensor | float:
-        """What a sum must exceed to be positive, halfway between two of its values."""
+        """The threshold of a positive sum, halfway between two of its values."""
         return 0.0 if self.parity is None else 1 - self.parity
 
     @property
@@ -70,10 +69,10 @@ def moments(
 ) -> Moments:
     """Moments of the outputs, (F, …), of nets whose bits are one with `probability` (A,) float32.
 
-    inputs (F, …) are certain: whole numbers in an integer tensor, real numbers in a floating one,
-    gray levels in a uint8 or int16 one. `bipolar` is what `are_bipolar` says of them or of more, if
-    known. A last step of a single output is left out, because it keeps the sign that is asked for.
-    Cost: about two evaluations of one net.
+    inputs (F, …) are certain: integers in an integer tensor, real numbers in a floating one, gray
+    levels in a uint8 or int16 one. `bipolar`: the result of `are_bipolar`, if known. A final step
+    of a single output is left out, because it does not change the sign. Cost: about two evaluations
+    of one net.
     """
     return _behind(_parts(program), probability, inputs, bipolar)
 
@@ -81,7 +80,7 @@ def moments(
 def _behind(
     nodes: Sequence[Node], probability: Tensor, inputs: Tensor, bipolar: bool | None = None
 ) -> Moments:
-    """Moments behind the first parts of a net."""
+    """Moments after the first nodes of a net."""
     bipolar = are_bipolar(inputs) if bipolar is None else bipolar
     values = _certain(inputs, -1 if bipolar else None)
     first = 0
@@ -94,8 +93,8 @@ def _behind(
 def log_probability(outputs: Moments, labels: Tensor) -> Tensor:
     """Log-probability that outputs (F, …) give the labels (F,): (F,).
 
-    One output: log Φ. C outputs: log-softmax of s·E[h]/√Var[h], the variance being the mean over
-    the outputs, which is near the probability that the label's output is the largest.
+    One output: log Φ. C outputs: log-softmax of s·E[h]/√Var[h], with the mean variance of the
+    outputs, which approximates the probability that the label's output is the largest.
     """
     if outputs.mean[0].numel() == 1:
         score = outputs.score.flatten()
@@ -104,7 +103,7 @@ def log_probability(outputs: Moments, labels: Tensor) -> Tensor:
 
 
 def answers(outputs: Moments) -> Tensor:
-    """The likeliest class of each example, (F,) int64; of a tie the first."""
+    """The most probable class of each example, (F,) int64; the first one of a tie."""
     if outputs.mean[0].numel() == 1:
         return (outputs.score.flatten() > 0).long()
     return outputs.mean.flatten(1).argmax(1)
@@ -118,11 +117,10 @@ def class_probabilities(
     *,
     beta: float = 1.0,
 ) -> Tensor:
-    """Probability of every class for every example, (F, C) float64, by moments: no net is drawn.
+    """Probability of every class for every example, (F, C) float64, by moments.
 
-    probability (A,) is P(w = 1), as in a solution's marginals. One output gives two classes. beta
-    multiplies log-odds: below 1 weights are less certain than the marginals say, as they were when
-    the solver's own beta was lower.
+    probability (A,) is P(w = 1), such as a solution's marginals. One output gives two classes. beta
+    multiplies the log-odds of weights; below 1 they are less certain.
     """
     if beta != 1.0:
         probability = torch.sigmoid(beta * torch.logit(probability.double(), eps=MIN_PROBABILITY))
@@ -142,11 +140,10 @@ def class_probabilities(
 def novelty(
     program: Program, probability: Tensor, inputs: Tensor, memory: int = DEFAULT_MEMORY
 ) -> Tensor:
-    """How unlike the examples learned each example is, (F,) float32 from 0 to 1.
+    """How different each example is from the training examples, (F,) float32 from 0 to 1.
 
-    The mean variance of the bits of the last hidden layer: weights that have learned from examples
-    like it put its sums on one side; those of an unlike example may come out on either. Of gates it
-    is the share that is shut.
+    The mean variance of the last hidden layer's bits: for examples like those of training the sign
+    of a sum is nearly certain, for others it is not. For gates, the mean probability of 0.
     """
     nodes = _parts(program)
     steps = [place for place, node in enumerate(nodes) if isinstance(node, Step | Gate)]
@@ -166,7 +163,7 @@ def novelty(
 
 
 def _chunks(program: Program, inputs: Tensor, memory: int) -> Iterator[slice]:
-    """Examples whose moments fit into memory at once."""
+    """Slices of examples whose moments fit into memory."""
     widest = max(
         torch.Size(shape).numel() + node.scratch(shape) for node, shape in _shapes(program)
     )
@@ -175,19 +172,17 @@ def _chunks(program: Program, inputs: Tensor, memory: int) -> Iterator[slice]:
 
 @singledispatch
 def propagate(node: Node, probability: Tensor, x: Moments) -> Moments:
-    """Moments behind a part of a net, whose bits are one with `probability` (n,)."""
+    """Moments after a node, whose bits are one with `probability` (n,)."""
     raise TypeError(
-        f"moments are not known of {type(node).__name__} parts; build the net of vitrail.nn layers "
-        "one after another, or train it by counting or straight-through"
+        f"moments of {type(node).__name__} nodes are not implemented; build the net as a sequence "
+        "of vitrail.nn layers, or train it by counting or straight-through"
     )
 
 
 @propagate.register
 def _(node: Weighted, probability: Tensor, x: Moments) -> Moments:
     if node.digits > 1:
-        raise TypeError(
-            "moments are not known of weights of several digits; take digits=1, or solver='ste'"
-        )
+        raise TypeError("moments need weights of one digit; set digits=1, or solver='ste'")
     span = 1 - node.low
     weight = (node.low + span * probability).view(node.weight_shape)
     spread = (span**2 * probability * (1 - probability)).view(node.weight_shape)
@@ -202,7 +197,7 @@ def _(node: Weighted, probability: Tensor, x: Moments) -> Moments:
 def _(node: Step, probability: Tensor, x: Moments) -> Moments:
     if x.variance is None:
         return _certain(node.evaluate(probability, x.mean), low=node.low)
-    # a sum without variance is certain: a window of background has none, and is a tie
+    # sums without variance are certain, such as those of empty windows, which are ties
     certain = (x.mean > x.boundary).to(x.mean.dtype)
     return _bits(torch.where(x.variance > 0, torch.special.ndtr(x.score), certain), node.low)
 
@@ -228,25 +223,23 @@ def _(node: MaxPool, probability: Tensor, x: Moments) -> Moments:
     if x.variance is None:
         return _certain(node.evaluate(probability, x.mean[:, None])[:, 0], low=x.low)
     if x.low is None:
-        raise TypeError(
-            "moments of a pool are known of bits only; put a Sign or Threshold before or behind it"
-        )
+        raise TypeError("moments of a pool need bits; put a Sign or Threshold before or after it")
     none = 1 - (x.mean - x.low) / (1 - x.low)
     for axis, (size, stride) in enumerate(zip(node.kernel, node.stride, strict=True)):
         none = none.unfold(2 + axis, size, stride)
-    # the gradient of torch's own product asks for the number of zeros
+    # the gradient of torch.prod reads the number of zeros
     return _bits(1 - reduce(torch.mul, none.flatten(2 + len(node.kernel)).unbind(-1)), x.low)
 
 
 def are_bipolar(inputs: Tensor) -> bool:
-    """Whether inputs of an integer type are all ±1, so that every term of a sum is odd."""
+    """Whether inputs have an integer type and are all ±1, so that every term of a sum is odd."""
     if inputs.is_floating_point() or inputs.dtype in LEVEL_TYPES:
         return False
     return bool(((inputs == 1) | (inputs == -1)).all())
 
 
 def _certain(inputs: Tensor, low: int | None = None) -> Moments:
-    """Values without spread; those of an integer tensor, and bits, lie on the lattice."""
+    """Moments of certain values; bits and values of integer tensors lie on the lattice."""
     values = numbers(inputs)
     if low is None and (inputs.is_floating_point() or inputs.dtype in LEVEL_TYPES):
         return Moments(values, None, None)
@@ -256,7 +249,7 @@ def _certain(inputs: Tensor, low: int | None = None) -> Moments:
 
 
 def _bits(probability: Tensor, low: int) -> Moments:
-    """Independent bits that are one with a probability: ±1 is odd, 0/1 may be either."""
+    """Moments of independent bits with a probability of one: ±1 is odd, 0/1 is unknown."""
     span = 1 - low
     mean, variance = low + span * probability, span**2 * probability * (1 - probability)
     parity = torch.full_like(mean[:1].detach(), 1.0 if low == -1 else 0.5)
@@ -264,7 +257,7 @@ def _bits(probability: Tensor, low: int) -> Moments:
 
 
 def _sums(layer: Weighted, weights: Tensor, values: Tensor) -> Tensor:
-    """Values (F, …) through real weights (outputs, inputs, …) in the layer's wiring."""
+    """Sums of values (F, …) times real weights (outputs, inputs, …)."""
     if isinstance(layer, Linear):
         return values @ weights.T
     assert isinstance(layer, Conv)
@@ -273,18 +266,18 @@ def _sums(layer: Weighted, weights: Tensor, values: Tensor) -> Tensor:
 
 
 def _parity(layer: Weighted, x: Moments) -> Tensor | None:
-    """Parity of the layer's sums, (F or 1, 1, …): it is the same for all units at a place."""
+    """Parity of the layer's sums, (F or 1, 1, …); the same for all units at a position."""
     if x.parity is None:
         return None
     if isinstance(layer, Linear) and (x.low == -1 or (x.low == 0 and x.variance is not None)):
         odd = layer.inputs % 2 if x.low == layer.low == -1 else 0.5
-        return x.mean.new_full((1, 1), odd)  # bits: the net alone says
+        return x.mean.new_full((1, 1), odd)  # of bits it depends on the net alone
     parity = x.parity.expand(-1, *x.mean.shape[1:])
     ones = parity.new_ones((1, *layer.weight_shape[1:]))
-    # a weight of zero takes an odd term out, so that nothing is known
-    unsure = parity == 0.5 if layer.low == -1 else parity > 0
+    # a weight of zero removes an odd term, so that the parity is unknown
+    unknown = parity == 0.5 if layer.low == -1 else parity > 0
     odd = _sums(layer, ones, (parity == 1).to(ones.dtype)).remainder(2)
-    return odd.masked_fill(_sums(layer, ones, unsure.to(ones.dtype)) > 0, 0.5)
+    return odd.masked_fill(_sums(layer, ones, unknown.to(ones.dtype)) > 0, 0.5)
 
 
 def _logits(outputs: Moments) -> Tensor:
@@ -294,7 +287,7 @@ def _logits(outputs: Moments) -> Tensor:
 
 
 def _parts(program: Program) -> Sequence[Node]:
-    """The nodes, a step before a pool rather than behind it: both orders compute the same."""
+    """The nodes, with steps moved before pools, which is equivalent."""
     nodes = list(program.nodes)
     if isinstance(nodes[-1], Step) and program.num_outputs == 1:
         nodes = nodes[:-1]

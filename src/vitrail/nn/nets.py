@@ -1,4 +1,4 @@
-"""Ready networks: any multilayer perceptron, and the three of the paper (appendix C.3)."""
+"""Networks: multilayer perceptrons, convolutional nets, and those of the paper (appendix C.3)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ IMAGE_AXES = 3  # channels, height, width
 def mlp(
     num_inputs: int, hidden: Sequence[int] = (), num_outputs: int = 1, coding: Coding = "bipolar"
 ) -> nn.Sequential:
-    """Linear layers with sign between them; the last one gives the margin.
+    """A multilayer perceptron with sign activations; its last layer gives the margin.
 
     Args:
         num_inputs: Inputs of an example.
         hidden: Units of each hidden layer.
-        num_outputs: 1 for two classes, else an output per class.
-        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
+        num_outputs: 1 for two classes, otherwise one per class.
+        coding: Value of a zero bit: −1 ("bipolar") or 0 ("binary").
 
     Examples:
         >>> from vitrail.nn import num_weights
@@ -55,16 +55,16 @@ def conv(
     num_outputs: int = 1,
     units: type[Activation] = Sign,
 ) -> nn.Sequential:
-    """Convolutions 5×5 of stride 2 with steps between them, then one linear layer.
+    """Convolutions 5×5 of stride 2 with step activations, then one linear layer.
 
-    A window of background, all zeros, is a tie, which is not positive: it becomes −1 by `Sign`, and
-    by `Threshold` 0, which adds nothing to the next layer.
+    A window of zeros is a tie, which is not positive: `Sign` gives −1, and `Threshold` gives 0,
+    which adds nothing to the next layer.
 
     Args:
         shape: Of one example: (channels, height, width).
         channels: Of each convolution.
-        num_outputs: 1 for two classes, else an output per class.
-        units: What hidden units are, `Sign` (±1) or `Threshold` (0/1).
+        num_outputs: 1 for two classes, otherwise one per class.
+        units: Activation of hidden units, `Sign` (±1) or `Threshold` (0/1).
 
     Examples:
         >>> from vitrail.nn import num_weights
@@ -90,19 +90,19 @@ def small_conv(
     kernel: int = 5,
     padding: int = 2,
 ) -> nn.Sequential:
-    """Convolutions with activations of a few bits, for images of bytes on a microcontroller.
+    """Convolutions with activations of a few bits, for 8-bit images on a microcontroller.
 
-    The first has stride 2, all others are 3×3, and a pool 2×2 follows the second. Few weights stand
-    where images are large, and most where they are small, so instructions are few per byte.
+    The first has stride 2, all others are 3×3, and a 2×2 pool follows the second. Most weights are
+    in layers with small feature maps, so that inference needs few instructions per byte.
 
     Args:
         shape: Of one example: (channels, height, width).
         channels: Of each convolution.
-        num_outputs: 1 for two classes, else an output per class.
-        digits: Bits per weight: of all layers, or of each convolution and the linear layer.
-        bits: Of an activation.
-        kernel: Of the first convolution.
-        padding: Of the first convolution.
+        num_outputs: 1 for two classes, otherwise one per class.
+        digits: Bits per weight, for all layers or for each convolution and the linear layer.
+        bits: Bits per activation.
+        kernel: Kernel size of the first convolution.
+        padding: Padding of the first convolution.
 
     Examples:
         >>> from vitrail.nn import num_weights
@@ -170,7 +170,7 @@ def paper_conv() -> nn.Sequential:
 
 
 def reads_images(module: nn.Module | Program) -> bool:
-    """Whether a module convolves over height and width, so that examples keep their shape."""
+    """Whether a module has 2-D convolutions, so that examples keep their shape."""
     if isinstance(module, Program):
         return len(module.input_shape) == IMAGE_AXES
     return any(isinstance(part, BinaryConv2d | nn.Conv2d) for part in module.modules())
@@ -184,7 +184,7 @@ def has_levels(module: nn.Module | Program) -> bool:
 
 
 def image_channels(module: nn.Module | Program) -> int | None:
-    """The channels that a module reads, where layers one after another begin by a convolution."""
+    """The input channels of a module, if its first layer is a convolution; None otherwise."""
     if isinstance(module, Program):
         return module.input_shape[0] if reads_images(module) else None
     while isinstance(module, nn.Sequential) and len(module):

@@ -1,14 +1,13 @@
-"""The parts a net is made of, as plain data.
+"""The nodes of a net, as plain data.
 
-A node turns values of one shape into values of another, and may own bits. It says everything
-that other packages ask of a layer: how configurations are evaluated, which unit adds up
-which values through which weights, and how it is written to a file. To add a layer is to add a
-node here and its torch module in `layers`.
+A node maps values of one shape to values of another, and may own bits. It has everything that other
+packages need of a layer: the evaluation of configurations, the edges between units, and the form in
+files. A new layer is a new node here and its torch module in `layers`.
 
     evaluate   bits (f, s, n), x (f, s, …)  →  (F, S, …),   f and s being 1 or full, broadcasting
 
-Weights that are shared by all examples (f = 1) or inputs that are shared by all configurations
-(s = 1) stay size 1, so that the contraction becomes one matrix product.
+Weights shared by all examples (f = 1) and inputs shared by all configurations (s = 1) keep size 1,
+so that the contraction is one matrix product.
 """
 
 from __future__ import annotations
@@ -29,41 +28,41 @@ from vitrail.state import StateReader
 
 Shape = tuple[int, ...]
 Indices = NDArray[np.int64]
-MAX_SIZE = 2**24  # of anything in a file, so that a damaged one cannot ask for an absurd net
+MAX_SIZE = 2**24  # limit of sizes in files, which may be damaged
 MAX_DIGITS, MAX_TOP, MAX_SHIFT = 8, 255, 30
 MAX_SCALE, MAX_OFFSET = 255, 127
 
 
 class Edges(NamedTuple):
-    """Which unit adds up which value through which weight, (E,) each, and the units' shape."""
+    """Unit, value and weight of each edge, (E,) each, and the units in their shape."""
 
     unit: Indices
     value: Indices
     weight: Indices
-    units: Indices  # 0, 1, … in the shape of the layer's output
+    units: Indices  # 0, 1, … in the shape of the layer's outputs
 
 
 @dataclass(frozen=True)
 class Node(ABC):
-    """One part of a net."""
+    """One node of a net."""
 
-    num_bits = 0  # how many weights it owns
+    num_bits = 0  # number of bits that it owns
 
     @abstractmethod
     def output_shape(self, shape: Shape) -> Shape:
-        """The shape of one example's values behind it; ValueError where it cannot read `shape`."""
+        """The shape of its outputs for one example; ValueError if it does not accept `shape`."""
 
     @abstractmethod
     def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
-        """Values behind it of many configurations, see above."""
+        """Its outputs for many configurations, see above."""
 
     def scratch(self, shape: Shape) -> int:
-        """Floats that evaluating one configuration of one example holds beside its result."""
+        """Temporary floats for evaluating one configuration on one example."""
         return 0
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Its fields by name, but for options at their defaults."""
+        """Its fields by name, except options at their defaults."""
         named = ((each, getattr(self, each.name)) for each in fields(self))
         return {
             each.name: value for each, value in named if not each.kw_only or value != each.default
@@ -83,10 +82,10 @@ class Node(ABC):
 
 @dataclass(frozen=True)
 class Weighted(Node):
-    """A layer that adds up values times weights of one bit, or of several that are its digits.
+    """A layer that adds up values times weights of one or several bits.
 
-    `low` is what a zero bit stands for, −1 or 0. Digit d counts 2^d: two digits of ±1 spell −3, −1,
-    1 and 3. All first digits come before all second ones.
+    `low` is the value of a zero bit, −1 or 0. Digit d has the weight 2^d: two digits of ±1 give
+    −3, −1, 1 and 3. All first digits come before all second digits.
     """
 
     low: int
@@ -103,12 +102,12 @@ class Weighted(Node):
 
     @property
     def fan_in(self) -> int:
-        """The most values that a unit adds up."""
+        """The largest number of values that a unit adds up."""
         return math.prod(self.weight_shape[1:])
 
     @abstractmethod
     def edges(self, numbers: Indices) -> Edges:
-        """How its units are wired to values, given by their numbers in the layer's input shape."""
+        """The edges from values, given by their numbers in the layer's input shape, to units."""
 
     def _weights(self, bits: Tensor) -> Tensor:
         """Bits (f, s, n) as numbers (f, s, out, fan-in)."""
@@ -149,8 +148,8 @@ class Linear(Weighted):
 class Conv(Weighted):
     """Convolution in any number of dimensions, no bias, padded with zeros.
 
-    Bits in the order (out, in, *kernel). Channels are divided into groups in their order; those out
-    of a group read those in of the same group.
+    Bits in the order (out, in, *kernel). Channels are divided into consecutive groups; outputs of a
+    group read the inputs of the same group.
     """
 
     inputs: int  # channels
@@ -190,7 +189,7 @@ class Conv(Weighted):
     def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:
         rank = len(self.kernel)
         places = self._places(tuple(x.shape[2:]))
-        # windows by strides: F.unfold starts its threads anew for every image
+        # strided windows are faster than F.unfold, which starts threads for every image
         windows = F.pad(x, [side for pad in reversed(self.padding) for side in (pad, pad)])
         for axis, (size, stride) in enumerate(zip(self.kernel, self.stride, strict=True)):
             windows = windows.unfold(3 + axis, size, stride)
@@ -219,7 +218,7 @@ class Conv(Weighted):
             window = window.reshape(self.groups, *self.weight_shape[1:])[group]
             parts.append(np.broadcast_arrays(here[each_unit], window, taps))
         unit, value, weight = (np.concatenate([p[k].ravel() for p in parts]) for k in range(3))
-        inside = value >= 0  # padding is zero and feeds nothing
+        inside = value >= 0  # padding is zero
         return Edges(unit[inside], value[inside], weight[inside], units)
 
     def _places(self, shape: Shape) -> Shape:
@@ -247,7 +246,7 @@ class Step(Node):
 
 @dataclass(frozen=True)
 class Gate(Node):
-    """1 where |x| > width, 0 elsewhere: a unit that says nothing of inputs unlike its weights."""
+    """1 where |x| > width, 0 elsewhere: inactive for inputs that differ from the weights."""
 
     width: float
 
@@ -260,9 +259,9 @@ class Gate(Node):
 
 @dataclass(frozen=True)
 class Levels(Node):
-    """Sums as whole numbers from 0 to `top`: ⌊(scale·x + offset·2^fine) / 2^shift⌋, clipped.
+    """Sums quantised to integers from 0 to `top`: ⌊(scale·x + offset·2^fine) / 2^shift⌋, clipped.
 
-    Each channel has a scale and an offset. They are constants, not bits.
+    Each channel has a constant scale and offset.
     """
 
     top: int
@@ -330,7 +329,7 @@ KINDS: dict[str, type[Node]] = {
 }
 
 
-RANGES: dict[str, tuple[int, ...]] = {  # of a field's whole numbers, and its default
+RANGES: dict[str, tuple[int, ...]] = {  # ranges of integer fields, and defaults
     "low": (-1, 0),
     **dict.fromkeys(("inputs", "outputs", "kernel", "stride"), (1, MAX_SIZE)),
     "padding": (0, MAX_SIZE),
@@ -344,7 +343,7 @@ RANGES: dict[str, tuple[int, ...]] = {  # of a field's whole numbers, and its de
 
 
 def node_from_dict(state: object) -> Node:
-    """A node as `to_dict` wrote it; DataError for anything else."""
+    """The node that `to_dict` wrote; DataError for anything else."""
     read = StateReader(state, "layer")
     kind = read.text("kind")
     read.require(kind in KINDS, f"is of the unknown kind {kind!r}")
@@ -373,8 +372,8 @@ def node_from_dict(state: object) -> Node:
 
 
 class _StraightThrough(torch.autograd.Function):
-    """The number of equal parts of [−window, window] that end below x on the way forward, in the
-    coding of bits; the identity within |x| ≤ window on the way back."""
+    """Forward: quantisation of [−window, window] into 2^digits equal parts, in the coding of bits.
+    Backward: the identity within |x| ≤ window."""
 
     generate_vmap_rule = True  # own modules are evaluated under vmap
 
@@ -401,7 +400,7 @@ class _StraightThrough(torch.autograd.Function):
 def step(x: Tensor, low: int, window: float = 1.0, digits: int = 1) -> Tensor:
     """1 where x > 0, `low` elsewhere (a tie is not positive), with straight-through gradient.
 
-    Of several digits, one of 2^digits numbers equal distances apart, for equal parts of the window.
+    For several digits, one of 2^digits equidistant numbers, for equal parts of the window.
     """
     result = _StraightThrough.apply(x, low, window, digits)
     assert isinstance(result, Tensor)

@@ -1,4 +1,4 @@
-"""A part of a net that only its own module knows: evaluated under `torch.func.vmap`."""
+"""Nodes that only their own module can evaluate, under `torch.func.vmap`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from vitrail.nn.nodes import Node, Shape
 
 @dataclass(frozen=True, eq=False)
 class Opaque(Node):
-    """Any module. `names` are those of its parameters that are bits; all else is constant.
+    """Any module. `names` are the parameters that are bits; all else is constant.
 
-    A bit is handed to the module as ±1; a layer of vitrail reads its sign in its own coding.
+    Bits are passed to the module as ±1; vitrail's layers use their sign in their own coding.
     """
 
     module: nn.Module  # a copy in eval mode, of its own
@@ -41,7 +41,7 @@ class Opaque(Node):
 
     @cached_property
     def constants(self) -> dict[str, Tensor]:
-        """Parameters and buffers that are no bits, by name."""
+        """Parameters and buffers that are not bits, by name."""
         named = chain(self.module.named_parameters(), self.module.named_buffers())
         return {name: value.detach() for name, value in named if name not in self.names}
 
@@ -92,6 +92,6 @@ class Opaque(Node):
 def _source(kind: type) -> str:
     try:
         return inspect.getsource(kind)
-    except (OSError, TypeError):  # typed at a prompt: its code is what there is
+    except (OSError, TypeError):  # without a source file, the code itself is used
         codes = [f.__code__ for f in vars(kind).values() if inspect.isfunction(f)]
         return repr([(code.co_code, code.co_consts, code.co_names) for code in codes])

@@ -1,4 +1,4 @@
-"""Bits in and out of a network's parameters."""
+"""The bits of a network's parameters, read and written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vitrail.nn.trace import LEAVES, owners_of
 
 
 def _owned(module: nn.Module) -> list[BinaryLayer | nn.Parameter]:
-    """What owns the bits, in order: binary layers, or the parameters of Linear and Conv."""
+    """The owners of the bits in order: binary layers, or the parameters of Linear and Conv."""
     owners = owners_of(module)
     found: dict[int, BinaryLayer | nn.Parameter] = {}
     for part in module.modules():
@@ -31,7 +31,7 @@ def _sizes(module: nn.Module) -> list[int]:
 
 
 def num_weights(module: nn.Module) -> int:
-    """How many bits A a network has.
+    """The number of bits A of a network.
 
     Args:
         module: Any torch module.
@@ -67,7 +67,7 @@ def set_bits(module: nn.Module, bits: Tensor) -> nn.Module:
 
     Args:
         module: Any torch module; it is changed.
-        bits: What to write, (A,) bool, e.g. the `best` of a solution.
+        bits: The bits, (A,) bool, e.g. the `best` of a solution.
 
     Examples:
         >>> from vitrail.nn import mlp

@@ -1,8 +1,8 @@
-"""The one description of a net: its parts in order, with the shapes between them.
+"""The description of a net: its nodes in order, with the shapes between them.
 
 A program is made from a module and the shape of an example (`program_of`), or from a file.
-Messages, local search, kernels, model files and exports read it and nothing else. Unknown parts
-are `Opaque`: they can be evaluated, no more.
+Messages, local search, kernels, model files and exports use it and nothing else. Unknown modules
+become `Opaque` nodes, which can only be evaluated.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ MAX_NODES = 1024  # in a file
 
 @dataclass(frozen=True)
 class Shallow:
-    """A net of linear layers with at most one between inputs and outputs: flips cost O(1)."""
+    """A net of linear layers with at most one hidden layer: flips cost O(1)."""
 
     num_inputs: int  # of an example
-    num_hidden: int  # units between; 0 is no hidden layer
-    num_outputs: int  # 1 for two classes, else one per class
-    low_hidden: int  # what a zero bit of the hidden layer stands for
-    low_output: int  # what a zero bit of the last layer stands for
-    low_active: int  # what an inactive hidden unit gives
+    num_hidden: int  # hidden units; 0 without a hidden layer
+    num_outputs: int  # 1 for two classes, otherwise one per class
+    low_hidden: int  # value of a zero bit of the hidden layer
+    low_output: int  # value of a zero bit of the last layer
+    low_active: int  # value of an inactive hidden unit
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A net: what it reads, and its parts in the order of evaluation.
+    """A net: its input shape, and its nodes in the order of evaluation.
 
-    Bits belong to the parts in order. Two programs are equal when their fingerprints are.
+    Bits belong to the nodes in order. Two programs are equal if their fingerprints are.
     """
 
     input_shape: Shape  # of one example
-    nodes: tuple[Node, ...]  # the parts in the order of evaluation
+    nodes: tuple[Node, ...]  # in the order of evaluation
 
     def __post_init__(self) -> None:
         if self.num_bits == 0:
@@ -54,7 +54,7 @@ class Program:
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
-        """The shape of an example's values before each part, and of the outputs."""
+        """The shape of an example's values before each node, and of the outputs."""
         shapes = [tuple(self.input_shape)]
         for node in self.nodes:
             shapes.append(node.output_shape(shapes[-1]))
@@ -62,39 +62,39 @@ class Program:
 
     @cached_property
     def num_bits(self) -> int:
-        """How many bits the parts own."""
+        """The number of bits of all nodes."""
         return sum(node.num_bits for node in self.nodes)
 
     @property
     def num_inputs(self) -> int:
-        """How many numbers an example has."""
+        """The number of inputs of an example."""
         return math.prod(self.input_shape)
 
     @cached_property
     def num_outputs(self) -> int:
-        """How many numbers the last part gives."""
+        """The number of outputs."""
         return math.prod(self.shapes[-1])
 
     @property
     def opaque(self) -> bool:
-        """Whether some part is known to its own module only."""
+        """Whether some node is opaque."""
         return any(isinstance(node, Opaque) for node in self.nodes)
 
     @cached_property
     def layers(self) -> tuple[Weighted, ...]:
-        """The parts that own bits, but for opaque ones."""
+        """The nodes that own bits, except opaque ones."""
         return tuple(node for node in self.nodes if isinstance(node, Weighted))
 
     @cached_property
     def fan_in(self) -> int:
-        """Inputs of the layer that gives the margin: its weights per output unit."""
+        """Weights per output of the last layer."""
         last = [node for node in self.nodes if node.num_bits][-1]
         return last.fan_in if isinstance(last, Weighted | Opaque) else 1
 
     @cached_property
     def wiring(self) -> Wiring | None:
-        """Units and edges, where all parts are layers with steps between them."""
-        self.shapes  # noqa: B018 (a net whose parts do not fit together has no wiring either)
+        """Units and edges, if all nodes are layers with steps between them."""
+        self.shapes  # noqa: B018 (raises an error where shapes do not match)
         return wire(self.nodes, self.input_shape)
 
     @cached_property
@@ -102,7 +102,7 @@ class Program:
         """The sizes of a net of linear layers with at most one hidden one."""
         nodes = [node for node in self.nodes if not isinstance(node, Flatten)]
         if nodes and isinstance(nodes[-1], Step) and self.num_outputs == 1:
-            nodes = nodes[:-1]  # it keeps the sign, which is all that one output is asked for
+            nodes = nodes[:-1]  # it does not change the sign of the output
         match nodes:
             case [Linear(digits=1) as last]:
                 return Shallow(last.inputs, 0, last.outputs, 0, last.low, 0)
@@ -117,7 +117,7 @@ class Program:
     def packable(self) -> bool:
         """Whether it is a perceptron with one ±1 hidden layer, ±1 weights and one output.
 
-        Such nets are evaluated and sampled in packed words where they read 0/1.
+        Such nets are evaluated and sampled in packed words if their inputs are 0/1.
         """
         match [node for node in self.nodes if not isinstance(node, Flatten)]:
             case [Linear(low=-1, digits=1), Step(low=-1), Linear(low=-1, digits=1, outputs=1)]:
@@ -127,14 +127,14 @@ class Program:
 
     @property
     def perceptron_low(self) -> int | None:
-        """What a zero bit stands for, where the net is one linear threshold unit."""
+        """The value of a zero bit, if the net is one linear threshold unit."""
         net = self.shallow
         alone = net is not None and net.num_hidden == 0 and net.num_outputs == 1
         return net.low_output if net is not None and alone else None
 
     @cached_property
     def hidden(self) -> tuple[int, ...] | None:
-        """Units of each hidden layer, where the net is a multilayer perceptron; else None."""
+        """Units of each hidden layer, if the net is a multilayer perceptron; None otherwise."""
         layers = [node for node in self.nodes if not isinstance(node, Flatten)]
         steps, linear = layers[1::2], layers[0::2]
         fits = len(layers) % 2 == 1 and all(isinstance(node, Step) for node in steps)
@@ -143,7 +143,7 @@ class Program:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of all parts and constants: equal exactly where nets compute the same."""
+        """A digest of all nodes and constants, equal for nets that compute the same."""
         digest = sha256(repr(tuple(self.input_shape)).encode())
         for node in self.nodes:
             digest.update(node.fingerprint.encode())
@@ -169,30 +169,30 @@ class Program:
 
     @cached_property
     def scratch_floats(self) -> int:
-        """Floats that evaluating one configuration of one example holds."""
+        """Temporary floats for evaluating one configuration on one example."""
         total = 2 * self.num_bits
         for node, shape, after in zip(self.nodes, self.shapes, self.shapes[1:], strict=False):
             total += node.scratch(shape) + 2 * math.prod(after)
         return total
 
     def to_dict(self) -> dict[str, object]:
-        """As JSON takes it; a net with opaque parts is told by its fingerprint alone."""
+        """For JSON; a net with opaque nodes has nodes of None."""
         nodes = None if self.opaque else [node.to_dict() for node in self.nodes]
         return {"input_shape": list(self.input_shape), "nodes": nodes}
 
 
 def linear_program(num_inputs: int, low: int, num_outputs: int = 1) -> Program:
-    """One linear layer; `low` is what a zero bit stands for, −1 or 0."""
+    """One linear layer; `low` is the value of a zero bit, −1 or 0."""
     return Program((num_inputs,), (Linear(low, num_inputs, num_outputs),))
 
 
 def program_from_nodes(input_shape: Shape, nodes: Sequence[object]) -> Program:
-    """The program whose `to_dict` gave these; DataError for anything else."""
+    """The program that `to_dict` wrote; DataError for anything else."""
     if len(nodes) > MAX_NODES:
         raise DataError(f"the model has {len(nodes)} layers, at most {MAX_NODES} are read")
     try:
         program = Program(input_shape, tuple(node_from_dict(node) for node in nodes))
-        program.shapes  # noqa: B018 (checks that the parts fit together)
+        program.shapes  # noqa: B018 (raises an error where shapes do not match)
     except DataError:
         raise
     except ValueError as error:
@@ -201,15 +201,14 @@ def program_from_nodes(input_shape: Shape, nodes: Sequence[object]) -> Program:
 
 
 def program_of(module: nn.Module | Program, input_shape: torch.Size | Shape) -> Program:
-    """The program of a module that reads examples of this shape.
+    """The program of a module for examples of this shape.
 
-    Layers of `vitrail.nn` anywhere inside it own the bits; where there are none, weights and
-    biases of `nn.Linear` and `nn.Conv` layers do, read as ±1. Every other parameter and buffer is
-    a constant. The module is copied and put into eval mode: dropout passes everything, batch
-    norm uses what it has learned.
+    The bits are those of its `vitrail.nn` layers, or, if it has none, weights and biases of its
+    `nn.Linear` and `nn.Conv` layers, read as ±1. Every other parameter and buffer is a constant.
+    The module is copied and put into eval mode.
 
     Args:
-        module: Any torch module; a program stays as it is.
+        module: Any torch module, or a program, which is returned unchanged.
         input_shape: Of one example, without the batch.
 
     Examples:
@@ -226,7 +225,7 @@ def program_of(module: nn.Module | Program, input_shape: torch.Size | Shape) -> 
     from vitrail.nn.trace import nodes_of
 
     if not isinstance(module, nn.Module):
-        raise TypeError(f"a net is a torch module, made already, got {module!r}")
+        raise TypeError(f"a net is a torch module, not a class, got {module!r}")
     program = Program(tuple(input_shape), tuple(nodes_of(module)))
-    program.shapes  # noqa: B018 (says now where parts do not fit together)
+    program.shapes  # noqa: B018 (raises an error where shapes do not match)
     return program

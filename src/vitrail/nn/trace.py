@@ -1,4 +1,4 @@
-"""From a torch module to the parts of a program."""
+"""Conversion of torch modules to nodes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from vitrail.nn.layers import Activation, BinaryLayer, Levels
 from vitrail.nn.nodes import Node, Shape
 from vitrail.nn.opaque import Opaque
 
-PLAIN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)  # own the bits where no binary layer does
+PLAIN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)  # own the bits if there is no binary layer
 POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)
-PASSED = (nn.Identity, nn.modules.dropout._DropoutNd, Augmentation)  # no change in eval mode
-LEAVES = ("weight", "bias", "latent")  # what a layer calls its weights
+SKIPPED = (nn.Identity, nn.modules.dropout._DropoutNd, Augmentation)  # no change in eval mode
+LEAVES = ("weight", "bias", "latent")  # names of parameters with bits
 
 Owners = tuple[type[nn.Module], ...]
 
 
 def owners_of(module: nn.Module) -> Owners:
-    """The kinds of layers that own the bits: binary layers where there are any, else torch's."""
+    """The types of layers that own the bits: binary layers if there are any, otherwise torch's."""
     binary = any(isinstance(part, BinaryLayer) for part in module.modules())
     return (BinaryLayer,) if binary else PLAIN
 
 
 def nodes_of(module: nn.Module) -> list[Node]:
-    """The parts of a module, in order; one opaque part where they do not form a chain."""
+    """The nodes of a module in order; one opaque node if its layers do not form a chain."""
     module = copy.deepcopy(module).eval()
     owners = owners_of(module)
     try:
@@ -37,17 +37,17 @@ def nodes_of(module: nn.Module) -> list[Node]:
     except _NotAChainError:
         return [_opaque(module, owners)]
     layers = [id(part) for part in parts if isinstance(part, nn.Module) and list(part.parameters())]
-    if len(set(layers)) < len(layers):  # a layer used twice has its bits once
+    if len(set(layers)) < len(layers):  # a layer is used twice
         return [_opaque(module, owners)]
-    return [_node(part, owners) for part in parts if not isinstance(part, PASSED)]
+    return [_node(part, owners) for part in parts if not isinstance(part, SKIPPED)]
 
 
 class _NotAChainError(Exception):
-    """The module's parts do not follow one another."""
+    """The module's layers do not form a chain."""
 
 
 def _layer(module: nn.Module) -> bool:
-    """Whether a module is taken as it is, not opened up: ours and torch's, but for containers."""
+    """Whether a module is one layer: vitrail's and torch's are, except containers."""
     home = type(module).__module__
     return home in (BinaryLayer.__module__, Augmentation.__module__) or (
         home.startswith("torch.nn") and not isinstance(module, nn.Sequential)
@@ -60,7 +60,7 @@ class _Tracer(fx.Tracer):
 
 
 def _chain(module: nn.Module) -> Iterator[nn.Module | Node]:
-    """Layers one after another, own modules opened up."""
+    """The layers of a module in order."""
     if type(module) is nn.Sequential:
         for part in module:
             yield from _chain(part)
@@ -71,10 +71,10 @@ def _chain(module: nn.Module) -> Iterator[nn.Module | Node]:
 
 
 def _opened(module: nn.Module) -> Iterator[nn.Module | Node]:
-    """What an own module's `forward` calls, if that is one layer after another."""
+    """The layers that a user's module calls in `forward`, if they form a chain."""
     try:
         first, *calls, last = _Tracer().trace(module).nodes
-    except Exception as error:  # own code may fail in any way when it is only looked at
+    except Exception as error:  # user code may fail in any way under tracing
         raise _NotAChainError from error
     before = first
     for node in [*calls, last]:
@@ -97,7 +97,7 @@ def _flattens(node: fx.Node) -> bool:
 
 
 def _node(part: nn.Module | Node, owners: Owners) -> Node:
-    """The part as a node that everybody knows, where it can be one; else as an opaque one."""
+    """The node of a layer; opaque if there is no other kind."""
     if isinstance(part, Node):
         return part
     known: Node | None = None
@@ -126,7 +126,7 @@ def _pool(part: nn.Module) -> Node | None:
 
 
 def _plain(part: nn.Module) -> Node | None:
-    """torch's own layer without bias, its weights read as ±1."""
+    """torch's layer without bias, whose weights are read as ±1."""
     if isinstance(part, nn.Linear):
         return nodes.Linear(-1, part.in_features, part.out_features)
     if not isinstance(part, nn.Conv1d | nn.Conv2d | nn.Conv3d) or isinstance(part.padding, str):
@@ -138,11 +138,11 @@ def _plain(part: nn.Module) -> Node | None:
 
 
 def _opaque(part: nn.Module, owners: Owners) -> Opaque:
-    """A part known to its own module only; its bits are the weights of layers that own some."""
+    """An opaque node; its bits are the weights of layers that own some."""
     if any(isinstance(inner, BinaryLayer) and inner.digits > 1 for inner in part.modules()):
         raise ValueError(
-            "weights of several digits are known in nets whose layers follow one another; take "
-            "digits=1, or build the net as a chain of layers"
+            "weights of several digits need nets whose layers form a chain; set digits=1, or build "
+            "the net as a chain of layers"
         )
     prefixes = [name for name, inner in part.named_modules() if isinstance(inner, owners)]
     owned = {f"{prefix}.{leaf}".lstrip(".") for prefix in prefixes for leaf in LEAVES}
