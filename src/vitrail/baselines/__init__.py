@@ -1,6 +1,6 @@
-"""What users would pick instead. `BASELINES` is the table that names them.
+"""Other methods of training, for comparison; `BASELINES` lists them by name.
 
-Every baseline is a solver, run by the same `run` as ours: same data, same budget, best and last.
+Every baseline is a solver for `run`, with the same data and budgets as vitrail's solvers.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ BASELINES: dict[str, Callable[..., Solver[Any]]] = {
     "cpsat": cpsat,
     "exhaustive": exhaustive,
 }
-"""Each baseline by name, as a function that makes the solver."""
+"""Each baseline by name."""
 
 __all__ = [
     "BASELINES",

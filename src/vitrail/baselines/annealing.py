@@ -18,7 +18,7 @@ from vitrail.solvers.polish import Polish, PolishState
 
 @dataclass(frozen=True)
 class Annealing(Polish):
-    """The independent half of `polish` alone, hot, from random starts; converged once cold."""
+    """Only the independent half of `polish`, from random starts at full heat, for one cooling."""
 
     def init(self, key: Key, graph: FactorGraph) -> PolishState:
         bits = self.random_starts(key.of(Stream.PRIOR), graph)
@@ -33,7 +33,7 @@ class Annealing(Polish):
         return state, replace(info, residual=info.residual * (not cold))
 
     def candidates(self, key: Key, graph: FactorGraph, state: PolishState) -> Tensor:
-        """Where the leading chain of each problem is, then the best seen of each."""
+        """The current state of the best chain of each problem, and the best configuration."""
         leader = state.score.argmax(0)[graph.problem]
         last = state.bits.gather(0, leader[None])
         return torch.cat([last, super().candidates(key, graph, state)])
@@ -48,15 +48,15 @@ def annealing(
 ) -> Annealing:
     """Simulated annealing of any graph; fastest on nets of this package's layers.
 
-    A flip costs an evaluation of every factor, incremental where a kernel follows it. The best
-    temperatures differ from task to task.
+    A flip costs an evaluation of every factor, which kernels compute incrementally. The best
+    temperatures depend on the task.
 
     Args:
-        flips: Proposals of each problem, all chains together.
+        flips: Proposals per problem, of all chains together.
         chains: Independent searches, one per thread at a time.
-        steps: Steps of the run that the flips are divided into.
+        steps: Steps into which the flips are divided.
         energy: `errors()` or `ramp()` of `vitrail.solvers.flip_search`, with their temperatures;
-            None takes a ramp for one-layer nets and errors for the rest.
+            None takes a ramp for one-layer nets and errors for others.
 
     Examples:
         >>> annealing(flips=50_000).chains

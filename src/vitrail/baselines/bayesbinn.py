@@ -1,6 +1,6 @@
 """BayesBiNN: a mean-field Bernoulli posterior by natural gradient (Meng et al. 2020).
 
-arXiv 2002.10778. It keeps one natural parameter per weight, and no messages.
+arXiv 2002.10778. Its state is one natural parameter per weight.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vitrail.random import Key, Stream, lanes32
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.schedules import Batches, Order
 
-LEAST_VARIANCE = 1e-6  # of a weight, 1 − tanh²(λ), so that a settled one can still be moved
+LEAST_VARIANCE = 1e-6  # of a weight, 1 − tanh²(λ), so that certain weights can still change
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class BayesState:
 class BayesBiNN(GradientSolver[BayesState]):
     """Bayesian learning rule with relaxed samples.
 
-        w = tanh((λ + δ)/τ),   δ = ½ log(u/(1−u)),   u uniform, one of our counter-based draws
+        w = tanh((λ + δ)/τ),   δ = ½ log(u/(1−u)),   u uniform
         λ ← (1 − lr)·λ − lr·(M·(1 − w²)/(τ·(1 − tanh²λ))·∂loss/∂w − prior/2)
 
     M is the weight of the problem's factors times `evidence`, τ the `temperature` of the
@@ -92,9 +92,9 @@ def bayesbinn(
 
     Args:
         lr: Step of the natural gradient, a number or a function of the step.
-        temperature: Of the relaxation of samples; low is nearer to bits, with noisier gradients.
+        temperature: Of the relaxation; lower is closer to bits, with noisier gradients.
         samples: Relaxed configurations per step.
-        evidence: How much each example counts against the prior.
+        evidence: Weight of an example relative to the prior.
         batch: Examples per step in each problem; None takes all.
         loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
 

@@ -14,12 +14,12 @@ from vitrail.random import Key
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.schedules import Batches, Order
 
-CONFIDENCE = 4.0  # log-odds reported for a bit: Bop keeps no measure of doubt of its own
+CONFIDENCE = 4.0  # log-odds reported for a bit, because Bop has no measure of uncertainty
 
 
 @dataclass(frozen=True)
 class BopState:
-    """The weights themselves and the running mean of their gradient."""
+    """The weights and the running mean of their gradient."""
 
     weights: Tensor  # (V,) bool
     gradient: Tensor  # (V,) float32
@@ -28,7 +28,7 @@ class BopState:
 
 @dataclass(frozen=True)
 class Bop(GradientSolver[BopState]):
-    """A weight flips when the running mean of its gradient is large and has its sign.
+    """A weight flips if the running mean of its gradient is large and has its sign.
 
     m ← (1 − adaptivity)·m + adaptivity·∂loss/∂w,   flip w where |m| > threshold, sign m = w
     """
@@ -49,7 +49,7 @@ class Bop(GradientSolver[BopState]):
         return BopState(state.weights ^ flips, mean, taken.order)
 
     def convergence_log_odds(self, graph: FactorGraph, state: BopState) -> Tensor:
-        """The running mean: a configuration that stands still may flip later."""
+        """The running mean, because weights that do not change now may flip later."""
         return state.gradient / self.threshold
 
     def log_odds(self, graph: FactorGraph, state: BopState) -> Tensor:
@@ -68,7 +68,7 @@ def bop(
     Args:
         adaptivity: Weight of the new gradient in its running mean, a number or a function of the
             step.
-        threshold: How large the mean must be for a flip; 0 flips at every disagreement.
+        threshold: Smallest mean for a flip; 0 flips at every disagreement.
         batch: Examples per step in each problem; None takes all.
         loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
 

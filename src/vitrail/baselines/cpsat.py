@@ -2,8 +2,8 @@
 
     maximise Σ_f weight_f·s_f   over bits w and s,   s_f ⇒ [Σ_i x_fi·w_i > 0] = label_f
 
-The model is linear in the bits, with w read as ±1 through 2·w − 1. Workers are interleaved,
-which makes a run repeatable; easy problems take longer that way.
+The model is linear in the bits; ±1 weights are 2·w − 1. Workers are interleaved, so that a run is
+reproducible; easy problems take longer.
 """
 
 from __future__ import annotations

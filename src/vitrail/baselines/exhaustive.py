@@ -16,17 +16,17 @@ from vitrail.random import Key
 from vitrail.solvers import Feedback, Info, Solver
 
 MAX_WEIGHTS = 44  # each weight doubles the time: 31 take a second on two cores, 44 take hours
-MAX_EXAMPLES = 2**16  # once those of weight k are written k times
+MAX_EXAMPLES = 2**16  # with those of weight k repeated k times
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The most that one problem allows, and how many configurations reach it."""
+    """The optimum of one problem, and the number of configurations that reach it."""
 
     weights: Tensor  # (N,) bool; of all optima the one with the lowest Σ_i w_i·2^i
-    satisfied: int  # examples, each counted as often as its weight says
-    examples: int  # how many there are, counted by their weights
-    optima: int  # how many configurations reach it
+    satisfied: int  # weight of the satisfied examples
+    examples: int  # weight of all examples
+    optima: int  # number of configurations that reach it
     histogram: Tensor | None  # (examples + 1,) int64: configurations by satisfied examples
 
     @property
@@ -100,19 +100,19 @@ def _optimum(problem: LinearProblem, histogram: bool) -> Optimum:
 
 @dataclass(frozen=True)
 class ExactState:
-    """The optimum, once the one step is taken."""
+    """The optimum, after the only step."""
 
     best: Tensor  # (V,) bool
 
 
 @dataclass(frozen=True)
 class ExactSolver(Solver[ExactState]):
-    """Solves each problem by itself, in one step; the run has then converged."""
+    """Solves each problem in one step, after which the run has converged."""
 
-    unknown: ClassVar[dict[str, float]]  # columns of the history, for problems left alone
+    unknown: ClassVar[dict[str, float]]  # columns of the history, for inactive problems
 
     def problems(self, graph: FactorGraph) -> list[LinearProblem]:
-        """The problems of the graph, or an error where it has others than this solver takes."""
+        """The problems of the graph; an error if this solver does not support them."""
         return _linear(graph)
 
     @abstractmethod

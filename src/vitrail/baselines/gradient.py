@@ -1,11 +1,11 @@
-"""What the gradient baselines share: the step, and the loss of a batch of factors.
+"""The common part of gradient baselines: the step, and the loss of a batch of factors.
 
 The loss is a function of the margin in units of the last layer's spread,
 
     m = ±h / √n,   n the inputs of the last layer,
 
-averaged over the batch of each problem and summed over problems, so that the step of one problem
-does not depend on how many others share its graph.
+averaged over the batch of each problem and summed over problems, so that the step of a problem does
+not depend on the others.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from vitrail.solvers.schedules import Batches, Order
 
 Loss = Literal["logistic", "hinge"]
 StateT = TypeVar("StateT", bound=Any)  # a dataclass that has the `order` of the epoch
-START_SCALE = 0.1  # spread of the first real weights: small, so that the data soon decide
+START_SCALE = 0.1  # standard deviation of the initial real weights
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """The gradient of a batch, and where it was taken."""
+    """The gradient of a batch."""
 
     key: Key
     graph: FactorGraph
     signs: Tensor  # (V,) or (S, V) float32, the weights
     value: Tensor  # the same shape, ∂loss/∂signs
-    active: Tensor  # (V,) bool, the variables of problems that are still running
+    active: Tensor  # (V,) bool, variables of active problems
     order: Order  # of the epoch
 
 
 @dataclass(frozen=True)
 class GradientSolver(Solver[StateT]):
-    """One forward and one backward pass over a batch per step, with respect to weights ±1."""
+    """One forward and one backward pass per step, over a batch, with respect to weights ±1."""
 
     batches: Batches
     loss: Loss
@@ -70,7 +70,7 @@ class GradientSolver(Solver[StateT]):
         """The state after a gradient."""
 
     def convergence_log_odds(self, graph: FactorGraph, state: StateT) -> Tensor:
-        """Log-odds (V,) whose change as probabilities says whether the run has converged."""
+        """Log-odds (V,) by whose change as probabilities convergence is tested."""
         return self.log_odds(graph, state)
 
     def init(self, key: Key, graph: FactorGraph) -> StateT:
@@ -112,7 +112,7 @@ class GradientSolver(Solver[StateT]):
 def batch_gradient(
     graph: FactorGraph, factors: Sequence[Factors], size: int | None, signs: Tensor, loss: Loss
 ) -> Tensor:
-    """∂loss/∂signs of a batch, (V,) or (S, V); on a GPU, batches of `size` are recorded."""
+    """∂loss/∂signs of a batch, (V,) or (S, V); on a GPU, batches of `size` are CUDA graphs."""
     part = replayable(graph, factors, size)
     known = None
     if part is not None:
@@ -143,21 +143,21 @@ def _replay(graph: FactorGraph, size: int, loss: Loss, shape: tuple[int, ...]) -
 def batch_loss(graph: FactorGraph, factors: Sequence[Factors], bits: Tensor, loss: Loss) -> Tensor:
     """The loss of factors at `bits`, (V,) or (S, V) float32 in [0, 1] that carry a gradient.
 
-    Of S rows the mean is taken.
+    The loss of S rows is their mean.
     """
     rows = bits if bits.ndim == 2 else bits[None]
     weights, losses = [], []
     for part in factors:
         assert isinstance(part, Network)
         states = part.scope.gather(rows).transpose(0, 1)
-        margins = part.outputs(states) / math.sqrt(_fan_in(part))
+        margins = part.outputs(states) / math.sqrt(part.program.fan_in)
         each = _losses(margins, part.labels, loss)
         problem = graph.factor_problem(part)
         share = part.weight.to(each.dtype)
         losses.append(each.new_zeros(graph.num_problems).index_add(0, problem, each * share))
         weights.append(share.new_zeros(graph.num_problems).index_add(0, problem, share))
     weight = torch.stack(weights).sum(0)
-    # a problem that is done has no factor in the batch, and no loss
+    # inactive problems have no factor in the batch
     return (torch.stack(losses).sum(0) / torch.where(weight > 0, weight, 1.0)).sum()
 
 
@@ -168,20 +168,16 @@ def _losses(margins: Tensor, labels: Tensor, loss: Loss) -> Tensor:
         right = torch.where(labels == 1, 1.0, -1.0)[:, None] * margins[..., 0]
         each = F.softplus(-right) if loss == "logistic" else F.relu(1 - right)
         return each.mean(1)
-    flat, wanted = margins.flatten(0, 1), labels.repeat_interleave(samples)
+    flat, targets = margins.flatten(0, 1), labels.repeat_interleave(samples)
     function = F.cross_entropy if loss == "logistic" else F.multi_margin_loss
-    return function(flat, wanted, reduction="none").view(-1, samples).mean(1)
-
-
-def _fan_in(factors: Factors) -> int:
-    return factors.program.fan_in if isinstance(factors, Network) else factors.arity
+    return function(flat, targets, reduction="none").view(-1, samples).mean(1)
 
 
 def value_at(rate: float | Schedule, step: int) -> float:
-    """The value at a step of what may be a number or a schedule."""
+    """The value of a number or a schedule at a step."""
     return rate(step) if callable(rate) else rate
 
 
 def checked_rate(name: str, rate: float | Schedule) -> float | Schedule:
-    """A schedule as it is; a number only when positive."""
+    """`rate`; an error if it is a number that is not positive."""
     return rate if callable(rate) else checked_positive(name, rate)

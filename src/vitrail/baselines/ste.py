@@ -28,7 +28,7 @@ from vitrail.solvers.stages import Stage
 Optimiser = Literal["adam", "sgd"]
 
 CONFIDENCE = 4.0  # log-odds of a latent weight of 1: at the edge of its range P(w = 1) = 0.98
-CERTAIN, POLISH_RATE = 20.0, 0.003  # log-odds that become a latent weight of 1, and first rate
+CERTAIN, POLISH_RATE = 20.0, 0.003  # log-odds for a latent weight of 1; initial learning rate
 ADAM_BETAS = (0.9, 0.999)
 ADAM_EPSILON = 1e-8
 
@@ -53,11 +53,11 @@ class STEState:
 
 @dataclass(frozen=True)
 class StraightThrough(GradientSolver[STEState]):
-    """w = sign(latent) forward; the gradient of w is applied to the latent weight as it is.
+    """w = sign(latent) forward; the gradient of w is applied to the latent weight.
 
         latent ← clip(latent − lr·direction(∂loss/∂w), −1, 1)
 
-    A factor's beta and the graph's prior play no part.
+    The beta of factors and the graph's prior are not used.
     """
 
     optimiser: Optimiser
@@ -109,7 +109,7 @@ def straight_through(
     """Straight-through gradient descent for any net of `vitrail.nn`, run like any solver.
 
     Args:
-        optimiser: "adam", or "sgd" with `momentum`; the paper has "sgd" with lr 0.1.
+        optimiser: "adam", or "sgd" with `momentum`; the paper uses "sgd" with lr 0.1.
         lr: Step length, a number or a function of the step.
         batch: Examples per step in each problem; None takes all.
         loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
@@ -126,7 +126,7 @@ def straight_through(
 
 
 def gradient_polish(steps: int, batch: int) -> Stage:
-    """A stage that starts at an earlier one's beliefs: the surer a weight, the later it flips."""
+    """A stage that starts at earlier beliefs, with large latent weights for certain bits."""
     solver = straight_through(
         lr=geometric(POLISH_RATE, POLISH_RATE / 10, max(2, steps)), batch=batch
     )

@@ -1,4 +1,4 @@
-"""Annealed beta: the same solver on a graph whose beta changes with the steps."""
+"""Annealing: a solver on a graph whose beta changes from step to step."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Annealed(Wrapper[WrapperState]):
     Accuracy and best do not depend on beta.
 
     Args:
-        solver: What is annealed.
+        solver: The solver to anneal.
         beta: Inverse temperature by step, e.g. `geometric(0.5, 5.0, steps=200)`.
         relative: Whether it is a multiple of the beta that each factor has.
 

@@ -1,11 +1,11 @@
-"""What a batch of examples says to weights that are independent bits, by the moments of a net.
+"""Messages of a batch of examples to independent bits, from the moments of a net.
 
-The probability Z that an example is satisfied is linear in each p = P(w = 1), so that its message
-to a weight is
+The probability Z that an example is satisfied is linear in each p = P(w = 1), so its message to a
+weight is
 
     log p̃(1)/p̃(0) = log (1 + (1 − p)·g)/(1 − p·g) ≈ g,      g = ∂ log Z/∂p
 
-and one backward pass through `vitrail.nn.moments` gives the sum of a batch's messages to every
+and one backward pass through `vitrail.nn.moments` computes the sum of a batch's messages to every
 weight of a net of any depth.
 """
 
@@ -27,10 +27,10 @@ from vitrail.solvers.replay import Replay, replay
 
 @dataclass(frozen=True)
 class Batch:
-    """What a batch says."""
+    """Messages and accuracy of a batch."""
 
     messages: Tensor  # (V,) float32, the sum over its examples
-    hits: Tensor  # (P,) float64, weight of the examples that beliefs get right
+    hits: Tensor  # (P,) float64, weight of the examples that beliefs classify correctly
     mass: Tensor  # (P,) float64, weight of its examples, or their number
 
 
@@ -42,7 +42,10 @@ def batch_messages(
     field: Tensor,
     beta: Tensor,
 ) -> Batch:
-    """Messages of factors at P(w = 1) = σ(prior + beta·field); batches of `size` are recorded."""
+    """Messages of factors at P(w = 1) = σ(prior + beta·field).
+
+    On a GPU, batches of `size` factors are CUDA graphs.
+    """
     numbers = prior, field, beta
     part = replayable(graph, factors, size)
     known = None if part is None else graph.once(_replay, size)
@@ -54,7 +57,7 @@ def batch_messages(
 def messages_at(program: Program, log_odds: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
     """The sum of the messages of examples (F, …) to the weights of one net, (A,).
 
-    Labels are certain (beta = inf). `torch.vmap` gives those of many nets side by side.
+    Labels are certain (beta = inf). `torch.vmap` computes them for many nets.
     """
 
     def likelihood(probability: Tensor) -> Tensor:
@@ -70,9 +73,9 @@ def _messages(
     """The parts of a `Batch`."""
     with torch.enable_grad():
         probability = torch.sigmoid(prior + spread(beta, graph) * field).requires_grad_()
-        likelihood, hits, mass = _asked(graph, factors, probability)
+        likelihood, hits, mass = _likelihood(graph, factors, probability)
         messages = torch.zeros_like(probability)
-        if factors:  # a rank may have none of the batch
+        if factors:  # a rank may have no factor of the batch
             (messages,) = torch.autograd.grad(likelihood, probability)
     if graph.world.size > 1:
         summed, hits, mass = graph.world.sum(messages.double(), hits, mass)
@@ -81,7 +84,7 @@ def _messages(
 
 
 def replayable(graph: FactorGraph, factors: Sequence[Factors], size: int | None) -> Network | None:
-    """The batch, where it is the same kernels on other numbers as all of its size; else None."""
+    """The batch, if a CUDA graph of a batch of `size` factors computes it; None otherwise."""
     same = (
         graph.device.type == "cuda"
         and graph.world.size == graph.num_problems == len(graph.blocks) == len(factors) == 1
@@ -93,7 +96,7 @@ def replayable(graph: FactorGraph, factors: Sequence[Factors], size: int | None)
 
 
 def first_batch(graph: FactorGraph, size: int) -> Network:
-    """Factors whose tensors a recorded batch reads its examples from."""
+    """Factors whose tensors are the inputs of a CUDA graph."""
     part = graph.blocks[0].select(torch.arange(size, device=graph.device))
     assert isinstance(part, Network)
     return part
@@ -108,14 +111,14 @@ def _replay(graph: FactorGraph, size: int) -> Replay | None:
 
 
 def batch_tensors(part: Network) -> tuple[Tensor, ...]:
-    """All of a batch that its likelihood or loss depends on."""
+    """The tensors of a batch on which its likelihood or loss depends."""
     return part.inputs, part.labels, part.weight, part.beta
 
 
-def _asked(
+def _likelihood(
     graph: FactorGraph, factors: Sequence[Factors], probability: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Σ log Z over the factors, (); weight of those answered rightly and of all, (P,) float64."""
+    """Σ log Z over the factors, (); weight of the correctly classified and of all, (P,) float64."""
     likelihood = torch.zeros((), dtype=torch.float64, device=graph.device)
     hits, mass = likelihood.new_zeros((2, graph.num_problems))
     for part in factors:
@@ -142,15 +145,15 @@ def _asked(
 
 @dataclass(frozen=True)
 class Layers:
-    """Which layer each weight belongs to: L layers of each of P problems."""
+    """The layer of each weight: L layers in each of P problems."""
 
     of: Tensor  # (V,) int64: layer·P + problem
     count: Tensor  # (L, P) float32, weights of each, at least 1
-    sizes: tuple[int, ...] | None  # of layers that lie one after another, where one net is all
+    sizes: tuple[int, ...] | None  # of consecutive layers, if the graph is one net
 
     def mean_square(self, values: Tensor) -> Tensor:
         """Mean of squares of values (V,) in each layer, (L, P) float32."""
-        if self.sizes is not None:  # sums are an order faster than adding by index
+        if self.sizes is not None:  # sums are ten times as fast as index_add
             sums = torch.stack([part.square().sum() for part in values.split(self.sizes)])
         else:
             flat = torch.zeros(self.count.numel(), dtype=torch.float64, device=values.device)
@@ -158,7 +161,7 @@ class Layers:
         return sums.view_as(self.count) / self.count
 
     def spread(self, values: Tensor) -> Tensor:
-        """Values (L, P) of each layer at its weights, (V,)."""
+        """Values (L, P) of layers at their weights, (V,)."""
         return values.flatten()[self.of]
 
 
@@ -182,7 +185,7 @@ def layers_of(graph: FactorGraph) -> Layers:
 
 
 def guessing(graph: FactorGraph) -> Tensor:
-    """The accuracy of a guess, (P,) float64: 1/C of C classes."""
+    """The accuracy of guessing, (P,) float64: 1/C for C classes."""
     found = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
     for block in graph.everything.blocks:
         if isinstance(block, Network):
@@ -201,7 +204,7 @@ def _bipolar(factors: Network) -> bool:
 
 def per_problem(graph: FactorGraph, values: Tensor) -> Tensor:
     """Sums over the variables of each problem, (P,) float64."""
-    if graph.num_problems == 1:  # a sum is an order faster than adding by index
+    if graph.num_problems == 1:  # a sum is ten times as fast as index_add
         return values.sum(dtype=torch.float64)[None]
     return graph.over_variables(values.double())
 
@@ -214,15 +217,15 @@ def largest(graph: FactorGraph, values: Tensor) -> Tensor:
 
 
 def spread(values: Tensor, graph: FactorGraph) -> Tensor:
-    """(P,) to the variables of each problem, broadcasting."""
+    """(P,) → (V,), the value of each variable's problem; one problem broadcasts."""
     return values if graph.num_problems == 1 else values[graph.problem]
 
 
 def check_streamable(graph: FactorGraph) -> None:
-    """Raise for factors whose moments are not known."""
+    """Raise an error for factors without moments."""
     for block in graph.blocks:
         if not isinstance(block, Network) or not isinstance(block.scope, Dense):
             raise TypeError(
-                f"streaming by moments needs nets whose weights are a run of variables, got "
+                f"streaming by moments needs nets whose weights are consecutive variables, got "
                 f"{type(block).__name__} factors of another kind; pass update=flip() or counting()"
             )

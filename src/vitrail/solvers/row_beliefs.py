@@ -1,7 +1,7 @@
-"""Streaming one row at a time, in closed form: nets with one output and at most one hidden layer.
+"""Streaming by single rows in closed form, for nets with one output and at most one hidden layer.
 
-The messages are those of `vitrail.solvers.moment_messages`, of many nets at once and without
-building a graph: some 0.1 ms per row of a dozen nets with 4,000 weights each.
+The messages are those of `vitrail.solvers.moment_messages`, for many nets and without a graph:
+about 0.1 ms per row for a dozen nets with 4,000 weights each.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from vitrail.nn import Program
 from vitrail.nn.moments import SMALLEST_VARIANCE
 
 DENSITY = 1 / math.sqrt(2 * math.pi)  # of a standard Gaussian at 0
-LEAST = 1e-12  # probability below which a message does not look
+LEAST = 1e-12  # probabilities are clipped to it
 
 
 @dataclass(eq=False)
 class RowBeliefs:
-    """Beliefs of M nets that learn each row: field ← kept·field + messages.
+    """Beliefs of M nets that learn from each row: field ← kept·field + messages.
 
     Args:
-        program: Of every net: weights ±1, sign units.
-        log_odds: (M, A) float32, at the start.
-        kept: (M,) what earlier evidence weighs after a further row.
-        floor: Probability that a label is any, which bounds what one wrong label says.
+        program: The program of every net: weights ±1, sign units.
+        log_odds: (M, A) float32, initial.
+        kept: (M,) weight of earlier evidence after each row.
+        floor: Probability of a random label, which limits the effect of a wrong one.
     """
 
     program: Program
     log_odds: np.ndarray
     kept: np.ndarray
     floor: float = 0.0
-    _row: Any = field(init=False, repr=False, default=None)  # what `agreement` has worked out
+    _row: Any = field(init=False, repr=False, default=None)  # results of `agreement`
 
     def __post_init__(self) -> None:
         inputs, (hidden,) = self.program.num_inputs, self.program.hidden or (0,)
@@ -44,7 +44,7 @@ class RowBeliefs:
         self._first = half[:, : units * inputs].reshape(-1, units, inputs).copy()
         self._last = half[:, units * inputs :].copy()  # (M, H), or (M, 0) of a linear net
         self._kept = np.asarray(self.kept, np.float32)[:, None]
-        self._boundary = 1.0 - hidden % 2  # a sum of so many ±1 has their parity
+        self._boundary = 1.0 - hidden % 2  # sums of n terms ±1 have the parity of n
 
     @property
     def beliefs(self) -> np.ndarray:
@@ -52,7 +52,7 @@ class RowBeliefs:
         return 2 * np.concatenate([self._first.reshape(len(self._first), -1), self._last], 1)
 
     def agreement(self, x: np.ndarray) -> np.ndarray:
-        """The mean answer of each net to a row (I,) of 0/1 or ±1: from −1 to 1, (M,)."""
+        """The mean output of each net for a row (I,) of 0/1 or ±1: from −1 to 1, (M,)."""
         weight = np.tanh(self._first)
         square = x * x
         variance = (1 - weight * weight) @ square + SMALLEST_VARIANCE
@@ -69,9 +69,9 @@ class RowBeliefs:
         return 2 * ndtr(answer) - 1
 
     def learn(self, signs: np.ndarray) -> None:
-        """Learn the row that `agreement` was last given: labels (M,) as ±1, 0 where there is none.
+        """Learn the last row of `agreement` with labels (M,) of ±1, or 0 for none.
 
-        Nets without a label forget nothing.
+        Beliefs of nets without a label do not fade.
         """
         x, square, weight, variance, spread, score, unit, last, total, answer = self._row
         right = np.maximum(ndtr(signs * answer), LEAST)

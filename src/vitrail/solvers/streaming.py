@@ -1,7 +1,7 @@
-"""Streaming: messages are dropped after their batch, so the state is one number per weight.
+"""Streaming: messages are not stored, so the state is one number per weight.
 
-A batch's beliefs are the next batch's prior. Messages come from the moments of a net of any depth
-(`vitrail.solvers.moment_messages`); nets of one layer may take those of an `Update` instead.
+The beliefs after a batch are the prior of the next one. Messages come from the moments of a net of
+any depth (`vitrail.solvers.moment_messages`), or, for nets of one layer, from an `Update`.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
 
 Part = tuple[Factors, Tensor | None]
-"""Factors, and which of them (f,) int64; None is all."""
+"""Factors, and the indices of those in the batch, (f,) int64; None is all."""
 
 MEMORY = 0.01  # weight of a batch in the running mean square of messages
-LEAST_SQUARE = 1e-24  # of messages: those of a layer that is certain are not blown up
-RATE, LARGEST_RATE = 0.1, 0.3  # log-odds per batch, and of few batches
-FEW_BATCHES, MANY_BATCHES = 300, 3600  # below and above which the rate is another
-AGAIN = 1 / 3  # of the rate, where beliefs of earlier rows go on
-LOST = 0.5  # share of what accuracy had gained over guessing, whose loss is divergence
-KEPT = 0.25  # share of it that the last good beliefs may be below the best
-SPREADS = 4.0  # standard errors of a step's accuracy, below which nothing is said to be lost
-PATIENCE = 2  # steps in a row that have lost it
-TRIES = 8  # how often beliefs are undone and the rate halved before the problem is given up
+MIN_SQUARE = 1e-24  # of messages, so that those of a certain layer are not amplified
+RATE, LARGEST_RATE = 0.1, 0.3  # log-odds per batch, usually and for few batches
+FEW_BATCHES, MANY_BATCHES = 300, 3600  # below and above them the rate is higher and lower
+WARM_RATE_SHARE = 1 / 3  # share of the rate, where training continues from earlier beliefs
+MAX_LOSS = 0.5  # divergence: loss of this share of the accuracy gained over guessing
+GOOD_LOSS = 0.25  # beliefs are good if they have lost at most this share of it
+STANDARD_ERRORS = 4.0  # smaller losses of accuracy are noise
+PATIENCE = 2  # consecutive steps with such a loss
+MAX_RESTORES = 8  # restorations at half the rate, after which the problem is given up
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ falling = Falling
 
 
 def usual_rate(batches: int) -> float:
-    """The first rate of a run of `streaming`: short runs take large steps, long runs small ones.
+    """The initial rate of a run of `streaming`, which is higher for short runs.
 
     Args:
         batches: Batches of all steps together.
@@ -92,25 +92,25 @@ def usual_rate(batches: int) -> float:
 
 
 def faded(rows: Tensor, memory: float | Tensor | None) -> Tensor:
-    """What evidence weighs after so many further rows: exp(−rows/memory)."""
+    """The weight of evidence after this number of further rows: exp(−rows/memory)."""
     return torch.ones_like(rows) if memory is None else torch.exp(-rows / memory)
 
 
 @dataclass(frozen=True)
 class StreamState:
-    """Beliefs, the scale of messages, the last good beliefs, and the order of the epoch."""
+    """Beliefs, the scale of messages, the last good beliefs, and the order of factors."""
 
     field: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float32: noise + messages
     prior: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float32 log-odds
     beta: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float32, of the last step
     rate: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float32, of the last step
     squares: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (L, P) float32, running mean
-    seen: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float32, its weight so far
+    seen: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float32, total weight of the mean
     good: Tensor = dataclasses.field(metadata=PER_VARIABLE)  # (V,) float32, the last good field
-    best: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float64, accuracy of a step
-    worse: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, bad steps in a row
-    undone: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, how often
-    order: Order  # the shuffle of the factors in force
+    best: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) float64, best accuracy of a step
+    worse: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, consecutive bad steps
+    undone: Tensor = dataclasses.field(metadata=PER_PROBLEM)  # (P,) int64, number of restorations
+    order: Order  # current shuffle of the factors
 
 
 @dataclass(frozen=True)
@@ -220,19 +220,21 @@ class Streaming(MessagePassing[StreamState]):
             evaluations = int(graph.world.sum(torch.tensor(evaluations))[0])
         now = self._guarded(graph, state, now, hits, mass, feedback.active)
         change = (self.marginals(graph, now) - self.marginals(graph, state)).abs()
-        # what is about to be undone has not settled, even if it is frozen
+        # a problem that may be restored has not converged
         residual = largest(graph, change).masked_fill(now.worse > 0, 1.0)
         none = torch.zeros_like(residual, dtype=torch.bool)
         records = {"rate": now.rate, "undone": now.undone}
-        return now, Info(residual, evaluations, none, diverged=now.undone >= TRIES, records=records)
+        return now, Info(
+            residual, evaluations, none, diverged=now.undone >= MAX_RESTORES, records=records
+        )
 
     def absorb(
         self, key: Key, graph: FactorGraph, factors: Sequence[Factors], state: StreamState
     ) -> StreamState:
-        """The state after one batch of factors that need not be of the graph, for rows of a stream.
+        """The state after one batch of any factors, such as rows of a stream.
 
-        `key.step` numbers the batches; beta and rate follow it. Earlier evidence fades by the rows
-        that come, and what is not finite is undone.
+        `key.step` is the number of the batch, on which beta and rate depend. Earlier evidence fades
+        with the number of rows, and beliefs that are not finite are restored.
         """
         active = torch.ones_like(state.worse, dtype=torch.bool)
         now = self._at(key.step, state, active)
@@ -260,15 +262,15 @@ class Streaming(MessagePassing[StreamState]):
         raise ValueError("streaming sets its own rate, which cannot be held; leave steady out")
 
     def from_earlier(self) -> Streaming:
-        """The solver where the prior is what earlier rows have taught, at its last beta.
+        """The solver for training that continues, with earlier beliefs as the prior.
 
-        There is no random start, beta does not rise again, and the rate begins lower.
+        There is no random start, beta keeps its last value, and the initial rate is lower.
         """
         rate = self.rate
         if isinstance(rate, Falling):
-            rate = replace(rate, first=AGAIN * rate.first)
+            rate = replace(rate, first=WARM_RATE_SHARE * rate.first)
         elif rate is not None and not callable(rate):
-            rate = AGAIN * rate
+            rate = WARM_RATE_SHARE * rate
         return replace(self, first=0.0, beta=None, rate=rate)
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
@@ -287,7 +289,7 @@ class Streaming(MessagePassing[StreamState]):
         return self.rate(step) if callable(self.rate) else self.rate
 
     def _at(self, step: int, state: StreamState, active: Tensor) -> StreamState:
-        """The state with beta and rate of a step where problems are active."""
+        """The state with beta and rate of a step for active problems."""
         rate = self._rate(step) * 0.5 ** state.undone.to(torch.float32)
         return replace(
             state,
@@ -298,7 +300,7 @@ class Streaming(MessagePassing[StreamState]):
     def _moved(
         self, key: Key, graph: FactorGraph, parts: Sequence[Part], now: StreamState
     ) -> tuple[StreamState, Batch]:
-        """The state after a batch, and what the batch said."""
+        """The state after a batch, and the messages of the batch."""
         if self.update is None:
             factors = [block if rows is None else block.select(rows) for block, rows in parts]
             found = batch_messages(graph, factors, self.batch, now.prior, now.field, now.beta)
@@ -312,7 +314,7 @@ class Streaming(MessagePassing[StreamState]):
         weight = torch.where(found.mass > 0, MEMORY, 0.0).to(torch.float32)
         seen = now.seen + weight * (1 - now.seen)
         squares = now.squares + weight * (square - now.squares)
-        scale = torch.maximum(square, squares / seen.clamp(min=MEMORY)).clamp(min=LEAST_SQUARE)
+        scale = torch.maximum(square, squares / seen.clamp(min=MEMORY)).clamp(min=MIN_SQUARE)
         move = layers.spread(now.rate / now.beta * scale.rsqrt()) * found.messages
         return replace(now, field=now.field + move, squares=squares, seen=seen), found
 
@@ -325,9 +327,9 @@ class Streaming(MessagePassing[StreamState]):
         mass: Tensor,
         active: Tensor,
     ) -> StreamState:
-        """The state after a step, or the last good one at half the rate where it has diverged.
+        """The state after a step, restored to the last good one at half the rate on divergence.
 
-        The step's examples were asked with beliefs from `before` on, which are what is good.
+        Accuracies of the step are those of beliefs from `before` on, so `before` is the good one.
         """
         finite = per_problem(graph, ~torch.isfinite(now.field)) == 0
         measured = mass > 0
@@ -336,10 +338,10 @@ class Streaming(MessagePassing[StreamState]):
         examples = graph.everything.factors_per_problem.clamp(1, self.batch * self.batches)
         fallen = now.best - accuracy
         gained = now.best - graph.once(guessing)
-        bad = (fallen > LOST * gained) & (fallen > SPREADS * error * examples.rsqrt())
+        bad = (fallen > MAX_LOSS * gained) & (fallen > STANDARD_ERRORS * error * examples.rsqrt())
         worse = torch.where(active, torch.where(bad, now.worse + 1, 0), now.worse)
         diverged = active & (~finite | (worse >= PATIENCE))
-        good = active & ~bad & (fallen <= KEPT * gained.clamp(min=0))
+        good = active & ~bad & (fallen <= GOOD_LOSS * gained.clamp(min=0))
         last_good = torch.where(spread(good, graph), before.field, now.good)
         field = torch.where(spread(diverged, graph), last_good, now.field)
         return replace(
@@ -356,7 +358,7 @@ class Streaming(MessagePassing[StreamState]):
     def _by_update(
         self, key: Key, graph: FactorGraph, parts: Sequence[Part], now: StreamState
     ) -> Batch:
-        """The sum of an update's messages to each variable; it does not say what is right."""
+        """The sum of an update's messages to each variable, without accuracies."""
         assert self.update is not None
         log_odds = self.log_odds(graph, now)
         total = torch.zeros_like(now.field, dtype=torch.float64)
