@@ -1,7 +1,7 @@
-"""Random bits and orders for data: the same on every machine and with every numpy.
+"""Random bits and orders for data, the same on every machine and with every version of numpy.
 
-Only raw words of PCG64 are used: numpy promises that stream, and its seeding, for good, whereas
-the distributions built on top of it may change from one version to the next.
+Only raw words of PCG64 are used: numpy guarantees that stream and its seeding, whereas its
+distributions may change between versions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vitrail.checks import checked_count
 
 
 class Purpose(IntEnum):
-    """What a stream of words is for, so that no two uses of one seed share words."""
+    """The purpose of a stream of words, so that no two uses of a seed share words."""
 
     INPUTS = 0
     LABELS = 1
@@ -33,7 +33,7 @@ def random_words(seed: int, purpose: Purpose, count: int) -> np.ndarray:
 
 
 def random_bits(seed: int, purpose: Purpose, *shape: int) -> np.ndarray:
-    """Fair bits, uint8 of `shape`; a longer first axis only adds to a shorter one."""
+    """Fair bits, uint8 of `shape`; a longer first axis has those of a shorter one first."""
     count = int(np.prod(shape))
     words = random_words(seed, purpose, -(-count // 64))
     octets = words.astype("<u8").view(np.uint8)

@@ -1,4 +1,4 @@
-"""Errors about data: one sentence that says what is wrong and what to do."""
+"""Errors about data, each a sentence with the problem and a remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class DataError(ValueError):
-    """A file or table cannot be used as it is; the message says what to do about it."""
+    """A file or table cannot be used; the message has the remedy."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(printable(sentence))
@@ -17,11 +17,11 @@ class TableTooLargeError(DataError):
 
 
 class DataWarning(UserWarning):
-    """Something in a table was not as in training, and how it was read."""
+    """A table differs from that of training; the message says how it was read."""
 
 
 def listed(items: Iterable[object], most: int = 8) -> str:
-    """Names in a sentence, the first few of many."""
+    """Names for a sentence; of many, the first few and the number of the others."""
     items = list(items)
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(map(repr, items[:most])) + more
@@ -33,7 +33,7 @@ def counted(count: int, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line that a terminal can show: names of files may hold any bytes."""
+    """The text without characters that a terminal cannot show; file names may have any bytes."""
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else "?" for sign in text)

@@ -1,4 +1,4 @@
-"""Packages of the extras: where one is missing, one sentence says what to install."""
+"""Packages of the extras, and errors that say what to install."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from contextlib import contextmanager
 
 
 class MissingPackageError(ImportError, ValueError):
-    """A package that an extra brings is not installed."""
+    """A package of an extra is not installed."""
 
 
 @contextmanager
 def needs(extra: str, feature: str) -> Iterator[None]:
-    """Imports of packages of the extra; a missing one raises MissingPackageError.
+    """Import packages of an extra; a missing one raises MissingPackageError.
 
     Args:
-        extra: The extra of vitrail that brings the packages.
-        feature: What needs them, the subject of the sentence.
+        extra: The extra of vitrail that installs the packages.
+        feature: The feature that needs them, the subject of the sentence.
 
     Example:
         >>> with needs("lab", "drawing"):

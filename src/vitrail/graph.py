@@ -1,7 +1,7 @@
-"""Factor graphs: variables with a prior, factors that see some of them, and where these meet.
+"""Factor graphs: variables with a prior, factors of some of them, and their sums.
 
-A batch of problems is one bigger graph. P problems of N variables have V = P·N variables, and
-every factor knows its problem; no solver has a batch axis.
+A batch of problems is one larger graph. P problems of N variables have V = P·N variables, and
+every factor belongs to a problem; solvers have no batch axis.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vitrail.scopes import Dense, Indexed, Scope, dense, indexed
 __all__ = ["Dense", "FactorGraph", "Indexed", "Scope", "dense", "factor_graph", "indexed", "join"]
 
 VARIABLE_BYTES = 32  # of a variable: its prior, its problem, its marginal and belief
-FORBIDDEN = 1e6  # energy of a factor of potential 0, for search: it outweighs all others
+FORBIDDEN = 1e6  # energy of a factor of potential 0 in searches, larger than all others
 MEMORY_CHECK = 2**27  # bytes beyond which free memory is checked
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 class FactorGraph(Prepared):
     """Binary variables with a prior, and blocks of factors of one kind and arity each.
 
-    Factors take the problem of their first variable.
+    The problem of a factor is that of its first variable.
     """
 
     log_prior: Tensor  # (V,) float64, log-odds
     blocks: tuple[Factors, ...]  # the factors
     problem: Tensor  # (V,) int64, the problem that a variable belongs to
-    num_problems: int  # how many independent problems there are
-    world: World = ALONE  # the ranks that the factors are shared by
-    whole: FactorGraph | None = None  # the graph that a share was taken from
+    num_problems: int  # number of independent problems
+    world: World = ALONE  # the ranks that share the factors
+    whole: FactorGraph | None = None  # the graph of which this is a rank's share
 
     @property
     def everything(self) -> FactorGraph:
@@ -65,13 +65,13 @@ class FactorGraph(Prepared):
 
     @cached_property
     def factors_per_problem(self) -> Tensor:
-        """How many factors each problem has, (P,) int64."""
+        """Number of factors of each problem, (P,) int64."""
         problem = torch.cat(self.problem_of_factors)
         return torch.bincount(problem, minlength=self.num_problems)
 
     @cached_property
     def variables_per_problem(self) -> Tensor:
-        """How many variables each problem has, (P,) int64."""
+        """Number of variables of each problem, (P,) int64."""
         return torch.bincount(self.problem, minlength=self.num_problems)
 
     @cached_property
@@ -83,7 +83,7 @@ class FactorGraph(Prepared):
     def weights(self) -> tuple[Tensor, ...]:
         """Weights of the factors, (F,) float64 per block, rounded so that any sum of them is exact.
 
-        Whole numbers stay as they are; of others at most the last bits of the total are lost.
+        Integers are not changed; others lose at most the last bits of the total.
         """
         total = sum(float(block.weight.sum()) for block in self.everything.blocks)
         unit = 2.0 ** (math.frexp(total)[1] - 52)
@@ -107,7 +107,7 @@ class FactorGraph(Prepared):
 
     def over_variables(self, values: Tensor) -> Tensor:
         """Sum over the variables of each problem: (V,) → (P,) float64."""
-        if self.num_problems == 1 and values.is_cuda:  # many additions to one place take turns
+        if self.num_problems == 1 and values.is_cuda:  # atomic additions to one place are slow
             return values.sum(dtype=torch.float64)[None]
         out = torch.zeros(self.num_problems, dtype=torch.float64, device=self.device)
         return out.index_add_(0, self.problem, values.to(torch.float64))
@@ -137,7 +137,7 @@ class FactorGraph(Prepared):
 
     @cached_property
     def has_energies(self) -> bool:
-        """Whether a factor grades configurations, so that they are judged by energy."""
+        """Whether any factor has energies, so that configurations are compared by energy."""
         return any(block.has_energies for block in self.everything.blocks)
 
     def energy(self, states: Tensor, memory: int = DEFAULT_MEMORY) -> Tensor:
@@ -145,10 +145,10 @@ class FactorGraph(Prepared):
         return self._fields(states) + self.per_problem(self._energies(states, memory))
 
     def objective(self, states: Tensor, memory: int = DEFAULT_MEMORY) -> Tensor:
-        """What the best of configurations (C, V) bool has most of: (C, P) float64.
+        """The objective of configurations (C, V) bool, to be maximised: (C, P) float64.
 
-        Minus the energy where a factor has energies, FORBIDDEN for each that is infinite; the
-        satisfied weight elsewhere.
+        Minus the energy if any factor has energies, with FORBIDDEN for infinite ones; otherwise the
+        satisfied weight.
         """
         if not self.has_energies:
             return self.satisfied(states, memory)
@@ -159,21 +159,21 @@ class FactorGraph(Prepared):
         return [block.energy_at(states, memory) for block in self.blocks]
 
     def _fields(self, states: Tensor) -> Tensor:
-        """Minus what the prior says of configurations (C, V), (C, P) float64."""
+        """The energy of the prior for configurations (C, V), (C, P) float64."""
         out = torch.zeros(len(states), self.num_problems, dtype=torch.float64, device=self.device)
         return out.index_add_(1, self.problem, -self.log_prior * states)
 
     def shared(self, world: World) -> FactorGraph:
-        """This rank's share: its factors keep their numbers, and sums go over all ranks.
+        """This rank's share of the factors; they keep their numbers, and sums are over all ranks.
 
-        Variables, prior and problems are everybody's. A graph that has a block with fewer factors
-        than ranks stays whole: every rank then does all of its work.
+        Variables, prior and problems are the same on all ranks. A graph that has a block with fewer
+        factors than ranks is not divided: every rank then does all of the work.
 
         Args:
-            world: The ranks, of `vitrail.ranks.joined`.
+            world: The ranks, from `vitrail.ranks.joined`.
 
         Returns:
-            The graph as this rank sees it, for `run`.
+            This rank's graph, for `run`.
         """
         whole = self.everything
         if world.size == 1 or min(block.num_factors for block in whole.blocks) < world.size:
@@ -229,7 +229,7 @@ def factor_graph(
 
     Args:
         *blocks: Factors made by `perceptron`, `network`, `table` or `blackbox`.
-        num_variables: How many variables there are; None is as many as the factors see.
+        num_variables: Number of variables; None is that of the factors.
         log_prior: Log-odds of each variable, (V,); None is 0.
         problem: The problem of each variable, (V,) int64; None is one problem.
 
@@ -248,7 +248,7 @@ def factor_graph(
         num_variables = needed
     if needed > num_variables:
         raise ValueError(
-            f"a factor sees variable {needed - 1} but the graph has {num_variables} variables; "
+            f"a factor has variable {needed - 1}, but the graph has {num_variables} variables; "
             "raise num_variables or correct the scope"
         )
     room = VARIABLE_BYTES * num_variables
@@ -283,13 +283,13 @@ def factor_graph(
 
 
 def join(graphs: Sequence[FactorGraph]) -> FactorGraph:
-    """Many problems as one graph: variables side by side, blocks kept, factor ids renumbered.
+    """Many problems as one graph: variables are concatenated, and factors renumbered.
 
-    Sizes may differ. Blocks of the same kind and arity are merged where their type allows it,
-    so that P problems cost one call and not P.
+    Sizes may differ. Blocks of the same kind and arity are merged where their type allows it, so
+    that P problems need one call instead of P.
 
     Args:
-        graphs: The problems, one after another.
+        graphs: The problems in order.
 
     Examples:
         >>> from vitrail.factors import perceptron

@@ -1,4 +1,4 @@
-"""How much memory this process may still take, and how much a file may ask for."""
+"""Available memory, and limits on the memory of files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ except ImportError:  # not a Unix
 
 from vitrail.errors import TableTooLargeError
 
-# A packed file may hold anything: a megabyte of zeros is a kilobyte. What a file unpacks to is
-# bounded by its size, so that a small one, damaged or meant badly, cannot take all of the memory.
-ANY_FILE_MAY_TAKE = 1 << 29
-TIMES_ITS_SIZE = 200
+# Compressed files may be much smaller than their contents. The unpacked size is limited relative to
+# the file, so that a small file, damaged or malicious, cannot use all of the memory.
+MIN_UNPACKED_LIMIT = 1 << 29
+MAX_UNPACKED_RATIO = 200
 
-# A container's limit and use, where Linux says them (v2, v1); psutil does not read them.
+# Limit and usage of a container in Linux (cgroups v2, v1), which psutil does not read.
 CGROUPS = (
     (Path("/sys/fs/cgroup"), "memory.max", "memory.current"),
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -26,7 +26,7 @@ CGROUPS = (
 
 
 def available_memory() -> int:
-    """Bytes that can still be taken without swapping."""
+    """Bytes that can be allocated without swapping."""
     free = [psutil.virtual_memory().available]
     if resource is not None:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]  # what `ulimit -v` sets
@@ -35,7 +35,7 @@ def available_memory() -> int:
     for folder, limit, used in CGROUPS:
         try:
             stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-            # cached pages of files that were read can be given up
+            # cached pages of files can be released
             taken = int((folder / used).read_text()) - int(stat["inactive_file"])
             free.append(max(0, int((folder / limit).read_text()) - taken))
         except (OSError, ValueError, KeyError):  # no such group, or its limit is "max"
@@ -44,25 +44,25 @@ def available_memory() -> int:
 
 
 def in_gigabytes(amount: int) -> str:
-    """`12.3 GB`, as people read it."""
+    """The amount as text, such as `12.3 GB`."""
     return f"{amount / 1e9:.1f} GB"
 
 
 def most_bytes(file_bytes: int) -> int:
-    """What a file of that size may unpack to."""
-    return max(ANY_FILE_MAY_TAKE, TIMES_ITS_SIZE * file_bytes)
+    """The limit of the unpacked size of a file of that size."""
+    return max(MIN_UNPACKED_LIMIT, MAX_UNPACKED_RATIO * file_bytes)
 
 
 def check_size(title: str, what: str, needed: int, file_bytes: int | None, held: int = 0) -> None:
-    """Raise a TableTooLargeError where loading `what` needs more bytes than there are or may be.
+    """Raise a TableTooLargeError if `what` needs more bytes than are available or allowed.
 
-    file_bytes  the size of the file, None where nobody knows
-    held        how many of the bytes needed are taken already
+    file_bytes  size of the file, None if unknown
+    held        bytes of those needed that are already allocated
     """
     if file_bytes is not None and needed > most_bytes(file_bytes):
         raise TableTooLargeError(
             f"{title}: {file_bytes:,} bytes unpack to {what} ({in_gigabytes(needed)}), which is "
-            f"over {TIMES_ITS_SIZE} times their size; check the file, or save it unpacked"
+            f"over {MAX_UNPACKED_RATIO} times their size; check the file, or save it unpacked"
         )
     free = available_memory()
     if needed - held > free:

@@ -9,40 +9,40 @@ import torch
 from torch import Tensor
 
 EXACT_LIMIT = 30.0  # log-odds; sigmoid is one in float32 beyond about 17 and exp(-30) is 1e-13
-SAMPLED_LIMIT = math.log(999.0)  # p within [0.001, 0.999]: a few draws that all miss are no proof
+SAMPLED_LIMIT = math.log(999.0)  # p within [0.001, 0.999]: a few draws without hits prove nothing
 LATTICE = 2.0**19  # messages are multiples of 1/LATTICE: 30·2¹⁹ < 2²⁴, so float32 holds them
-DEFAULT_MEMORY = 256 * 2**20  # bytes of scratch that one update may hold at a time
+DEFAULT_MEMORY = 256 * 2**20  # bytes of temporary memory per update
 
 
 def on_lattice(log_odds: Tensor) -> Tensor:
-    """Round to multiples of 2⁻¹⁹, float64; below 30 in size float32 holds the result exactly.
+    """Round to multiples of 2⁻¹⁹, float64; for |x| ≤ 30 the result is exact in float32.
 
-    Sums of such numbers are exact in float64 whatever their order, so beliefs kept
-    incrementally cannot drift and do not depend on chunks, threads or ranks.
+    Sums of such numbers are exact in float64 in any order, so incremental beliefs do not drift and
+    do not depend on chunks, threads or ranks.
     """
     return (log_odds.to(torch.float64) * LATTICE).round_().div_(LATTICE)
 
 
-def room_for_marks(largest: float, ranks: int) -> bool:
-    """Whether sums of at most `largest` in size leave bits of an int64 for two marks per rank."""
+def flags_fit(largest: float, ranks: int) -> bool:
+    """Whether sums up to ±`largest` leave enough bits of an int64 for two flags per rank."""
     return largest * LATTICE * (ranks + 1) ** 2 < 2.0**62
 
 
-def marked(sums: Tensor, marks: Tensor, ranks: int) -> Tensor:
-    """Sums (V,) on the lattice and marks (2, V) bool as one int64 each, to be added over ranks."""
-    whole = (sums * LATTICE).round().to(torch.int64)
-    return (whole * (ranks + 1) + marks[0]) * (ranks + 1) + marks[1]
+def with_flags(sums: Tensor, flags: Tensor, ranks: int) -> Tensor:
+    """Sums (V,) on the lattice and flags (2, V) bool as one int64 each, to be added over ranks."""
+    units = (sums * LATTICE).round().to(torch.int64)
+    return (units * (ranks + 1) + flags[0]) * (ranks + 1) + flags[1]
 
 
-def unmarked(added: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
-    """The sums (V,) float64, and whether any rank had set the marks, (2, V) bool."""
+def split_flags(added: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    """The sums (V,) float64, and whether any rank has set the flags, (2, V) bool."""
     first = added.div(ranks + 1, rounding_mode="floor")
     counts = torch.stack((first, added)).remainder(ranks + 1)
     return first.div(ranks + 1, rounding_mode="floor").double() / LATTICE, counts > 0
 
 
 def chunks(rows: int, bytes_per_row: int, memory: int) -> Iterator[slice]:
-    """Slices of `rows` whose scratch stays within `memory` bytes, one row at the least."""
+    """Slices of `rows` whose temporary memory is at most `memory` bytes, or single rows."""
     size = max(1, min(rows, memory // max(1, bytes_per_row)))
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))

@@ -1,8 +1,8 @@
 """Randomness as a pure function of (seed, step, stream, factor, sample, slot).
 
-Every draw is one lane of Philox4x32-10 (Salmon et al., SC 2011). Nothing is advanced and
-nothing is stored, so a run does not depend on threads, chunks or the order of factors, and
-resuming needs only (seed, step).
+Every draw is one lane of Philox4x32-10 (Salmon et al., SC 2011). There is no generator state, so
+a run does not depend on threads, chunks or the order of factors, and resuming needs only (seed,
+step).
 
     key     = (seed mod 2³², (seed div 2³²) | stream·2²⁴)
     counter = (slot div lanes, sample, factor, step)
@@ -22,7 +22,7 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-MAX_SEED = 2**56  # the stream takes the top byte of the 64-bit Philox key
+MAX_SEED = 2**56  # the stream is the top byte of the 64-bit Philox key
 THRESHOLD_ONE = 65536  # a 16-bit lane is always below it: probability exactly one
 
 _MASK32 = 0xFFFFFFFF
@@ -32,7 +32,7 @@ _ROUNDS = 10
 
 
 class Stream(IntEnum):
-    """What a draw is for. Two uses of one (step, factor, sample, slot) never share a stream."""
+    """The purpose of a draw; two uses of one (step, factor, sample, slot) differ in stream."""
 
     PRIOR = 0
     SCHEDULE = 1
@@ -108,7 +108,7 @@ def lanes32(
 ) -> Tensor:
     """Four 32-bit lanes per call: int64 (..., num_slots) in [0, 2³²).
 
-    `step`, int64 and broadcastable with factors, replaces the key's: old draws of each factor.
+    `step`, int64 and broadcastable with factors, replaces that of the key, for earlier draws.
     """
     blocks = torch.arange((num_slots + 3) // 4, device=factors.device)
     if step is None:
@@ -120,10 +120,10 @@ def lanes32(
 
 @cache
 def threshold_edges(device: torch.device) -> Tensor:
-    """Where the threshold steps from k − 1 to k: logit((k − ½)/65536), (65538,) float64.
+    """The log-odds at which the threshold becomes k: logit((k − ½)/65536), (65538,) float64.
 
-    The ends are ∓inf. Rounded to multiples of 2⁻⁴⁰, so that the last bit of a machine's logarithm
-    does not matter.
+    The ends are ∓inf. Rounded to multiples of 2⁻⁴⁰, so that the last bit of logarithms, which
+    differs between machines, has no effect.
     """
     inner = torch.logit((torch.arange(1, THRESHOLD_ONE + 1).double() - 0.5) / THRESHOLD_ONE)
     inner = torch.round(inner * 2.0**40) / 2.0**40
@@ -134,14 +134,14 @@ def threshold_edges(device: torch.device) -> Tensor:
 def thresholds(log_odds: Tensor) -> Tensor:
     """P(1) = 1/(1+exp(−x)) on the 16-bit lattice: int32 in 0…65536, the shape of `log_odds`.
 
-    The threshold is the number of edges at or below x. The sigmoid only guesses it, to within
-    one; comparisons settle it. So it is the same on every device, whatever its exponential.
+    The threshold is the number of edges at or below x. The sigmoid approximates it to within one,
+    and comparisons with edges correct it, so that it is the same on every device.
     """
     x, edges = log_odds.to(torch.float64), threshold_edges(log_odds.device)
     guess = torch.round(torch.sigmoid(x) * THRESHOLD_ONE).to(torch.int64)
-    guess = guess.clamp(0, THRESHOLD_ONE)  # a NaN is not a place in the table
-    settled = guess + (x >= edges[guess + 1]).to(torch.int64) - (x < edges[guess]).to(torch.int64)
-    return settled.clamp(max=THRESHOLD_ONE).to(torch.int32)  # +inf passes the last edge too
+    guess = guess.clamp(0, THRESHOLD_ONE)  # NaN is not an index
+    exact = guess + (x >= edges[guess + 1]).to(torch.int64) - (x < edges[guess]).to(torch.int64)
+    return exact.clamp(max=THRESHOLD_ONE).to(torch.int32)  # +inf passes the last edge too
 
 
 def bernoulli(key: Key, factors: Tensor, samples: Tensor, threshold: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ def normal(
 ) -> Tensor:
     """Standard normal draws, (num,) float64, by Box-Muller from pairs of 32-bit lanes.
 
-    rows (R,) int64: a row of draws for each number, (R, num).
+    rows (R,) int64: numbers of several rows of draws, (R, num).
     """
     zero = torch.zeros((), dtype=torch.int64, device=device)
     lanes = lanes32(key, zero if rows is None else rows, zero, 2 * num)
@@ -170,8 +170,8 @@ def normal(
 def normal_quantiles(device: torch.device) -> Tensor:
     """Standard normal quantiles at (k + ½)/65536, (65536,) float64: a draw by its 16-bit lane.
 
-    Rounded to multiples of 2⁻³⁰, so that they are the same on every machine; they reach ±4.3 and
-    their variance is 2e-5 short of one.
+    Rounded to multiples of 2⁻³⁰, so that they are the same on every machine. The largest are ±4.3,
+    and the variance is 2e-5 below one.
     """
     share = (torch.arange(THRESHOLD_ONE).double() + 0.5) / THRESHOLD_ONE
     return (torch.round(torch.special.ndtri(share) * 2.0**30) / 2.0**30).to(device)

@@ -1,7 +1,7 @@
-"""Scopes: which factor sees which variables.
+"""Scopes: the variables of each factor.
 
-A scope gathers values of variables for factors, (…, V) → (…, F, A), and adds what factors have to
-say up at the variables, (…, F, A) → (…, V).
+A scope gathers values of variables for factors, (…, V) → (…, F, A), and sums values of factors at
+their variables, (…, F, A) → (…, V).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Dense:
-    """Factors that see a run of consecutive variables: start, start+1, …, start+A−1.
+    """Factors of consecutive variables: start, start+1, …, start+A−1.
 
-    A network's factor sees every weight of its problem, so P problems need only a start each.
+    A network's factor depends on every weight of its problem, so only a start per factor is stored.
     """
 
     start: Tensor  # (F,) int64
     arity: int
-    shared: bool  # every factor has the same start, so gathered values need only one row
+    shared: bool  # whether every factor has the same start, so that values need only one row
 
     @property
     def num_factors(self) -> int:
@@ -36,7 +36,7 @@ class Dense:
 
     @cached_property
     def _runs(self) -> tuple[Tensor, Tensor]:
-        """The different starts, and which of them each factor has."""
+        """The different starts, and the index of each factor's start."""
         starts, group = torch.unique(self.start, return_inverse=True)
         return starts, group
 
@@ -71,7 +71,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Indexed:
-    """Factors that see any variables: row I of `variables` lists those of factor I."""
+    """Factors of any variables: row I of `variables` lists those of factor I."""
 
     variables: Tensor  # (F, A) int64
 
@@ -115,12 +115,12 @@ Scope = Dense | Indexed
 
 
 def dense(num_factors: int, arity: int, start: int | Tensor = 0) -> Dense:
-    """Factors that see consecutive variables: start…start+arity−1.
+    """A scope of consecutive variables: start…start+arity−1.
 
     Args:
-        num_factors: How many factors there are.
-        arity: How many variables each sees.
-        start: The first of them, one number or one per factor.
+        num_factors: Number of factors.
+        arity: Number of variables per factor.
+        start: The first variable, one number or one per factor.
 
     Returns:
         The scope, for any kind of factors.
@@ -136,7 +136,7 @@ def dense(num_factors: int, arity: int, start: int | Tensor = 0) -> Dense:
 
 
 def joined(scopes: Sequence[Scope]) -> Scope:
-    """The scopes of blocks of one arity, one after another."""
+    """The concatenated scopes of blocks of one arity."""
     starts = [scope.start for scope in scopes if isinstance(scope, Dense)]
     if len(starts) == len(scopes):
         return dense(sum(map(len, starts)), scopes[0].arity, torch.cat(starts))
@@ -144,10 +144,10 @@ def joined(scopes: Sequence[Scope]) -> Scope:
 
 
 def indexed(variables: Tensor | Sequence[Sequence[int]]) -> Indexed:
-    """Factors that see any variables; a variable may not appear twice in one factor.
+    """A scope of any variables; a variable may not appear twice in one factor.
 
     Args:
-        variables: Those of each factor, (F, A).
+        variables: The variables of each factor, (F, A).
 
     Returns:
         The scope, for any kind of factors.

@@ -1,4 +1,4 @@
-"""Reading state back from JSON that may come from anyone: every field is checked, none is run."""
+"""Reading state from untrusted JSON: every field is checked, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from vitrail.errors import DataError
 
 
 class StateReader:
-    """Takes typed fields out of a mapping; what is absent, odd or left over is a DataError.
+    """Reads typed fields from a mapping; missing, invalid and unknown fields are DataErrors.
 
-    A default is for fields that older files lack.
+    Defaults are for fields that older files lack.
     """
 
     def __init__(self, state: object, what: str) -> None:
@@ -21,7 +21,7 @@ class StateReader:
         self._left: dict[Any, Any] = dict(state)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
     def require(self, holds: bool, fault: str) -> None:
-        """Refuse the state unless the condition holds."""
+        """Raise a DataError unless the condition holds."""
         if not holds:
             raise DataError(f"malformed {self._what}: it {fault}; save the model again")
 
@@ -65,7 +65,7 @@ class StateReader:
         return self._take(key, lambda value: isinstance(value, Mapping), "a mapping")
 
     def done(self) -> None:
-        """Refuse fields that were not read."""
+        """Raise a DataError if fields are left."""
         self.require(not self._left, f"has the unknown field {next(iter(self._left), None)!r}")
 
     def _take(
@@ -93,7 +93,7 @@ class StateReader:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)  # a tuple before it was written as JSON
+    return isinstance(value, list | tuple)  # tuples become lists in JSON
 
 
 def _is_text(value: Any) -> bool:

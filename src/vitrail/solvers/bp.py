@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vitrail.checks import checked_number
 from vitrail.graph import FactorGraph
-from vitrail.numerics import EXACT_LIMIT, marked, on_lattice, room_for_marks, unmarked
+from vitrail.numerics import EXACT_LIMIT, flags_fit, on_lattice, split_flags, with_flags
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import (
     PER_FACTOR,
@@ -165,11 +165,11 @@ def _reduced(
     world, largest = graph.world, 2 * EXACT_LIMIT * graph.everything.num_factors
     if world.size == 1:
         return moved, ruled_out, info
-    if not room_for_marks(largest, world.size):
+    if not flags_fit(largest, world.size):
         (moved,), info = info.reduced(world, moved)
         return moved, world.any(ruled_out), info
-    (both,), info = info.reduced(world, marked(moved, ruled_out, world.size))
-    return *unmarked(both, world.size), info
+    (both,), info = info.reduced(world, with_flags(moved, ruled_out, world.size))
+    return *split_flags(both, world.size), info
 
 
 def belief_propagation(
