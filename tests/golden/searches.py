@@ -150,35 +150,37 @@ ROWS: Rows = {
         seed=70,
     ),
     "straight through adam one hidden": lambda: found(
-        straight_through("adam", lr=0.05, batch=8, loss="hinge", momentum=0.0),
+        straight_through("adam", lr=0.05, batch=8),
         problems.one_hidden(711, 32, beta=2.0),
         seed=71,
         steps=16,
         marginals=False,
     ),
+    # changed: it had the logistic loss and momentum, which are gone
     "straight through sgd conv": lambda: found(
-        straight_through("sgd", lr=0.1, batch=None, loss="logistic", momentum=0.5),
+        straight_through("sgd", lr=0.1, batch=None),
         problems.conv(721, 16, beta=2.0),
         seed=72,
         steps=8,
         marginals=False,
     ),
     "bop linear": lambda: found(
-        bop(adaptivity=0.1, threshold=0.001, batch=8, loss="hinge"),
+        bop(adaptivity=0.1, threshold=0.001, batch=8),
         problems.linear(731, 32, 21, beta=2.0),
         seed=73,
         steps=16,
         marginals=False,
     ),
+    # changed: it had the logistic loss, which is gone
     "bop linear classes": lambda: found(
-        bop(adaptivity=0.1, threshold=0.002, batch=None, loss="logistic"),
+        bop(adaptivity=0.1, threshold=0.002, batch=None),
         problems.linear_classes(741, 24, beta=2.0),
         seed=74,
         steps=12,
         marginals=False,
     ),
     "bayesbinn two hidden": lambda: found(
-        bayesbinn(lr=0.05, temperature=0.7, samples=2, evidence=1.0, batch=8, loss="hinge"),
+        bayesbinn(lr=0.05, temperature=0.7, samples=2, evidence=1.0, batch=8),
         problems.two_hidden(751, 24, beta=2.0),
         seed=75,
         steps=12,

@@ -14,7 +14,6 @@ from vitrail.baselines.gradient import (
     START_SCALE,
     Gradient,
     GradientSolver,
-    Loss,
     checked_rate,
     value_at,
 )
@@ -86,7 +85,6 @@ def bayesbinn(
     samples: int = 1,
     evidence: float = 1.0,
     batch: int | None = 128,
-    loss: Loss = "hinge",
 ) -> BayesBiNN:
     """BayesBiNN for any net of `vitrail.nn`, run like any solver.
 
@@ -96,7 +94,6 @@ def bayesbinn(
         samples: Relaxed configurations per step.
         evidence: Weight of an example relative to the prior.
         batch: Examples per step in each problem; None takes all.
-        loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
 
     Examples:
         >>> bayesbinn(lr=0.001).samples
@@ -104,7 +101,6 @@ def bayesbinn(
     """
     return BayesBiNN(
         Batches(batch),
-        loss,
         checked_rate("lr", lr),
         checked_positive("temperature", temperature),
         checked_count("samples", samples, 1),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vitrail.baselines.gradient import Gradient, GradientSolver, Loss, checked_rate, value_at
+from vitrail.baselines.gradient import Gradient, GradientSolver, checked_rate, value_at
 from vitrail.checks import checked_number
 from vitrail.graph import FactorGraph
 from vitrail.random import Key
@@ -61,7 +61,6 @@ def bop(
     adaptivity: float | Schedule = 0.01,
     threshold: float = 0.001,
     batch: int | None = 128,
-    loss: Loss = "hinge",
 ) -> Bop:
     """Bop for any net of `vitrail.nn`, run like any solver.
 
@@ -70,11 +69,10 @@ def bop(
             step.
         threshold: Smallest mean for a flip; 0 flips at every disagreement.
         batch: Examples per step in each problem; None takes all.
-        loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
 
     Examples:
         >>> bop(threshold=1e-4).adaptivity
         0.01
     """
     checked_number("threshold", threshold)
-    return Bop(Batches(batch), loss, checked_rate("adaptivity", adaptivity), threshold)
+    return Bop(Batches(batch), checked_rate("adaptivity", adaptivity), threshold)

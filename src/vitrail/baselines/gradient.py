@@ -1,6 +1,6 @@
 """The common part of gradient baselines: the step, and the loss of a batch of factors.
 
-The loss is a function of the margin in units of the last layer's spread,
+The loss is the hinge loss of the margin in units of the last layer's standard deviation,
 
     m = ±h / √n,   n the inputs of the last layer,
 
@@ -14,13 +14,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitrail.checks import checked_choice, checked_positive
+from vitrail.checks import checked_positive
 from vitrail.factors import Factors, Network
 from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, normal
@@ -30,7 +30,6 @@ from vitrail.solvers.moment_messages import batch_tensors, first_batch, largest,
 from vitrail.solvers.replay import Replay, replay
 from vitrail.solvers.schedules import Batches, Order
 
-Loss = Literal["logistic", "hinge"]
 StateT = TypeVar("StateT", bound=Any)  # a dataclass that has the `order` of the epoch
 START_SCALE = 0.1  # standard deviation of the initial real weights
 
@@ -52,10 +51,6 @@ class GradientSolver(Solver[StateT]):
     """One forward and one backward pass per step, over a batch, with respect to weights ±1."""
 
     batches: Batches
-    loss: Loss
-
-    def __post_init__(self) -> None:
-        checked_choice("loss", self.loss, get_args(Loss))
 
     @abstractmethod
     def first_state(self, noise: Tensor, order: Order) -> StateT:
@@ -92,7 +87,7 @@ class GradientSolver(Solver[StateT]):
             for block, index in zip(graph.blocks, selected, strict=True)
         ]
         signs = self.signs(key, graph, state)
-        gradient = batch_gradient(graph, factors, self.batches.size, signs, self.loss)
+        gradient = batch_gradient(graph, factors, self.batches.size, signs)
         evaluations = signs[..., 0].numel() * sum(part.num_factors for part in factors)
         active = feedback.active[graph.problem]
         taken = Gradient(key, graph, signs, gradient, active, order)
@@ -110,37 +105,37 @@ class GradientSolver(Solver[StateT]):
 
 
 def batch_gradient(
-    graph: FactorGraph, factors: Sequence[Factors], size: int | None, signs: Tensor, loss: Loss
+    graph: FactorGraph, factors: Sequence[Factors], size: int | None, signs: Tensor
 ) -> Tensor:
     """∂loss/∂signs of a batch, (V,) or (S, V); on a GPU, batches of `size` are CUDA graphs."""
     part = replayable(graph, factors, size)
     known = None
     if part is not None:
-        known = graph.once(_replay, size, loss, tuple(signs.shape))
+        known = graph.once(_replay, size, tuple(signs.shape))
     if part is None or known is None:
-        return _gradient(graph, factors, signs, loss)
+        return _gradient(graph, factors, signs)
     return known(*batch_tensors(part), signs)[0].clone()
 
 
-def _gradient(graph: FactorGraph, factors: Sequence[Factors], signs: Tensor, loss: Loss) -> Tensor:
+def _gradient(graph: FactorGraph, factors: Sequence[Factors], signs: Tensor) -> Tensor:
     with torch.enable_grad():
         signs = signs.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(batch_loss(graph, factors, (signs + 1) / 2, loss), signs)
+        (gradient,) = torch.autograd.grad(batch_loss(graph, factors, (signs + 1) / 2), signs)
     return gradient
 
 
-def _replay(graph: FactorGraph, size: int, loss: Loss, shape: tuple[int, ...]) -> Replay | None:
+def _replay(graph: FactorGraph, size: int, shape: tuple[int, ...]) -> Replay | None:
     """The gradient of a batch of `size` factors as one CUDA graph.
 
-    Factors keep what they derive from their inputs, but other inputs will stand in these places: so
-    every computation has factors of its own.
+    Factors cache values derived from their inputs, which differ at every replay, so every
+    computation uses a copy of the factors.
     """
     part, signs = first_batch(graph, size), torch.zeros(shape, device=graph.device)
     places = (*batch_tensors(part), signs)
-    return replay(lambda: (_gradient(graph, [replace(part)], signs, loss),), places)
+    return replay(lambda: (_gradient(graph, [replace(part)], signs),), places)
 
 
-def batch_loss(graph: FactorGraph, factors: Sequence[Factors], bits: Tensor, loss: Loss) -> Tensor:
+def batch_loss(graph: FactorGraph, factors: Sequence[Factors], bits: Tensor) -> Tensor:
     """The loss of factors at `bits`, (V,) or (S, V) float32 in [0, 1] that carry a gradient.
 
     The loss of S rows is their mean.
@@ -151,7 +146,7 @@ def batch_loss(graph: FactorGraph, factors: Sequence[Factors], bits: Tensor, los
         assert isinstance(part, Network)
         states = part.scope.gather(rows).transpose(0, 1)
         margins = part.outputs(states) / math.sqrt(part.program.fan_in)
-        each = _losses(margins, part.labels, loss)
+        each = _losses(margins, part.labels)
         problem = graph.factor_problem(part)
         share = part.weight.to(each.dtype)
         losses.append(each.new_zeros(graph.num_problems).index_add(0, problem, each * share))
@@ -161,16 +156,14 @@ def batch_loss(graph: FactorGraph, factors: Sequence[Factors], bits: Tensor, los
     return (torch.stack(losses).sum(0) / torch.where(weight > 0, weight, 1.0)).sum()
 
 
-def _losses(margins: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+def _losses(margins: Tensor, labels: Tensor) -> Tensor:
     """Margins (F, S, C) to one loss per factor, (F,), the mean over S."""
     samples, classes = margins.shape[1:]
     if classes == 1:
         right = torch.where(labels == 1, 1.0, -1.0)[:, None] * margins[..., 0]
-        each = F.softplus(-right) if loss == "logistic" else F.relu(1 - right)
-        return each.mean(1)
+        return F.relu(1 - right).mean(1)
     flat, targets = margins.flatten(0, 1), labels.repeat_interleave(samples)
-    function = F.cross_entropy if loss == "logistic" else F.multi_margin_loss
-    return function(flat, targets, reduction="none").view(-1, samples).mean(1)
+    return F.multi_margin_loss(flat, targets, reduction="none").view(-1, samples).mean(1)
 
 
 def value_at(rate: float | Schedule, step: int) -> float:

@@ -12,7 +12,6 @@ from vitrail.baselines.gradient import (
     START_SCALE,
     Gradient,
     GradientSolver,
-    Loss,
     checked_rate,
     value_at,
 )
@@ -62,7 +61,6 @@ class StraightThrough(GradientSolver[STEState]):
 
     optimiser: Optimiser
     lr: float | Schedule
-    momentum: float
 
     def first_state(self, noise: Tensor, order: Order) -> STEState:
         latent = (START_SCALE * noise).clamp(-1, 1).to(torch.float32)
@@ -73,11 +71,9 @@ class StraightThrough(GradientSolver[STEState]):
         return 2.0 * (state.latent > 0) - 1.0
 
     def updated(self, state: STEState, taken: Gradient) -> STEState:
+        direction, moments = taken.value, state.moments
         if self.optimiser == "adam":
-            direction, moments = _adam(state.moments, taken.value)
-        else:
-            direction = self.momentum * state.moments.first + taken.value
-            moments = Moments(direction, state.moments.second, state.moments.count + 1)
+            direction, moments = _adam(moments, taken.value)
         moved = (state.latent - value_at(self.lr, taken.key.step) * direction).clamp(-1, 1)
         return STEState(torch.where(taken.active, moved, state.latent), moments, taken.order)
 
@@ -103,26 +99,20 @@ def straight_through(
     *,
     lr: float | Schedule = 0.01,
     batch: int | None = 128,
-    loss: Loss = "hinge",
-    momentum: float = 0.0,
 ) -> StraightThrough:
     """Straight-through gradient descent for any net of `vitrail.nn`, run like any solver.
 
     Args:
-        optimiser: "adam", or "sgd" with `momentum`; the paper uses "sgd" with lr 0.1.
+        optimiser: "adam" or "sgd"; the paper uses "sgd" with lr 0.1.
         lr: Step length, a number or a function of the step.
         batch: Examples per step in each problem; None takes all.
-        loss: "hinge" or "logistic" (cross-entropy), of the margin in units of √inputs.
-        momentum: Of "sgd".
 
     Examples:
         >>> straight_through("sgd", lr=0.1).optimiser
         'sgd'
     """
     checked_choice("optimiser", optimiser, get_args(Optimiser))
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
-    return StraightThrough(Batches(batch), loss, optimiser, checked_rate("lr", lr), momentum)
+    return StraightThrough(Batches(batch), optimiser, checked_rate("lr", lr))
 
 
 def gradient_polish(steps: int, batch: int) -> Stage:
