@@ -48,10 +48,16 @@ class Factors(Prepared, ABC):
         """Potential of a configuration of score 0, (F,) float64."""
         return torch.exp(-self.beta)
 
+    has_energies = False
+    """Whether configurations are compared by energy, not by the number of satisfied factors."""
+
+    cheap_flips = False
+    """Whether `flips` costs about one evaluation instead of A + 1."""
+
     @property
-    def has_energies(self) -> bool:
-        """Whether potentials grade configurations, rather than forbid some of them."""
-        return False
+    def perceptron_low(self) -> int | None:
+        """The value of a zero bit (−1 or 0) for linear threshold units; None for other factors."""
+        return None
 
     @property
     def log_scale(self) -> Tensor:
@@ -74,16 +80,6 @@ class Factors(Prepared, ABC):
         other = self.score(neighbours).view(-1, num_samples, arity)
         own = self.score(states)[:, :, None].expand_as(other)
         return torch.where(states, own, other), torch.where(states, other, own)
-
-    @property
-    def cheap_flips(self) -> bool:
-        """Whether `flips` costs about one evaluation instead of A + 1."""
-        return False
-
-    @property
-    def perceptron_low(self) -> int | None:
-        """The value of a zero bit (−1 or 0) for linear threshold units; None for other factors."""
-        return None
 
     @property
     def row_bytes(self) -> int:

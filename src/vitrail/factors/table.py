@@ -27,6 +27,8 @@ class Table(Factors):
     with finite beta is the Max-Sat relaxation, and `beta = inf` changes nothing.
     """
 
+    cheap_flips = True
+
     potential: Tensor  # (F, 2^A) float64 in [0, 1], the largest of a row exactly 1
     log_largest: Tensor  # (F,) float64, log of the largest potential of the row
 
@@ -49,10 +51,6 @@ class Table(Factors):
             self._lookup(ones.flatten(1)).view(-1, *ones.shape[1:]),
             self._lookup(zeros.flatten(1)).view(-1, *zeros.shape[1:]),
         )
-
-    @property
-    def cheap_flips(self) -> bool:
-        return True
 
     def _lookup(self, code: Tensor) -> Tensor:
         potential = self.potential.gather(1, code.expand(self.num_factors, -1))
