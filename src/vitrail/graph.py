@@ -181,7 +181,7 @@ class FactorGraph(Prepared):
         blocks = []
         for block in whole.blocks:
             places = torch.arange(block.num_factors, device=self.device)
-            blocks.append(block.alone(places[world.share(block.num_factors)]))
+            blocks.append(block.subset(places[world.share(block.num_factors)]))
         made = replace(whole, blocks=tuple(blocks), world=world, whole=whole)
         for name in ("factors_per_problem", "weight_per_problem"):
             object.__setattr__(made, name, getattr(whole, name))

@@ -70,7 +70,7 @@ def nobody_was_told(monkeypatch):
 
 
 def test_kernels_are_compiled_when_they_are_called_and_long_work_is_announced(monkeypatch, capsys):
-    monkeypatch.setattr(compiled, "LONG", 0.0)
+    monkeypatch.setattr(compiled, "ANNOUNCE_AFTER", 0.0)
     calls = []
 
     def slow(signature, **options):
@@ -91,7 +91,7 @@ def test_kernels_are_compiled_when_they_are_called_and_long_work_is_announced(mo
 
 
 def test_a_stop_does_not_wait_for_a_compiler(monkeypatch, capsys):
-    monkeypatch.setattr(compiled, "LONG", 0.1)
+    monkeypatch.setattr(compiled, "ANNOUNCE_AFTER", 0.1)
     monkeypatch.setattr(compiled, "njit", lambda *_, **__: threading.Event().wait(30))
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     with interrupts.defer_stop(), pytest.raises(KeyboardInterrupt):

@@ -23,7 +23,7 @@ from vitrail.random import Key, Stream, lanes32
 from vitrail.solvers.damping import Schedule
 from vitrail.solvers.schedules import Batches, Order
 
-LEAST_VARIANCE = 1e-6  # of a weight, 1 − tanh²(λ), so that certain weights can still change
+MIN_VARIANCE = 1e-6  # of a weight, 1 − tanh²(λ), so that certain weights can still change
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class BayesBiNN(GradientSolver[BayesState]):
     def updated(self, state: BayesState, taken: Gradient) -> BayesState:
         graph, signs = taken.graph, taken.signs
         slope = (1 - signs * signs) * taken.value / self.temperature
-        variance = (1 - torch.tanh(state.natural) ** 2).clamp(min=LEAST_VARIANCE)
+        variance = (1 - torch.tanh(state.natural) ** 2).clamp(min=MIN_VARIANCE)
         weight = (self.evidence * graph.weight_per_problem)[graph.problem].float()
         pull = weight * slope.sum(0) / variance - graph.log_prior.float() / 2
         rate = value_at(self.lr, taken.key.step)

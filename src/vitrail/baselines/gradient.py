@@ -26,7 +26,7 @@ from vitrail.graph import FactorGraph
 from vitrail.random import Key, Stream, normal
 from vitrail.solvers.base import Feedback, Info, Solver
 from vitrail.solvers.damping import Schedule
-from vitrail.solvers.moment_messages import batch_tensors, first_batch, largest, replayable
+from vitrail.solvers.moment_messages import batch_tensors, first_batch, max_per_problem, replayable
 from vitrail.solvers.replay import Replay, replay
 from vitrail.solvers.schedules import Batches, Order
 
@@ -98,7 +98,7 @@ class GradientSolver(Solver[StateT]):
         )
         change = (torch.sigmoid(now.double()) - torch.sigmoid(before.double())).abs()
         none = torch.zeros_like(feedback.active)
-        return after, Info(largest(graph, change), evaluations, none)
+        return after, Info(max_per_problem(graph, change), evaluations, none)
 
     def epoch_steps(self, graph: FactorGraph) -> Tensor:
         return self.batches.epoch_steps(graph)

@@ -88,12 +88,12 @@ class Factors(Prepared, ABC):
 
     def select(self, index: Tensor) -> Self:
         """The factors at `index` (F',) int64, with their ids and a reference to these factors."""
-        made = self.alone(index)
+        made = self.subset(index)
         whole, rows = self.origin()
         object.__setattr__(made, "_origin", (whole, index if rows is None else rows[index]))
         return made
 
-    def alone(self, index: Tensor) -> Self:
+    def subset(self, index: Tensor) -> Self:
         """`select` without the reference, so that results of `once` are not shared."""
         parts = {name: part[index] for name, part in self._tensors().items()}
         return replace(self, scope=self.scope.select(index), **parts)

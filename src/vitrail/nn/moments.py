@@ -29,7 +29,7 @@ from vitrail.nn.nodes import Conv, Flatten, Gate, Linear, MaxPool, Node, Shape, 
 from vitrail.nn.program import Program
 from vitrail.numerics import DEFAULT_MEMORY, chunks
 
-SMALLEST_VARIANCE = 1e-4  # of a sum
+MIN_VARIANCE = 1e-4  # of a sum
 SHARPNESS = 1.28  # π/√6: argmax of Gaussians ≈ argmax with Gumbel noise of the same variance
 MIN_PROBABILITY = 1e-12  # P(w = 1) is clipped to it before taking log-odds
 SCRATCH_COPIES = 8  # temporary tensors of the size of a layer's values
@@ -61,7 +61,7 @@ class Moments:
     def score(self) -> Tensor:
         """How far the mean lies above the boundary, in standard deviations, (F, …)."""
         variance = torch.zeros_like(self.mean) if self.variance is None else self.variance
-        return (self.mean - self.boundary) * variance.clamp(min=SMALLEST_VARIANCE).rsqrt()
+        return (self.mean - self.boundary) * variance.clamp(min=MIN_VARIANCE).rsqrt()
 
 
 def moments(
@@ -74,15 +74,15 @@ def moments(
     of a single output is left out, because it does not change the sign. Cost: about two evaluations
     of one net.
     """
-    return _behind(_parts(program), probability, inputs, bipolar)
+    return _propagate_all(_ordered_nodes(program), probability, inputs, bipolar)
 
 
-def _behind(
+def _propagate_all(
     nodes: Sequence[Node], probability: Tensor, inputs: Tensor, bipolar: bool | None = None
 ) -> Moments:
     """Moments after the first nodes of a net."""
     bipolar = are_bipolar(inputs) if bipolar is None else bipolar
-    values = _certain(inputs, -1 if bipolar else None)
+    values = _constants(inputs, -1 if bipolar else None)
     first = 0
     for node in nodes:
         values = propagate(node, probability[first : first + node.num_bits], values)
@@ -145,14 +145,16 @@ def novelty(
     The mean variance of the last hidden layer's bits: for examples like those of training the sign
     of a sum is nearly certain, for others it is not. For gates, the mean probability of 0.
     """
-    nodes = _parts(program)
+    nodes = _ordered_nodes(program)
     steps = [place for place, node in enumerate(nodes) if isinstance(node, Step | Gate)]
     if not steps:
         raise TypeError("novelty is the variance of hidden units; this net has none")
     found = []
     with torch.no_grad():
         for part in _chunks(program, inputs, memory):
-            bits = _behind(nodes[: steps[-1] + 1], probability.to(torch.float32), inputs[part])
+            bits = _propagate_all(
+                nodes[: steps[-1] + 1], probability.to(torch.float32), inputs[part]
+            )
             assert bits.variance is not None
             assert bits.low is not None
             if isinstance(nodes[steps[-1]], Gate):
@@ -196,7 +198,7 @@ def _(node: Weighted, probability: Tensor, x: Moments) -> Moments:
 @propagate.register
 def _(node: Step, probability: Tensor, x: Moments) -> Moments:
     if x.variance is None:
-        return _certain(node.evaluate(probability, x.mean), low=node.low)
+        return _constants(node.evaluate(probability, x.mean), low=node.low)
     # sums without variance are certain, such as those of empty windows, which are ties
     certain = (x.mean > x.boundary).to(x.mean.dtype)
     return _bits(torch.where(x.variance > 0, torch.special.ndtr(x.score), certain), node.low)
@@ -205,8 +207,8 @@ def _(node: Step, probability: Tensor, x: Moments) -> Moments:
 @propagate.register
 def _(node: Gate, probability: Tensor, x: Moments) -> Moments:
     if x.variance is None:
-        return _certain(node.evaluate(probability, x.mean), low=0)
-    spread = x.variance.clamp(min=SMALLEST_VARIANCE).rsqrt()
+        return _constants(node.evaluate(probability, x.mean), low=0)
+    spread = x.variance.clamp(min=MIN_VARIANCE).rsqrt()
     sides = [torch.special.ndtr((side * x.mean - node.width) * spread) for side in (-1, 1)]
     return _bits(sides[0] + sides[1], 0)
 
@@ -221,7 +223,7 @@ def _(node: Flatten, probability: Tensor, x: Moments) -> Moments:
 @propagate.register
 def _(node: MaxPool, probability: Tensor, x: Moments) -> Moments:
     if x.variance is None:
-        return _certain(node.evaluate(probability, x.mean[:, None])[:, 0], low=x.low)
+        return _constants(node.evaluate(probability, x.mean[:, None])[:, 0], low=x.low)
     if x.low is None:
         raise TypeError("moments of a pool need bits; put a Sign or Threshold before or after it")
     none = 1 - (x.mean - x.low) / (1 - x.low)
@@ -238,7 +240,7 @@ def are_bipolar(inputs: Tensor) -> bool:
     return bool(((inputs == 1) | (inputs == -1)).all())
 
 
-def _certain(inputs: Tensor, low: int | None = None) -> Moments:
+def _constants(inputs: Tensor, low: int | None = None) -> Moments:
     """Moments of certain values; bits and values of integer tensors lie on the lattice."""
     values = numbers(inputs)
     if low is None and (inputs.is_floating_point() or inputs.dtype in LEVEL_TYPES):
@@ -283,10 +285,10 @@ def _parity(layer: Weighted, x: Moments) -> Tensor | None:
 def _logits(outputs: Moments) -> Tensor:
     assert outputs.variance is not None
     mean, variance = outputs.mean.flatten(1), outputs.variance.flatten(1).mean(1, keepdim=True)
-    return SHARPNESS * mean * variance.clamp(min=SMALLEST_VARIANCE).rsqrt()
+    return SHARPNESS * mean * variance.clamp(min=MIN_VARIANCE).rsqrt()
 
 
-def _parts(program: Program) -> Sequence[Node]:
+def _ordered_nodes(program: Program) -> Sequence[Node]:
     """The nodes, with steps moved before pools, which is equivalent."""
     nodes = list(program.nodes)
     if isinstance(nodes[-1], Step) and program.num_outputs == 1:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from vitrail.errors import DataError
 from vitrail.nn.nodes import Flatten, Linear, Node, Shape, Step, Weighted, node_from_dict
 from vitrail.nn.opaque import Opaque
-from vitrail.nn.wiring import Wiring, wire
+from vitrail.nn.wiring import Wiring, wiring_of
 
 MAX_NODES = 1024  # in a file
 
@@ -95,7 +95,7 @@ class Program:
     def wiring(self) -> Wiring | None:
         """Units and edges, if all nodes are layers with steps between them."""
         self.shapes  # noqa: B018 (raises an error where shapes do not match)
-        return wire(self.nodes, self.input_shape)
+        return wiring_of(self.nodes, self.input_shape)
 
     @cached_property
     def shallow(self) -> Shallow | None:

@@ -33,7 +33,7 @@ def nodes_of(module: nn.Module) -> list[Node]:
     module = copy.deepcopy(module).eval()
     owners = owners_of(module)
     try:
-        parts = list(_chain(module))
+        parts = list(_layers_in_order(module))
     except _NotAChainError:
         return [_opaque(module, owners)]
     layers = [id(part) for part in parts if isinstance(part, nn.Module) and list(part.parameters())]
@@ -46,7 +46,7 @@ class _NotAChainError(Exception):
     """The module's layers do not form a chain."""
 
 
-def _layer(module: nn.Module) -> bool:
+def _is_layer(module: nn.Module) -> bool:
     """Whether a module is one layer: vitrail's and torch's are, except containers."""
     home = type(module).__module__
     return home in (BinaryLayer.__module__, Augmentation.__module__) or (
@@ -56,21 +56,21 @@ def _layer(module: nn.Module) -> bool:
 
 class _Tracer(fx.Tracer):
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return _layer(m)
+        return _is_layer(m)
 
 
-def _chain(module: nn.Module) -> Iterator[nn.Module | Node]:
+def _layers_in_order(module: nn.Module) -> Iterator[nn.Module | Node]:
     """The layers of a module in order."""
     if type(module) is nn.Sequential:
         for part in module:
-            yield from _chain(part)
-    elif _layer(module):
+            yield from _layers_in_order(part)
+    elif _is_layer(module):
         yield module
     else:
-        yield from _opened(module)
+        yield from _traced_layers(module)
 
 
-def _opened(module: nn.Module) -> Iterator[nn.Module | Node]:
+def _traced_layers(module: nn.Module) -> Iterator[nn.Module | Node]:
     """The layers that a user's module calls in `forward`, if they form a chain."""
     try:
         first, *calls, last = _Tracer().trace(module).nodes

@@ -47,7 +47,7 @@ class Wiring(NamedTuple):
         return same and bool((values.reshape(end - first, -1) == values[: count[0]]).all())
 
 
-def wire(nodes: Sequence[Node], input_shape: Shape) -> Wiring | None:
+def wiring_of(nodes: Sequence[Node], input_shape: Shape) -> Wiring | None:
     """The wiring of layers with steps between them; None if the net has other nodes."""
     num_inputs = int(np.prod(input_shape))
     values = np.arange(num_inputs).reshape(input_shape)

@@ -58,7 +58,7 @@ class Damping:
         return torch.full_like(gamma, self.at(step))
 
 
-class Held(Damping):
+class StoredDamping(Damping):
     """Damping stored in the state, where `steady` changes it; `value` is the initial one."""
 
     def next(self, step: int, gamma: Tensor, accuracy: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def damping_in_state(damping: Damping) -> Damping:
             f"{kind} damping follows its own rule and cannot be changed; give a number as the "
             "initial damping"
         )
-    return Held(damping.value)
+    return StoredDamping(damping.value)
 
 
 def adaptive(every: int = 20, *, high: float = 0.99, first: float = 0.5) -> Damping:

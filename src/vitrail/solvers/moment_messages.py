@@ -72,7 +72,7 @@ def _messages(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The parts of a `Batch`."""
     with torch.enable_grad():
-        probability = torch.sigmoid(prior + spread(beta, graph) * field).requires_grad_()
+        probability = torch.sigmoid(prior + per_variable(beta, graph) * field).requires_grad_()
         likelihood, hits, mass = _likelihood(graph, factors, probability)
         messages = torch.zeros_like(probability)
         if factors:  # a rank may have no factor of the batch
@@ -127,7 +127,7 @@ def _likelihood(
         bipolar = whole.once(_bipolar)
         starts = part.scope.first()
         shared = part.scope.shared
-        for start in (whole.once(_start),) if shared else starts.unique().tolist():
+        for start in (whole.once(_first_variable),) if shared else starts.unique().tolist():
             mine = part if shared else part.select((starts == start).nonzero()[:, 0])
             weights = probability[start : start + part.arity]
             outputs = moments(mine.program, weights, mine.inputs, bipolar)
@@ -160,7 +160,7 @@ class Layers:
             sums = flat.index_add_(0, self.of, values.double().square()).to(torch.float32)
         return sums.view_as(self.count) / self.count
 
-    def spread(self, values: Tensor) -> Tensor:
+    def per_weight(self, values: Tensor) -> Tensor:
         """Values (L, P) of layers at their weights, (V,)."""
         return values.flatten()[self.of]
 
@@ -184,7 +184,7 @@ def layers_of(graph: FactorGraph) -> Layers:
     return Layers(of, count.clamp(min=1).to(torch.float32), sizes)
 
 
-def guessing(graph: FactorGraph) -> Tensor:
+def guess_accuracy(graph: FactorGraph) -> Tensor:
     """The accuracy of guessing, (P,) float64: 1/C for C classes."""
     found = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
     for block in graph.everything.blocks:
@@ -193,7 +193,7 @@ def guessing(graph: FactorGraph) -> Tensor:
     return found
 
 
-def _start(factors: Factors) -> int:
+def _first_variable(factors: Factors) -> int:
     """The first variable of factors that see the same ones."""
     return int(factors.scope.first()[0])
 
@@ -202,21 +202,21 @@ def _bipolar(factors: Network) -> bool:
     return are_bipolar(factors.inputs)
 
 
-def per_problem(graph: FactorGraph, values: Tensor) -> Tensor:
+def sum_per_problem(graph: FactorGraph, values: Tensor) -> Tensor:
     """Sums over the variables of each problem, (P,) float64."""
     if graph.num_problems == 1:  # a sum is ten times as fast as index_add
         return values.sum(dtype=torch.float64)[None]
     return graph.over_variables(values.double())
 
 
-def largest(graph: FactorGraph, values: Tensor) -> Tensor:
+def max_per_problem(graph: FactorGraph, values: Tensor) -> Tensor:
     """The largest value of each problem's variables, at least 0, (P,)."""
     if graph.num_problems == 1:
         return values.amax()[None]
     return values.new_zeros(graph.num_problems).scatter_reduce(0, graph.problem, values, "amax")
 
 
-def spread(values: Tensor, graph: FactorGraph) -> Tensor:
+def per_variable(values: Tensor, graph: FactorGraph) -> Tensor:
     """(P,) → (V,), the value of each variable's problem; one problem broadcasts."""
     return values if graph.num_problems == 1 else values[graph.problem]
 

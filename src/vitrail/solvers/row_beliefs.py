@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from vitrail.nn import Program
-from vitrail.nn.moments import SMALLEST_VARIANCE
+from vitrail.nn.moments import MIN_VARIANCE
 
 DENSITY = 1 / math.sqrt(2 * math.pi)  # of a standard Gaussian at 0
-LEAST = 1e-12  # probabilities are clipped to it
+MIN_PROBABILITY = 1e-12  # probabilities are clipped to it
 
 
 @dataclass(eq=False)
@@ -55,13 +55,13 @@ class RowBeliefs:
         """The mean output of each net for a row (I,) of 0/1 or ±1: from −1 to 1, (M,)."""
         weight = np.tanh(self._first)
         square = x * x
-        variance = (1 - weight * weight) @ square + SMALLEST_VARIANCE
+        variance = (1 - weight * weight) @ square + MIN_VARIANCE
         spread = np.sqrt(variance)
         score = (weight @ x - (1 - square.sum() % 2)) / spread
         last = unit = total = None
         if self._last.shape[1]:
             unit, last = 2 * ndtr(score) - 1, np.tanh(self._last)
-            total = (1 - unit * unit * last * last).sum(1) + SMALLEST_VARIANCE
+            total = (1 - unit * unit * last * last).sum(1) + MIN_VARIANCE
             answer = ((unit * last).sum(1) - self._boundary) / np.sqrt(total)
         else:
             answer = score[:, 0]
@@ -74,7 +74,7 @@ class RowBeliefs:
         Beliefs of nets without a label do not fade.
         """
         x, square, weight, variance, spread, score, unit, last, total, answer = self._row
-        right = np.maximum(ndtr(signs * answer), LEAST)
+        right = np.maximum(ndtr(signs * answer), MIN_PROBABILITY)
         known = self.floor + (1 - self.floor) * right
         slope = (1 - self.floor) * signs * DENSITY * np.exp(-answer * answer / 2) / known
         kept = np.where(signs[:, None] == 0, 1, self._kept)

@@ -24,11 +24,11 @@ from vitrail.solvers.moment_messages import (
     Batch,
     batch_messages,
     check_streamable,
-    guessing,
-    largest,
+    guess_accuracy,
     layers_of,
-    per_problem,
-    spread,
+    max_per_problem,
+    per_variable,
+    sum_per_problem,
 )
 from vitrail.solvers.schedules import Batches, Order
 from vitrail.updates import Update
@@ -184,7 +184,7 @@ class Streaming(MessagePassing[StreamState]):
             torch.zeros_like(graph.once(layers_of).count),
             0 * ones,
             field,
-            graph.once(guessing),
+            graph.once(guess_accuracy),
             none,
             none,
             self._schedule.start(graph),
@@ -206,10 +206,10 @@ class Streaming(MessagePassing[StreamState]):
                 for block, index in zip(graph.blocks, selected, strict=True)
                 if index is None or len(index)
             ]
-            after, found = self._moved(key.at(number), graph, parts, now)
+            after, found = self._after_batch(key.at(number), graph, parts, now)
             if self.memory is not None:
                 gone = (1 - kept).to(torch.float32)
-                after = replace(after, field=after.field - spread(gone, graph) * now.field)
+                after = replace(after, field=after.field - per_variable(gone, graph) * now.field)
             now = replace(after, order=order)
             if self.update is None:
                 hits, mass = hits + found.hits, mass + found.mass
@@ -218,10 +218,10 @@ class Streaming(MessagePassing[StreamState]):
             )
         if graph.world.size > 1:
             evaluations = int(graph.world.sum(torch.tensor(evaluations))[0])
-        now = self._guarded(graph, state, now, hits, mass, feedback.active)
+        now = self._restored_if_diverged(graph, state, now, hits, mass, feedback.active)
         change = (self.marginals(graph, now) - self.marginals(graph, state)).abs()
         # a problem that may be restored has not converged
-        residual = largest(graph, change).masked_fill(now.worse > 0, 1.0)
+        residual = max_per_problem(graph, change).masked_fill(now.worse > 0, 1.0)
         none = torch.zeros_like(residual, dtype=torch.bool)
         records = {"rate": now.rate, "undone": now.undone}
         return now, Info(
@@ -238,16 +238,16 @@ class Streaming(MessagePassing[StreamState]):
         """
         active = torch.ones_like(state.worse, dtype=torch.bool)
         now = self._at(key.step, state, active)
-        after, _ = self._moved(key, graph, [(part, None) for part in factors], now)
+        after, _ = self._after_batch(key, graph, [(part, None) for part in factors], now)
         if self.memory is not None:
             rows = torch.tensor(float(sum(part.num_factors for part in factors)))
             gone = 1 - float(faded(rows, self.memory))
             after = replace(after, field=after.field - gone * now.field)
         none = torch.zeros_like(state.best)
-        return self._guarded(graph, state, after, none, none, active)
+        return self._restored_if_diverged(graph, state, after, none, none, active)
 
     def log_odds(self, graph: FactorGraph, state: StreamState) -> Tensor:
-        return (state.prior + spread(state.beta, graph) * state.field).double()
+        return (state.prior + per_variable(state.beta, graph) * state.field).double()
 
     def shift_prior(self, state: StreamState, by: Tensor) -> StreamState:
         return replace(state, prior=state.prior + by.to(torch.float32))
@@ -297,7 +297,7 @@ class Streaming(MessagePassing[StreamState]):
             rate=torch.where(active, rate, state.rate),
         )
 
-    def _moved(
+    def _after_batch(
         self, key: Key, graph: FactorGraph, parts: Sequence[Part], now: StreamState
     ) -> tuple[StreamState, Batch]:
         """The state after a batch, and the messages of the batch."""
@@ -307,7 +307,7 @@ class Streaming(MessagePassing[StreamState]):
         else:
             found = self._by_update(key, graph, parts, now)
         if self.rate is None:
-            move = spread(now.rate / now.beta, graph) * found.messages
+            move = per_variable(now.rate / now.beta, graph) * found.messages
             return replace(now, field=now.field + move), found
         layers = graph.once(layers_of)
         square = layers.mean_square(found.messages)
@@ -315,10 +315,10 @@ class Streaming(MessagePassing[StreamState]):
         seen = now.seen + weight * (1 - now.seen)
         squares = now.squares + weight * (square - now.squares)
         scale = torch.maximum(square, squares / seen.clamp(min=MEMORY)).clamp(min=MIN_SQUARE)
-        move = layers.spread(now.rate / now.beta * scale.rsqrt()) * found.messages
+        move = layers.per_weight(now.rate / now.beta * scale.rsqrt()) * found.messages
         return replace(now, field=now.field + move, squares=squares, seen=seen), found
 
-    def _guarded(
+    def _restored_if_diverged(
         self,
         graph: FactorGraph,
         before: StreamState,
@@ -331,19 +331,19 @@ class Streaming(MessagePassing[StreamState]):
 
         Accuracies of the step are those of beliefs from `before` on, so `before` is the good one.
         """
-        finite = per_problem(graph, ~torch.isfinite(now.field)) == 0
+        finite = sum_per_problem(graph, ~torch.isfinite(now.field)) == 0
         measured = mass > 0
         accuracy = torch.where(measured, hits / mass.clamp(min=1e-300), now.best)
         error = (accuracy * (1 - accuracy) + now.best * (1 - now.best)).clamp(min=0).sqrt()
         examples = graph.everything.factors_per_problem.clamp(1, self.batch * self.batches)
         fallen = now.best - accuracy
-        gained = now.best - graph.once(guessing)
+        gained = now.best - graph.once(guess_accuracy)
         bad = (fallen > MAX_LOSS * gained) & (fallen > STANDARD_ERRORS * error * examples.rsqrt())
         worse = torch.where(active, torch.where(bad, now.worse + 1, 0), now.worse)
         diverged = active & (~finite | (worse >= PATIENCE))
         good = active & ~bad & (fallen <= GOOD_LOSS * gained.clamp(min=0))
-        last_good = torch.where(spread(good, graph), before.field, now.good)
-        field = torch.where(spread(diverged, graph), last_good, now.field)
+        last_good = torch.where(per_variable(good, graph), before.field, now.good)
+        field = torch.where(per_variable(diverged, graph), last_good, now.field)
         return replace(
             now,
             field=field,

@@ -68,7 +68,7 @@ def _branch(
 
     Point k of a distribution of m factors has the log-odds (k − m·half)·step.
     """
-    together = _others if leave_one_out else _all
+    together = _leave_one_out_products if leave_one_out else _product
     tilt = torch.sigmoid(sign * wide.values(surveys.device))
     finite = surveys[..., 1:-1] * tilt
     certain = surveys[..., -1] if sign > 0 else surveys[..., 0]
@@ -82,7 +82,7 @@ def _branch(
     return spectra, ends, torch.where(zeros > 0, -torch.inf, log_total)
 
 
-def _others(values: Tensor) -> Tensor:
+def _leave_one_out_products(values: Tensor) -> Tensor:
     """Leave-one-out products over axis 1, from prefixes and suffixes: (v, n, …)."""
     ones = torch.ones_like(values[:, :1])
     before = torch.cat([ones, values[:, :-1]], dim=1).cumprod(1)
@@ -90,7 +90,7 @@ def _others(values: Tensor) -> Tensor:
     return before * after
 
 
-def _all(values: Tensor) -> Tensor:
+def _product(values: Tensor) -> Tensor:
     """Product over axis 1: (v, 1, …)."""
     return values.prod(1, keepdim=True)
 

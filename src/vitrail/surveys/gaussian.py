@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vitrail.random import Key, Stream, normal_quantiles
 from vitrail.surveys.histogram import MASS_ONE, Grid, on_survey_lattice
-from vitrail.surveys.variable import Address, Tracks, VariableUpdate, branch_of
+from vitrail.surveys.variable import Address, Tracks, VariableUpdate, choose_product
 
 WEIGHT_BITS = 24  # of weights in moments; sums of their products with log-odds fit int64
 ODDS_ONE = 2**16  # log-odds in moments are multiples of its inverse
@@ -87,7 +87,7 @@ class Gaussian(VariableUpdate):
     def tracks(
         self, address: Address, totals: Tensor, means: Tensor, prior: Tensor, grid: Grid
     ) -> Tracks:
-        branch = branch_of(address, means, prior)
+        branch = choose_product(address, means, prior)
         one, zero = totals.chunk(2)
         mean, variance = torch.where(branch, one[0], zero[0]), torch.where(branch, one[1], zero[1])
         # one lane gives the normal draw, another whether the sum is certain

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vitrail.random import Key
 from vitrail.surveys.histogram import Grid, draw
-from vitrail.surveys.variable import Address, Tracks, VariableUpdate, branch_of, survey_lanes
+from vitrail.surveys.variable import Address, Tracks, VariableUpdate, choose_product, survey_lanes
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Tilted(VariableUpdate):
     def tracks(
         self, address: Address, totals: Tensor, means: Tensor, prior: Tensor, grid: Grid
     ) -> Tracks:
-        branch = branch_of(address, means, prior)
+        branch = choose_product(address, means, prior)
         if not grid.hard_ends:
             return Tracks(prior + torch.where(branch, totals[0], totals[1]))
         finite = prior + torch.where(branch, totals[0], totals[2])

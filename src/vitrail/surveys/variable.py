@@ -142,7 +142,7 @@ def mean_log_odds(means: Tensor, prior: Tensor) -> Tensor:
     return torch.where((zeros_one > 0) & (zeros_zero > 0), both, finite + one_sided)
 
 
-def branch_of(address: Address, means: Tensor, prior: Tensor) -> Tensor:
+def choose_product(address: Address, means: Tensor, prior: Tensor) -> Tensor:
     """The product of each draw, True for that over p: (R, …) bool, P(True) = Z1/(Z1 + Z0)."""
     return address.lanes(Stream.BRANCH) < branch_threshold(means, prior)
 

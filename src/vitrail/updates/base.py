@@ -209,7 +209,7 @@ class CavityUpdate(Update):
         self.check(factors)
         pieces = factors.chunks(self.bytes_per_factor(factors, cavity), self.memory)
         parts = [self.estimate_chunk(key, part, cavity[rows]) for rows, part in pieces]
-        return joined(parts, cavity)
+        return concatenated(parts, cavity)
 
     def check(self, factors: Factors) -> None:
         """Raise an error if the update does not support these factors."""
@@ -223,7 +223,7 @@ class CavityUpdate(Update):
         """The estimate for a chunk of factors; must not depend on the chunks."""
 
 
-def joined(parts: list[Estimate], cavity: Tensor) -> Estimate:
+def concatenated(parts: list[Estimate], cavity: Tensor) -> Estimate:
     """The estimates of chunks of factors as one, cavity (F, R, A)."""
     if not parts:
         empty = torch.empty(cavity.shape, dtype=torch.float64, device=cavity.device)

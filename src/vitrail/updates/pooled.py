@@ -17,7 +17,7 @@ from vitrail.updates.base import (
     Update,
     checked_backend,
     checked_draws,
-    joined,
+    concatenated,
 )
 
 
@@ -56,7 +56,7 @@ class Pooled(Update):
         key = key.of(Stream.CONFIGURATION)
         zero = torch.zeros((), dtype=torch.int64, device=belief.device)
         numbers = torch.arange(self.samples, device=belief.device)
-        pool = bernoulli(key, zero, numbers, _away_from_ends(thresholds(belief)))  # (S, V)
+        pool = bernoulli(key, zero, numbers, _without_certainty(thresholds(belief)))  # (S, V)
         cavity = self.cavity(factors, belief, message)
         of_beliefs = factors.scope.gather(_log_odds(thresholds(belief)))
         shift = _log_odds(thresholds(cavity[:, 0])) - of_beliefs
@@ -69,7 +69,7 @@ class Pooled(Update):
         per_factor += 9 * self.samples * factors.arity * rows_in_pool // max(1, factors.num_factors)
         pieces = factors.chunks(per_factor, self.memory)
         parts = [self._estimate(kernel, part, pool, shift[rows]) for rows, part in pieces]
-        return joined(parts, cavity)
+        return concatenated(parts, cavity)
 
     def _kernel(self, factors: Factors) -> Any:
         """The compiled module that scores a shared pool, if any."""
@@ -111,14 +111,14 @@ def _by_row(rows: Tensor, matrices: Tensor) -> Tensor:
     return torch.bmm(rows[:, None], matrices)[:, 0]
 
 
-def _away_from_ends(threshold: Tensor) -> Tensor:
+def _without_certainty(threshold: Tensor) -> Tensor:
     """Thresholds without probabilities 0 and 1, so that a pool may have both values."""
     return threshold.clamp(1, THRESHOLD_ONE - 1)
 
 
 def _log_odds(threshold: Tensor) -> Tensor:
     """Log-odds of the probability of a threshold, float64."""
-    return torch.logit(_away_from_ends(threshold).to(torch.float64) / THRESHOLD_ONE)
+    return torch.logit(_without_certainty(threshold).to(torch.float64) / THRESHOLD_ONE)
 
 
 pooled = Pooled

@@ -13,9 +13,11 @@ from numba import njit
 
 from vitrail import interrupts
 
-LONG = 2.0  # seconds of compiling, after which a line is printed and a stop may interrupt it
+ANNOUNCE_AFTER = (
+    2.0  # seconds of compiling, after which a line is printed and a stop may interrupt it
+)
 COMPILING = "vitrail: compiling kernels for this machine (once; they are cached)\n"
-NOT_KEPT = (
+NOT_CACHED = (
     "vitrail: there is no writable folder for compiled kernels, so every process compiles them "
     "again; set NUMBA_CACHE_DIR to a writable folder to cache them\n"
 )
@@ -54,7 +56,7 @@ class _Store:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.seconds = 0.0  # spent on compiling and on loading compiled kernels
-        self._kept = True  # whether numba has a folder to write to
+        self._cached = True  # whether numba has a folder to write to
         self._announced = False  # whether COMPILING has been printed
 
     def compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
@@ -66,18 +68,18 @@ class _Store:
             self.seconds += time.perf_counter() - begun
 
     def _compile(self, function: Kernel, signature: str, options: dict[str, Any]) -> Kernel:
-        with interrupts.interruptible_after(LONG, self._tell):
-            if self._kept:
+        with interrupts.interruptible_after(ANNOUNCE_AFTER, self._announce):
+            if self._cached:
                 try:
                     return njit(signature, cache=True, **options)(function)
                 except RuntimeError as error:  # a container without a writable home or package
                     if "no locator available" not in str(error):
                         raise
-                    self._kept = False
-                    sys.stderr.write(NOT_KEPT)
+                    self._cached = False
+                    sys.stderr.write(NOT_CACHED)
             return njit(signature, **options)(function)
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         if not self._announced:
             self._announced = True
             sys.stderr.write(COMPILING)

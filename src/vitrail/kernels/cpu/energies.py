@@ -23,7 +23,7 @@ from vitrail.kernels.cpu.compiled import compiled
 from vitrail.kernels.cpu.philox import philox
 from vitrail.kernels.cpu.threads import over_rows
 
-LEAST_GAIN = 1e-9  # larger than rounding errors, so that recombination ends
+MIN_GAIN = 1e-9  # larger than rounding errors, so that recombination ends
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _recombine(energies, first, uses, factor, bit, states):
                     gain[_root(parent, head[f])] += energies[there[f]] - energies[here[f]]
             for v in range(num):
                 differs = (states[a, v] != states[b, v]) != turned
-                if differs and gain[_root(parent, v)] < -LEAST_GAIN:
+                if differs and gain[_root(parent, v)] < -MIN_GAIN:
                     states[a, v] = not states[a, v]
                     taken += 1
     return taken

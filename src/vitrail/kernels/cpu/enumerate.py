@@ -35,7 +35,7 @@ TABLE_PLANES = 4  # counters of 0…10 agreements; 15 means "out of reach"
 SLACK_PLANES = 7  # two's complement −64…63, so up to 62 weights
 OUT_OF_REACH = 63  # slack of the padding of the last word, which is never satisfied
 SPLIT_BITS = 7  # 128 ranges, so that threads finish at about the same time
-NOWHERE = 2**62  # above every configuration's index
+NO_INDEX = 2**62  # above every configuration's index
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _search_range(table, plus, minus, slack, unlabel, first, free_bits, histogra
         for i in range(num_high):
             _subtract(slack[word], plus[word, i] if (first >> i) & 1 else minus[word, i])
     satisfied = np.empty(num_low, np.uint64)
-    best, count, index = np.int64(-1), np.int64(0), np.int64(NOWHERE)
+    best, count, index = np.int64(-1), np.int64(0), np.int64(NO_INDEX)
     high = first
     for step in range(1 << free_bits):
         if step > 0:
@@ -142,7 +142,7 @@ def _search_range(table, plus, minus, slack, unlabel, first, free_bits, histogra
         for j in range(num_low):
             top = max(top, satisfied[j])
         if np.int64(top) > best:
-            best, count, index = np.int64(top), np.int64(0), np.int64(NOWHERE)
+            best, count, index = np.int64(top), np.int64(0), np.int64(NO_INDEX)
         if np.int64(top) == best:
             here = 0
             for j in range(num_low):

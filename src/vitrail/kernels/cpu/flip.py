@@ -141,7 +141,7 @@ def hits(key: Key, factors: Network, threshold: Tensor, samples: int) -> tuple[T
     one, zero = np.empty(threshold.shape, np.int32), np.empty(threshold.shape, np.int32)
     arguments = (
         threshold.contiguous().numpy(),
-        *classifiers(factors),
+        *network_arrays(factors),
         *shape,
         samples,
         *draw_address(key, factors.arity, threshold.shape[1] * samples),
@@ -173,7 +173,7 @@ def messages(
         message.contiguous().numpy(),
         threshold_edges(message.device).numpy(),
         limit,
-        *classifiers(factors),
+        *network_arrays(factors),
         *shape,
         samples,
         factors.log_means(samples).numpy(),
@@ -189,7 +189,7 @@ def messages(
     return torch.from_numpy(log_odds), torch.from_numpy(starved)
 
 
-def classifiers(factors: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def network_arrays(factors: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Inputs (F, I) int8, labels and ids (F,) int64."""
     return factors.rows.numpy(), factors.labels.numpy(), factors.ids.numpy()
 

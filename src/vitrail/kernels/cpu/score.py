@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.compiled import compiled
-from vitrail.kernels.cpu.flip import MAX_FAN_IN, classifiers
+from vitrail.kernels.cpu.flip import MAX_FAN_IN, network_arrays
 from vitrail.kernels.cpu.threads import over_rows
 from vitrail.scopes import Dense
 
@@ -52,7 +52,7 @@ def satisfied(factors: Network, states: Tensor) -> Tensor:
     first, last = factors.scope.start.min(), factors.scope.start.max()
     seen = states[:, first : last + factors.arity]
     masks = seen.to(torch.int16).neg().contiguous()
-    inputs, labels, _ = classifiers(factors)
+    inputs, labels, _ = network_arrays(factors)
     out = torch.empty(factors.num_factors, len(states), dtype=torch.bool)
     start, low = (factors.scope.start - first).numpy(), factors.perceptron_low
     arguments = inputs, labels, start, low, masks.numpy(), out.numpy()

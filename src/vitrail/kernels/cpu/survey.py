@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cpu.compiled import compiled
-from vitrail.kernels.cpu.flip import MAX_FAN_IN, classifiers
+from vitrail.kernels.cpu.flip import MAX_FAN_IN, network_arrays
 from vitrail.kernels.cpu.perceptron import flips, signed_inputs
 from vitrail.kernels.cpu.philox import draw_address, fill, tile
 from vitrail.kernels.cpu.rows import buffers, find_thresholds
@@ -238,7 +238,7 @@ def update(
         normal_quantiles(survey.device).numpy(),
         *tables.pairs,
         *tables.units,
-        *classifiers(factors),
+        *network_arrays(factors),
         factors.perceptron_low,
         samples,
         cavities.tracks,

@@ -23,7 +23,7 @@ from vitrail.random import Key
 WORD = 32
 LANES = 128
 LARGEST_FIELD = 16
-MOST_UNITS = 65_535  # of a hidden layer: the second axis of a grid
+MAX_UNITS = 65_535  # of a hidden layer: the second axis of a grid
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _layers(factors: Factors) -> tuple[Layer, ...] | None:
             )
         )
         inactive = int(wiring.activation[number])
-    wide = max(len(layer.value) for layer in layers) > MOST_UNITS
+    wide = max(len(layer.value) for layer in layers) > MAX_UNITS
     deep = max(layer.field for layer in layers) > LARGEST_FIELD
     return None if wide or deep else tuple(layers)
 

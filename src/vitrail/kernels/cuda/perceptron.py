@@ -64,7 +64,7 @@ def _add(ones, lanes, bounds, unit):
 
 
 @triton.jit
-def _nothing(BLOCKS: tl.constexpr):
+def _zeros(BLOCKS: tl.constexpr):
     zero = tl.zeros([BLOCKS], tl.uint32)
     return zero, zero, zero, zero, zero, zero, zero, zero
 
@@ -88,7 +88,7 @@ def flips(
     """Hits with each weight at one, at zero, and as drawn, of the draws numbered first…"""
     STEP: tl.constexpr = 1 - LOW
     signed, certain, constant, bounds, terms = _row(threshold, inputs, label, 1, LOW, BLOCKS)
-    ones, near = _nothing(BLOCKS), tl.zeros([], tl.uint32)
+    ones, near = _zeros(BLOCKS), tl.zeros([], tl.uint32)
     met = 0
     for sample in range(SAMPLES):
         lanes = lane_columns16(factor, first + sample, step_number, k0, k1, 0, BLOCKS)
@@ -132,7 +132,7 @@ def part_flips(
     STEP: tl.constexpr = 1 - LOW
     LAST: tl.constexpr = 2 * SAMPLES
     signed, certain, _, bounds, _ = _row(threshold, inputs, label, 0, LOW, BLOCKS)
-    ones, near = _nothing(BLOCKS), tl.zeros([], tl.uint32)
+    ones, near = _zeros(BLOCKS), tl.zeros([], tl.uint32)
     mets = tl.zeros([BLOCKS], tl.int32)
     for group in range((SAMPLES + BLOCKS - 1) // BLOCKS):
         sample = group * BLOCKS + tl.arange(0, BLOCKS)
