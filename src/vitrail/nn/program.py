@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -175,7 +176,7 @@ class Program:
             total += node.scratch(shape) + 2 * math.prod(after)
         return total
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON; a net with opaque nodes has nodes of None."""
         nodes = None if self.opaque else [node.to_dict() for node in self.nodes]
         return {"input_shape": list(self.input_shape), "nodes": nodes}

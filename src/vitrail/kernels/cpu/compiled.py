@@ -13,9 +13,7 @@ from numba import njit
 
 from vitrail import interrupts
 
-ANNOUNCE_AFTER = (
-    2.0  # seconds of compiling, after which a line is printed and a stop may interrupt it
-)
+ANNOUNCE_AFTER = 2.0  # seconds of compiling until COMPILING is printed; then a stop may interrupt
 COMPILING = "vitrail: compiling kernels for this machine (once; they are cached)\n"
 NOT_CACHED = (
     "vitrail: there is no writable folder for compiled kernels, so every process compiles them "
