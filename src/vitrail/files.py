@@ -1,4 +1,4 @@
-"""Files as they are opened: once, with a sentence when that fails, unpacked up to a limit."""
+"""Opening files, with errors that have a remedy, and decompression up to a limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 def open_file(path: str | Path) -> tuple[io.BufferedReader, int | None]:
     """The file, opened for reading bytes, and its size; `-` is standard input.
 
-    The size is None of a pipe or a device. A DataError says why a file cannot be opened.
+    The size of a pipe or a device is None. A DataError says why a file cannot be opened.
     """
     try:
         stream = None if str(path) == "-" else open(path, "rb")  # noqa: SIM115 (the caller closes)
@@ -34,7 +34,7 @@ def open_file(path: str | Path) -> tuple[io.BufferedReader, int | None]:
     stream = stream or _standard_input()
     try:
         status = os.fstat(stream.fileno())
-    except (OSError, ValueError):  # not a file of the system at all
+    except (OSError, ValueError):  # not a file of the operating system
         return stream, None
     return stream, status.st_size if stat.S_ISREG(status.st_mode) else None
 
@@ -51,13 +51,13 @@ def is_stream(path: str | Path) -> bool:
 
 
 class Unpacked(io.RawIOBase):
-    """The bytes of a file, or of standard input for `-`, unpacked where they are gzipped.
+    """The bytes of a file, or of standard input for `-`, decompressed if they are gzipped.
 
-    title       what errors call the file
-    file_bytes  its size, None of a stream
-    total       about how many bytes there are unpacked, judged by those so far; None if unknown
-    count       how many bytes have been given out
-    end         the last byte given out that ends no line
+    title       name of the file in errors
+    file_bytes  its size, None for a stream
+    total       estimated number of decompressed bytes; None if unknown
+    count       number of bytes read so far
+    end         the last byte read that is not part of a line end
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -94,7 +94,7 @@ class Unpacked(io.RawIOBase):
 
     @property
     def plain_bytes(self) -> int | None:
-        """How many bytes there are; None of what is packed or a stream."""
+        """The number of bytes; None for compressed files and streams."""
         return self.file_bytes if self._source is self._raw else None
 
     def close(self) -> None:

@@ -16,10 +16,10 @@ from vitrail.errors import DataError
 
 @contextmanager
 def atomic_output(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its name only when the block ends without an error.
+    """A file to write to, which gets its name only when the block ends without an error.
 
-    It is written beside its place and renamed; a link is followed, an existing file's permissions
-    are kept. A device or a pipe is written directly.
+    It is written under a temporary name in the same folder and renamed; links are followed, and an
+    existing file's permissions are kept. A device or a pipe is written directly.
     """
     target = Path(os.path.realpath(path))
     with _explained(path):
@@ -39,7 +39,7 @@ def atomic_output(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise a DataError if `atomic_output` could not write there; leaves no trace."""
+    """Raise a DataError if `atomic_output` could not write there."""
     target = Path(os.path.realpath(path))
     if _is_device(target):
         return
@@ -55,7 +55,7 @@ def _is_device(target: Path) -> bool:
 
 
 class _Output(io.FileIO):
-    """A file that says in a sentence, with the path its user gave, why it cannot be written."""
+    """A file whose errors of writing have the user's path and a remedy."""
 
     path: str | Path
 
@@ -65,7 +65,7 @@ class _Output(io.FileIO):
 
 
 def _open(target: Path, path: str | Path) -> tuple[Path | None, BinaryIO]:
-    """A draft beside the target, or no draft and the target itself if it is a device or a pipe."""
+    """A temporary file beside the target, or None and the target if it is a device or a pipe."""
     draft = None
     if not _is_device(target):
         if target.is_dir():
@@ -84,7 +84,7 @@ def _explained(path: str | Path) -> Iterator[None]:
         yield
     except IsADirectoryError:
         raise DataError(f"cannot write {path}: it is a folder; give a file name") from None
-    except BrokenPipeError:  # the reader has what it wanted
+    except BrokenPipeError:  # the reader has closed the pipe
         raise
     except OSError as error:
         folder = Path(os.path.realpath(path)).parent

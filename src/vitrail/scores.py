@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 BINS = 10  # of confidence
-LEAST = 1e-9  # probability that a loss counts
+MIN_PROBABILITY = 1e-9  # probabilities are clipped to it in log-loss
 
 
 def reliability(confidence: np.ndarray, right: np.ndarray) -> list[tuple[float, float, int]]:
@@ -21,7 +21,7 @@ def reliability(confidence: np.ndarray, right: np.ndarray) -> list[tuple[float, 
 
 
 def calibration_gaps(confidence: np.ndarray, right: np.ndarray, bins: int = BINS) -> np.ndarray:
-    """Σ (right − confidence) over the rows of each bin, (bins,): gaps of several sets add up."""
+    """Σ (right − confidence) over the rows of each bin, (bins,); gaps of several sets add up."""
     return np.bincount(_bins(confidence, bins), right - confidence, bins)
 
 
@@ -38,7 +38,7 @@ def coverage(confidence: np.ndarray, right: np.ndarray, parts: int) -> list[tupl
 
 
 def area_under_curve(score: np.ndarray, positive: np.ndarray) -> float:
-    """P(a positive row scores above a negative one), ties counting half; NaN without either."""
+    """P(a positive row scores above a negative one), ties counting half; NaN for one class."""
     _, place, count = np.unique(score, return_inverse=True, return_counts=True)
     rank = (np.cumsum(count) - (count - 1) / 2)[place]  # from 1, the mean of equal scores
     ones = int(positive.sum())
@@ -49,8 +49,8 @@ def area_under_curve(score: np.ndarray, positive: np.ndarray) -> float:
 
 
 def log_loss(own: np.ndarray) -> float:
-    """Mean −ln of the probabilities that the labels got, none below LEAST."""
-    return float(-np.log(np.clip(own, LEAST, 1)).mean())
+    """Mean −ln of the probabilities of the labels, clipped to MIN_PROBABILITY."""
+    return float(-np.log(np.clip(own, MIN_PROBABILITY, 1)).mean())
 
 
 def _bins(confidence: np.ndarray, bins: int) -> np.ndarray:
@@ -60,8 +60,8 @@ def _bins(confidence: np.ndarray, bins: int) -> np.ndarray:
 class PageHinkley:
     """Page–Hinkley test: whether the mean of a sequence has risen.
 
-    With m_t = Σ (x_t − mean_t − slack), it tells a rise where m_t exceeds its least value by the
-    threshold, and begins anew.
+    With m_t = Σ (x_t − mean_t − slack), it detects a rise where m_t exceeds its minimum by the
+    threshold, and then restarts.
 
     Examples:
         >>> test = PageHinkley()
@@ -69,7 +69,7 @@ class PageHinkley:
         [1051]
     """
 
-    SLACK, THRESHOLD, LATE = 0.005, 50.0, 200  # in units of x; rows that `late` is a mean of
+    SLACK, THRESHOLD, LATE = 0.005, 50.0, 200  # in units of x; rows in the mean `late`
 
     def __init__(self) -> None:
         self.late = 0.0  # a moving mean
@@ -79,7 +79,7 @@ class PageHinkley:
         self._count, self._mean, self._sum, self._least = 0, 0.0, 0.0, 0.0
 
     def add(self, value: float) -> bool:
-        """Take the next value; whether the mean has risen."""
+        """Add the next value; returns whether the mean has risen."""
         self._count += 1
         self.late += (value - self.late) / min(self._count, self.LATE)
         self._mean += (value - self._mean) / self._count
@@ -91,10 +91,10 @@ class PageHinkley:
         return True
 
     def state(self) -> list[float]:
-        """What `restore` goes on from."""
+        """The state, for `restore`."""
         return [self.late, self._count, self._mean, self._sum, self._least]
 
     def restore(self, state: Sequence[float]) -> None:
-        """Go on from `state`."""
+        """Continue from a `state`."""
         self.late, count, self._mean, self._sum, self._least = state
         self._count = int(count)

@@ -118,7 +118,7 @@ def test_when_both_are_damaged_the_run_refuses(tmp_path):
     previous_path(path).write_bytes(b"")
     with (
         pytest.warns(RuntimeWarning, match="going on from"),
-        pytest.raises(CheckpointError, match="choose another file to start anew"),
+        pytest.raises(CheckpointError, match="choose another file for a new run"),
     ):
         run(make_solver(), make_graph(), max_steps=60, checkpoint=path)
 
@@ -138,7 +138,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change):
 def test_a_foreign_file_is_refused(tmp_path):
     path = tmp_path / "run.ckpt"
     path.write_text("not a checkpoint at all")
-    with pytest.raises(CheckpointError, match="choose another file to start anew"):
+    with pytest.raises(CheckpointError, match="choose another file for a new run"):
         run(make_solver(), make_graph(), max_steps=5, checkpoint=path)
 
 

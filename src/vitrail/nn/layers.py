@@ -1,8 +1,8 @@
 """Layers whose weights are bits, as torch modules.
 
-Each holds latent real weights, multiplies by their signs and passes gradients straight through
-(Hubara et al. 2016), so it trains under any torch optimiser. What everything else knows of a
-layer is its `node`.
+Each has latent real weights, multiplies by their signs and passes gradients straight through
+(Hubara et al. 2016), so it can be trained by any torch optimiser. The rest of vitrail uses its
+`node`.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from vitrail.nn.nodes import (
 )
 
 LEVELS_MOMENTUM = 0.05  # of running means and variances
-FINEST = 8  # offsets count in 2⁻⁸ of the range of levels, or coarser
-LEAST_VARIANCE = 1e-3  # of sums that are whole numbers
+FINEST = 8  # offsets are multiples of 2⁻⁸ of the range of levels, or coarser
+MIN_VARIANCE = 1e-3  # of sums of integers
 
 
 class BinaryLayer(nn.Module):
-    """A layer with bits: latent real weights, their sign counts.
+    """A layer whose weights are the signs of latent real weights.
 
     Args:
-        shape: Of the weights.
-        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
-        digits: Bits per weight; two spell −3, −1, 1 and 3, or 0 to 3 in binary coding.
+        shape: Shape of the weights.
+        coding: Value of a zero bit: −1 ("bipolar") or 0 ("binary").
+        digits: Bits per weight; two give −3, −1, 1 and 3, or 0 to 3 in binary coding.
     """
 
     def __init__(self, shape: Shape, coding: Coding, digits: int = 1) -> None:
@@ -54,7 +54,7 @@ class BinaryLayer(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The weights as they count: ±1, or 0/1 in binary coding; whole numbers of more digits."""
+        """The weights: ±1, or 0/1 in binary coding; other integers for several digits."""
         return step(self.latent, self.low, digits=self.digits)
 
     def bits(self) -> Tensor:
@@ -63,7 +63,7 @@ class BinaryLayer(nn.Module):
         return torch.stack([number >> digit & 1 for digit in range(self.digits)]) > 0
 
     def set_bits(self, bits: Tensor) -> None:
-        """Set the weights that these bits (digits, …) spell."""
+        """Set the weights to these bits (digits, …)."""
         parts = 2**self.digits
         number = sum(2**digit * part.to(self.latent.dtype) for digit, part in enumerate(bits))
         with torch.no_grad():
@@ -71,17 +71,17 @@ class BinaryLayer(nn.Module):
 
     @abstractmethod
     def node(self) -> Weighted:
-        """The layer as a part of a program."""
+        """The layer as a node of a program."""
 
 
 class BinaryLinear(BinaryLayer):
     """A linear layer without bias: h_o = Σ_i w_oi·x_i. Weights in the order (out, in).
 
     Args:
-        in_features: Inputs of each unit.
-        out_features: Units.
-        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
-        digits: Bits per weight; two spell −3, −1, 1 and 3, or 0 to 3 in binary coding.
+        in_features: Number of inputs.
+        out_features: Number of units.
+        coding: Value of a zero bit: −1 ("bipolar") or 0 ("binary").
+        digits: Bits per weight; two give −3, −1, 1 and 3, or 0 to 3 in binary coding.
 
     Examples:
         >>> BinaryLinear(3, 2)(torch.ones(4, 3)).shape
@@ -159,15 +159,15 @@ class BinaryConv1d(_BinaryConv):
     """1-D convolution without bias; zero padding. Weights in the order (out, in, step in time).
 
     Args:
-        in_channels: Channels of the inputs.
-        out_channels: Channels of the outputs.
+        in_channels: Number of input channels.
+        out_channels: Number of output channels.
         kernel_size: One number, or one for each axis.
         stride: One number, or one for each axis.
         padding: Zeros on each side: one number, or one for each axis.
-        coding: What a zero bit stands for: −1 ("bipolar") or 0 ("binary").
-        groups: Of channels; those out of a group read those in of the same group. As many as there
-            are channels in is a depthwise convolution.
-        digits: Bits per weight; two spell −3, −1, 1 and 3, or 0 to 3 in binary coding.
+        coding: Value of a zero bit: −1 ("bipolar") or 0 ("binary").
+        groups: Groups of channels: outputs of a group read the inputs of the same group. With one
+            group per input channel it is a depthwise convolution.
+        digits: Bits per weight; two give −3, −1, 1 and 3, or 0 to 3 in binary coding.
 
     Examples:
         >>> BinaryConv1d(1, 4, kernel_size=5, stride=2)(torch.ones(8, 1, 25)).shape
@@ -191,9 +191,9 @@ class BinaryConv2d(_BinaryConv):
 
 
 class Activation(nn.Module):
-    """A step at zero. `window` is how far from it gradients pass; message passing does not use it.
+    """A step at zero. Gradients pass for |x| up to `window`, which message passing does not use.
 
-    Sums of n signs spread like √n, so the nets of this package have windows of √n.
+    Sums of n signs have a standard deviation of √n, so this package's nets have windows of √n.
     """
 
     low: int
@@ -203,7 +203,7 @@ class Activation(nn.Module):
         self.window = window
 
     def node(self) -> Node:
-        """The step as a part of a program."""
+        """The step as a node of a program."""
         return Step(self.low, self.window)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -214,7 +214,7 @@ class Activation(nn.Module):
 
 
 class Sign(Activation):
-    """+1 where x > 0, −1 elsewhere; `window` is how far from zero gradients pass.
+    """+1 where x > 0, −1 elsewhere; gradients pass for |x| up to `window`.
 
     Examples:
         >>> Sign()(torch.tensor([2.0, 0.0, -1.0]))
@@ -225,7 +225,7 @@ class Sign(Activation):
 
 
 class Threshold(Activation):
-    """1 where x > 0, 0 elsewhere; `window` is how far from zero gradients pass.
+    """1 where x > 0, 0 elsewhere; gradients pass for |x| up to `window`.
 
     Examples:
         >>> Threshold()(torch.tensor([2.0, 0.0, -1.0]))
@@ -236,9 +236,9 @@ class Threshold(Activation):
 
 
 class Gate(Activation):
-    """1 where |x| > width, 0 elsewhere: a unit says nothing of inputs unlike its weights.
+    """1 where |x| > width, 0 elsewhere: inactive for inputs that differ from the weights.
 
-    Nets of such units forget less of what comes before in a stream.
+    Nets of such units forget less of the earlier part of a stream.
 
     Examples:
         >>> Gate(1.0)(torch.tensor([2.0, 0.5, -3.0]))
@@ -256,16 +256,16 @@ class Gate(Activation):
 
 
 class Levels(nn.Module):
-    """Sums as whole numbers from 0 to 2^bits − 1: batch norm, then rounding and clipping.
+    """Quantisation to integers from 0 to 2^bits − 1: batch norm, then rounding and clipping.
 
-    In training each channel is brought to mean 0 and variance 1 over the batch, then to a scale and
-    an offset that are learned; gradients pass straight through the rounding where nothing is
-    clipped. In eval mode it computes with whole numbers alone, exactly as its node does: scale and
-    offset become one product and one shift.
+    In training each channel is normalised to mean 0 and variance 1 over the batch, then to a
+    learned scale and offset; gradients pass straight through the rounding where values are not
+    clipped. In eval mode all numbers are integers, as in its node: scale and offset are one product
+    and one shift.
 
     Args:
-        channels: Of the sums, or units of a linear layer.
-        bits: Of an activation, from 1 to 8.
+        channels: Number of channels, or of units of a linear layer.
+        bits: Bits per activation, from 1 to 8.
 
     Examples:
         >>> Levels(2, bits=2)(torch.tensor([[-5.0, 1.0], [5.0, 2.0]])).detach()
@@ -300,14 +300,13 @@ class Levels(nn.Module):
 
     def _gain(self, variance: Tensor) -> Tensor:
         """Levels per unit of the sums, (channels,)."""
-        return self.gain.abs() / torch.sqrt(variance + LEAST_VARIANCE)
+        return self.gain.abs() / torch.sqrt(variance + MIN_VARIANCE)
 
     @torch.no_grad()
     def node(self) -> nodes.Levels:
-        """The levels as a part of a program, by the shifts that round scales and offsets least.
+        """The levels as a node of a program, with the shifts that minimise rounding errors.
 
-        An error of a scale counts by the spread of its channel: one that hardly ever changes may
-        have a scale that is cut off.
+        Errors of a scale are weighted by the variance of its channel.
         """
         mean, variance = self.mean.double(), self.variance.double()
         start, gain = self.start.double(), self._gain(variance)

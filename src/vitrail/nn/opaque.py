@@ -22,7 +22,7 @@ class Opaque(Node):
     Bits are passed to the module as ±1; vitrail's layers use their sign in their own coding.
     """
 
-    module: nn.Module  # a copy in eval mode, of its own
+    module: nn.Module  # a copy in eval mode
     names: tuple[str, ...]
 
     @property
@@ -51,7 +51,7 @@ class Opaque(Node):
         digest = sha256(repr(self.module).encode())
         for part in self.module.modules():
             digest.update(type(part).__qualname__.encode())
-            if not type(part).__module__.startswith("torch."):
+            if not type(part).__module__.startswith(("torch.", "vitrail.")):
                 digest.update(_source(type(part)).encode())
         for name, value in sorted(self.constants.items()):
             digest.update(f"{name}{value.dtype}{tuple(value.shape)}".encode())
@@ -67,8 +67,8 @@ class Opaque(Node):
             reason = str(error).split("\n")[0].split(". ")[0].rstrip(".")
             raise ValueError(
                 f"{type(self.module).__name__} cannot be evaluated for many weights at once on "
-                f"examples of shape {shape} ({reason}); check the shapes, and leave out what asks "
-                "for single numbers (if on a value, .item()), draws, or changes buffers"
+                f"examples of shape {shape} ({reason}); check the shapes, and leave out code "
+                "that reads single numbers (if on a value, .item()), draws, or changes buffers"
             ) from error
 
     def evaluate(self, bits: Tensor, x: Tensor) -> Tensor:

@@ -76,7 +76,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except (OSError, SafetensorError, ValueError) as error:
         raise DamagedError(f"the checkpoint {path} is damaged or cut short ({error})") from error
     if not isinstance(meta, dict):
-        raise DamagedError(f"the checkpoint {path} is damaged: it does not say what it holds")
+        raise DamagedError(f"the checkpoint {path} is damaged: its metadata are missing")
     if meta.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} is not a checkpoint of this version of vitrail; start the run anew with "
@@ -105,7 +105,7 @@ def read_latest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
             return read(place)
         except DamagedError as error:
             if place == candidates[-1]:
-                raise CheckpointError(f"{error}; choose another file to start anew") from error
+                raise CheckpointError(f"{error}; choose another file for a new run") from error
             warnings.warn(f"{error}; going on from {candidates[-1]}", RuntimeWarning, stacklevel=2)
     return None
 

@@ -27,7 +27,7 @@ from vitrail.solvers.base import Feedback, Info, Solver
 DEFAULT_CEILING = 2**31  # bytes of all tables together
 MAX_WIDTH = 40  # the search for an order stops there: 2^41 numbers fit into no memory
 MAX_ARITY = 20  # of a factor whose potentials are enumerated
-IMPOSSIBLE = -1e30  # stands for log 0: finite, so that derivatives are finite
+IMPOSSIBLE = -1e30  # replaces log 0, so that derivatives are finite
 Reduce = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -227,7 +227,7 @@ def _in_order(neighbours: list[set[int]]) -> _Plan:
 
 
 def _maximum(zero: Tensor, one: Tensor) -> Tensor:
-    """The maximum, whose derivative goes to exactly one argument, even on ties."""
+    """The maximum, whose derivative is 1 for exactly one argument, even on ties."""
     return torch.where(one > zero, one, zero)
 
 

@@ -31,7 +31,7 @@ from vitrail.scopes import Dense
 MAX_COUNT = 2**12  # largest weight of an example as an integer; relative rounding is 1e-4
 MAX_TABLE_ARITY = 10  # of factors whose energies are tabulated for the search
 ENERGIES = (0.7, 0.12)  # temperatures in units of the field at a variable
-LAST_ENERGIES = (0.5, 0.12)  # hot enough to leave what the chains have in common
+LAST_ENERGIES = (0.5, 0.12)  # hot enough to leave the configurations that chains share
 MAX_LOOKAHEAD = 64  # proposals evaluated at once where there is no kernel
 
 

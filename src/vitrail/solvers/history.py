@@ -48,7 +48,7 @@ class Status(IntEnum):
     """How a run ended, for one problem. `str(status)` is its name in small letters.
 
     Attributes:
-        RUNNING: The run goes on.
+        RUNNING: The run continues.
         SOLVED: Every factor is satisfied.
         CONVERGED: Messages have converged.
         MAX_STEPS: Messages still change after the last step.
@@ -83,7 +83,7 @@ class Status(IntEnum):
 
 
 _REMEDIES = {
-    Status.RUNNING: "the run goes on",
+    Status.RUNNING: "the run continues",
     Status.SOLVED: "every factor is satisfied",
     Status.CONVERGED: "messages have converged; another seed or more damping may change the result",
     Status.MAX_STEPS: "messages still change; raise max_steps or the damping",

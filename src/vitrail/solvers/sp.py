@@ -38,7 +38,7 @@ from vitrail.surveys.histogram import Grid, masses, point_mass
 from vitrail.surveys.variable import Cavities, VariableUpdate, log_means, mean_log_odds
 from vitrail.updates import CavityUpdate
 
-CERTAIN_LOG_ODDS = 1000.0  # finite log-odds that stand for certainty
+CERTAIN_LOG_ODDS = 1000.0  # finite log-odds of a certain value
 
 
 @dataclass(frozen=True)

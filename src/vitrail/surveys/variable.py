@@ -42,7 +42,7 @@ class Address:
     of_beliefs: bool = False
 
     def lanes(self, stream: Stream) -> Tensor:
-        """32-bit lanes (R, …, slots); beliefs have a stream of their own."""
+        """32-bit lanes (R, …, slots); beliefs have a separate stream."""
         if self.of_beliefs:
             # each purpose has its own block of samples within the decoding stream
             samples = self.samples + (1 + int(stream) * 2**24)

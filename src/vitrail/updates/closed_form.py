@@ -96,7 +96,7 @@ class ClosedForm(CavityUpdate):
         agrees = torch.where(factors.rows[:, None] != 0, agrees, 0.0)
         tails = _convolved if self.method == "convolution" else _gaussian
         log_with, log_without = tails(agrees, threshold[:, None])
-        # an input of zero changes nothing whatever its weight
+        # an input of zero has no effect
         log_with = torch.where(factors.rows[:, None] != 0, log_with, log_without)
         one = torch.where(agree_if_one[:, None], log_with, log_without)
         zero = torch.where(agree_if_one[:, None], log_without, log_with)

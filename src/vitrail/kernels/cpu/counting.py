@@ -42,7 +42,7 @@ class Units:
     value: NDArray[np.int64]  # (E,) inputs first, then units
     weight: NDArray[np.int64]  # (E,)
     mode: NDArray[np.int64]  # (U,)
-    low: NDArray[np.int64]  # (U,) what a zero bit of the unit's weights stands for
+    low: NDArray[np.int64]  # (U,) value of a zero bit of the unit's weights
     planes: NDArray[np.int64]  # (U,) planes that hold its largest sum
 
 
@@ -259,7 +259,7 @@ def _counts(
 def counts(
     key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws per track: those with each weight at one, those of them that are hits, all hits.
+    """Counts of S draws per track: with each weight at one, hits among these, and all hits.
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """

@@ -131,7 +131,7 @@ def _shape(factors: Factors) -> tuple[int, tuple[int, ...] | None] | None:
 
 
 def hits(key: Key, factors: Network, threshold: Tensor, samples: int) -> tuple[Tensor, Tensor]:
-    """Of S draws per track those that meet the label with each weight set to 1, and to 0.
+    """Hits of S draws per track with each weight set to 1, and to 0.
 
     threshold (F, R, A) int32 → two (F, R, A) int32.
     """

@@ -39,7 +39,7 @@ def _operator(operation: Any, instruction: str, operands: int) -> None:
     given = (_WIDE,) * operands
 
     class Template(ConcreteTemplate):
-        cases = [signature(_WIDE, *given)]  # noqa: RUF012 (numba asks for a list)
+        cases = [signature(_WIDE, *given)]  # noqa: RUF012 (numba needs a list)
 
     registered: Any = infer_global(operation)
     registered(Template)

@@ -66,7 +66,7 @@ def serves(factors: Factors, samples: int) -> bool:
 def counts(
     key: Key, factors: Network, threshold: Tensor, samples: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of S draws per track: those with each weight at one, those of them that are hits, all hits.
+    """Counts of S draws per track: with each weight at one, hits among these, and all hits.
 
     threshold (F, R, A) int32 → two (F, R, A) int32 and one (F, R) int32.
     """
