@@ -120,9 +120,9 @@ def test_the_reference_has_every_public_name(package):
 
 
 def is_maker(value: object) -> bool:
-    """Functions, and dataclasses whose constructor has a public name of its own, such as `flip`."""
-    listed = is_dataclass(value) and "\n    Args:\n" in (value.__doc__ or "")
-    return inspect.isfunction(value) or listed
+    """Functions, and frozen dataclasses that describe their fields as arguments, such as `flip`."""
+    frozen = getattr(getattr(value, "__dataclass_params__", None), "frozen", False)
+    return inspect.isfunction(value) or (frozen and "\n    Args:\n" in (value.__doc__ or ""))
 
 
 @pytest.mark.parametrize("package", DOCUMENTED)
@@ -150,7 +150,8 @@ def test_the_reference_describes_every_field():
         made = is_maker(value) or (inspect.isclass(value) and issubclass(value, Solver))
         if inspect.isclass(value) and is_dataclass(value) and not made:
             source = inspect.getsource(value)
-            for name in vars(value).get("__annotations__", ()):
+            own = vars(value).get("__annotations__", {})
+            for name in (part.name for part in fields(value) if part.name in own):
                 described = re.search(rf"^    {name}: .*  # ", source, re.MULTILINE)
                 assert described, f"{target}.{name} has no comment that says what it is"
 

@@ -361,9 +361,9 @@ def test_wrong_settings_are_refused(wrong, sentence):
 
 
 def test_factors_without_moments_are_refused():
-    with pytest.raises(TypeError, match="needs nets whose weights are a run"):
+    with pytest.raises(TypeError, match="needs nets whose weights are consecutive"):
         run(streaming(), factor_graph(table(torch.ones(1, 2, 2))), max_steps=1)
     inputs, labels = noise(num_examples=2, num_inputs=3)
     scattered = perceptron(inputs, labels, scope=indexed([[0, 2, 4], [1, 2, 3]]))
-    with pytest.raises(TypeError, match="needs nets whose weights are a run"):
+    with pytest.raises(TypeError, match="needs nets whose weights are consecutive"):
         run(streaming(), factor_graph(scattered), max_steps=1)
