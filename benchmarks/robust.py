@@ -6,11 +6,12 @@ python benchmarks/robust.py DATA OUT --report robust           # the table of th
 
 Inputs are gray levels minus the rounded mean of the training images. `posterior` predicts by
 moments of the marginals at a share of the last beta, `one net` is the network decoded from them,
-`polished` that network after gradients, which predictor="best" takes, and `straight-through` a
-network of gradients alone at the best of several rates: that with the fewest errors on held-out
-training images, which choose it first. `auto` is, per seed, the posterior or straight-through: the
-one with fewer errors on held-out training images after a share of the epochs. Seeds draw the
-training images of MNIST, the start and the batches, for all alike.
+`polished` the last network of gradients that begin there (predictor="best" takes whichever of both
+is right on more training images), and `straight-through` a network of gradients alone at the best
+of several rates: that with the fewest errors on held-out training images, which choose it first.
+`auto` is, per seed, the posterior or straight-through: the one with fewer errors on held-out
+training images after half the epochs. Seeds draw the training images of MNIST, the start and the
+batches, for all alike.
 
 OUT/rows.jsonl has a line per run; runs that are there are not made again. Rates are chosen first,
 then all pairs and solvers run with seed 0, then with seed 1, so that after `--seconds` the lines
@@ -348,10 +349,11 @@ COLUMNS = {
     "seeds": "{seeds}",
     "posterior": "{posterior:.2f}",
     "one net": "{one net:.2f}",
-    "polished": "{polished:.2f}",
+    "after gradients": "{polished:.2f}",
     "straight-through": "{straight-through:.2f}",
     "posterior minus straight-through": "{posterior gap}",
-    "polished minus straight-through": "{polished gap}",
+    "one net minus straight-through": "{one net gap}",
+    "after gradients minus straight-through": "{polished gap}",
     "auto": "{auto:.2f}",
     "auto took streaming": "{streaming chosen}",
     "calibration error": "{calibration error:.3f}",

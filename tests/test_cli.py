@@ -16,7 +16,7 @@ from vitrail import memory
 from vitrail.cli import main
 from vitrail.cli.options import SOLVER_NAMES
 from vitrail.export import flash, flash_bytes
-from vitrail.learning import SOLVERS
+from vitrail.learning import SOLVERS, shapes
 from vitrail.model import load_model
 from vitrail.tables import table as tables
 
@@ -541,12 +541,18 @@ def test_rows_are_streamed_within_a_ceiling(tmp_path):
     assert "such as 4GiB" in err
 
 
-def test_images_are_fitted_by_convolutions(tmp_path):
-    rng = np.random.default_rng(0)
-    labels = np.arange(90) % 3
-    images = (rng.random((90, 9, 9)) < 0.2).astype(np.uint8) * 255
+def bars(rows):
+    """Noisy images 9×9 with a bar at the top, in the middle or at the bottom, and which it is."""
+    rng, labels = np.random.default_rng(0), np.arange(rows) % 3
+    images = (rng.random((rows, 9, 9)) < 0.2).astype(np.uint8) * 255
     for number, label in enumerate(labels):
         images[number, 3 * label : 3 * label + 3] = 255
+    return images, labels
+
+
+def test_images_are_fitted_by_convolutions(tmp_path):
+    rng = np.random.default_rng(1)
+    images, labels = bars(90)
     np.savez(tmp_path / "digits.npz", X=images, y=labels)
     path = tmp_path / "conv.safetensors"
     asked = ("fit", tmp_path / "digits.npz", "--net", "conv", "--solver", "streaming", "-o", path)
@@ -572,3 +578,28 @@ def test_images_are_fitted_by_convolutions(tmp_path):
     code, _, err = call("fit", table, "--target", "class", "--net", "conv", "-o", path)
     assert code != 0
     assert "--net conv needs images" in err
+
+
+def test_shapes_of_nets_for_images_are_compared_within_flash(tmp_path, monkeypatch):
+    monkeypatch.setattr(shapes, "FAMILIES", shapes.FAMILIES[3:5])
+    images, labels = bars(300)
+    path = tmp_path / "small.safetensors"
+    np.savez(tmp_path / "bars.npz", X=images, y=labels)
+    asked = ("fit", tmp_path / "bars.npz", "--epochs", 160, "-o", path)
+    code, out, _ = call(*asked, "--flash", 1800)
+    assert code == 0, out
+    model = load_model(path)
+    assert flash_bytes(model).flash <= 1800
+    assert str(flash_bytes(model)) in out
+    assert model.record["test_accuracy"] > 0.8
+    tried = model.record["shapes"]
+    assert tried[0]["accuracy"] == max(one["accuracy"] for one in tried if one["epochs"] == 40)
+    assert {one["epochs"] for one in tried} == {10, 40}
+    assert all(one["flash"] <= 1800 for one in tried)
+    refused = call(*asked, "--flash", 300)
+    assert refused[0] != 0
+    assert "300 bytes of flash are too few: the smallest model has" in one_line(refused)
+    chains = ("--solver", "chains", "--hidden", 3, "--effort", "quick")
+    code, out, _ = call("fit", tmp_path / "bars.npz", *chains, "--flash", 900, "-o", path)
+    assert code == 0, out
+    assert "compressed" in load_model(path).record

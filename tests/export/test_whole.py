@@ -60,6 +60,18 @@ NETS = {
             BinaryLinear(30, 2 + 1, "binary"),
         ],
     ),
+    "a line, depthwise": (
+        (1, 17),
+        lambda: [
+            BinaryConv1d(1, 3, 5, stride=2, padding=2, digits=2),
+            Levels(3),
+            nn.MaxPool1d(2),
+            BinaryConv1d(3, 6, 3, padding=1, groups=3),
+            Levels(6),
+            nn.Flatten(),
+            BinaryLinear(24, 3),
+        ],
+    ),
     "two classes": (
         (1, 6, 6),
         lambda: [

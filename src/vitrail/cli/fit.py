@@ -40,11 +40,13 @@ from vitrail.cli.options import target_column as find_target
 if TYPE_CHECKING:
     from torch import nn
 
+    from vitrail.estimator import BinaryNetClassifier
+    from vitrail.learning.shapes import RankedShapes
     from vitrail.model import Model
     from vitrail.tables.table import Table
 
 
-NETS = ("mlp", "conv", "small-conv")
+NETS = ("auto", "mlp", "conv", "small-conv")
 GRAY_BITS = 3  # per pixel of gray images
 STREAMED = {"data", "target", "output", "hidden", "epochs", "memory", "seed", "quiet"}  # options
 
@@ -65,9 +67,10 @@ def fit(
         str,
         typer.Option(
             help="`mlp`, or for images `conv`, two convolutions and a linear layer, or "
-            "`small-conv` with 4-bit activations, for microcontrollers."
+            "`small-conv` with 4-bit activations, for microcontrollers; `auto` is `small-conv` for "
+            "images with --flash, else `mlp`."
         ),
-    ] = "mlp",
+    ] = "auto",
     epochs: Epochs = None,
     effort: Annotated[
         str, typer.Option(help="Work of chains: `quick`, `normal`, `best`, or `auto`.")
@@ -95,8 +98,9 @@ def fit(
     on held-out rows. `--solver` names another learner; an option that it does not take is refused.
     Ctrl-C stops training and saves the best result so far. --jobs has an effect where several nets
     are compared on held-out rows, not by default. With --flash, the networks are compressed to the
-    model within that many bytes that agrees with them best, as `compress` does. Started by
-    torchrun, several processes train together, with the same result.
+    model within that many bytes that agrees with them best, as `compress` does; for images, shapes
+    of small convolutional nets of that size are compared on held-out rows, and the best is trained.
+    Started by torchrun, several processes train together, with the same result.
 
     Example: `vitrail fit mushroom.csv --target class -o mushroom.safetensors`
     """
@@ -106,6 +110,7 @@ def fit(
         from vitrail.estimator import BinaryNetClassifier
         from vitrail.export import flash_bytes
         from vitrail.learning.examples import split_rows
+        from vitrail.learning.shapes import shapes_in_flash
         from vitrail.learning.table import canonical
         from vitrail.solvers import Status
         from vitrail.tables.table import read_table
@@ -114,10 +119,6 @@ def fit(
     canonical(solver)
     if net not in NETS:
         raise ValueError(f"unknown net {net!r}; choose one of: {', '.join(NETS)}")
-    if flash is not None:
-        if predictor == "best":
-            raise ValueError("--flash compresses many networks; leave out --predictor best")
-        predictor = "posterior"
     for path in (output, report):
         if path is not None:
             check_output(path, data)
@@ -157,9 +158,21 @@ def fit(
         labels = table.labels(column)
         rows, held_out = split_rows(labels, test_size, seed)
         features = table.without(column)
+        known, answers = features.take(rows), labels[rows]
+        shapes = None
+        if flash is not None:
+            one = predictor != "posterior" and solver in ("auto", "ste")
+            few_bits = net == "small-conv" or (net == "auto" and units == "auto")
+            if features.image_shape is not None and few_bits and one:
+                with working("comparing shapes of nets", quiet=quiet):
+                    shapes = shapes_in_flash(known, answers, flash, epochs=epochs, seed=seed)
+            elif predictor == "best":
+                raise ValueError("--flash compresses many networks; leave out --predictor best")
+            else:
+                predictor = "posterior"
         classifier = BinaryNetClassifier(
             hidden=units,
-            module=None if net == "mlp" else convolutions(net, features, labels),
+            module=None if net in ("auto", "mlp") else convolutions(net, features, labels),
             solver=solver,
             beta=strength,
             predictor=predictor,  # pyright: ignore[reportArgumentType] (the classifier checks it)
@@ -171,16 +184,19 @@ def fit(
         )
         try:
             with workers(checked_backend(backend), jobs):
-                classifier.fit(features.take(rows), labels[rows])
+                if flash is None or shapes is None:
+                    classifier.fit(known, answers)
+                else:
+                    train_within(flash, shapes, classifier, known, answers)
         except KeyboardInterrupt:
             if not hasattr(classifier, "model_"):
                 raise
     if not ranks.current_world().first:
         return  # rank 0 tests, writes and prints
     model = classifier.model_
-    if flash is not None:
+    if flash is not None and shapes is None:
         with when_stopped("stopped; nothing is saved"):
-            model = compressed(model, features.take(rows), labels[rows], flash)
+            model = compressed(model, known, answers, flash)
     with when_stopped("stopped; nothing is saved"), interrupts.defer_stop():
         model.record.update(target=column, data=shown(data.name))
         if table.image_shape is not None:
@@ -283,6 +299,23 @@ def is_gray(table: Table) -> bool:
         if len(seen) > 2:
             return True
     return False
+
+
+def train_within(
+    flash: int,
+    shapes: RankedShapes,
+    classifier: BinaryNetClassifier,
+    table: Table,
+    labels: np.ndarray,
+) -> None:
+    """Fit the best shape; should it then be a few bytes too large, the next one."""
+    from vitrail.learning.compression import first_within
+
+    def train(module: nn.Module) -> Model:
+        return classifier.set_params(module=module).fit(table, labels).model_
+
+    first_within(flash, shapes.modules, train)
+    classifier.model_.record["shapes"] = shapes.record
 
 
 def compressed(model: Model, table: Table, labels: np.ndarray, flash: int) -> Model:

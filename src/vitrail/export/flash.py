@@ -28,7 +28,7 @@ Parts = dict[str, float]
 FITTED = Path(__file__).with_name("flash.json")
 DEVICE_FLASH = 2**16  # bytes that small devices have; beyond, a header is worth a warning
 FEW_CLASSES = 4  # of pairs: the wins of more are cleared by a call
-WHOLE_CODE, WHOLE_LAYER, WHOLE_STACK = 1100, 30, 800  # of nets with activations of a few bits
+WHOLE_CODE, WHOLE_LAYER, WHOLE_STACK = 1010, 30, 800  # of nets with activations of a few bits
 MOST_COMPILED = 2**18  # bytes: of larger models, constants are nearly all
 
 

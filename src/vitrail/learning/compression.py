@@ -9,10 +9,10 @@ other crossed rows, and then learns from all rows. No labels are needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from vitrail.learning.teacher import Compressor, Teacher
 from vitrail.model import Model
 from vitrail.model.model import transferred
 
+T = TypeVar("T")
 MAX_ROWS = 4000  # of those given, at most, that are used
 CROSSED_ROWS = 4000  # crossed rows to learn from, and as many to measure agreement on
 REAL_WEIGHT = 3.0  # weight of all rows given, relative to all crossed rows
@@ -140,6 +141,25 @@ def best_of(
     return next(one for one in curve if one[0].agreement >= least)
 
 
+def first_within(
+    flash: int, candidates: Iterable[T], build: Callable[[T], Model]
+) -> tuple[T, Model]:
+    """The first of candidates whose model fits into so many bytes of flash, and that model."""
+    least = None
+    for candidate in candidates:
+        model = build(candidate)
+        size = flash_bytes(model)
+        if size.flash <= flash:
+            return candidate, model
+        least = size if least is None or size.flash < least.flash else least
+    assert least is not None
+    about = "has" if least.measured else "has an estimated"
+    raise ValueError(
+        f"{flash} bytes of flash are too few: the smallest model {about} {least.flash}; "
+        "give at least as many"
+    )
+
+
 def flash_or_none(model: Model) -> int | None:
     """Estimated bytes of flash; None where the model cannot be exported to C."""
     try:
@@ -206,19 +226,9 @@ class Compression:
         near = [one for one in curve if (one[0].flash or 0) <= NEAR * flash]
         near.sort(key=lambda one: (-one[0].agreement, one[0].flash or 0))
         smallest = sorted(curve, key=lambda one: one[0].flash or 0)[:SMALLEST]
-        least = None
-        for point, candidate in [*near, *(one for one in smallest if one not in near)]:
-            student = self.build(candidate)
-            size = flash_bytes(student)
-            if size.flash <= flash:
-                return point, student
-            least = size if least is None or size.flash < least.flash else least
-        assert least is not None
-        about = "has" if least.measured else "has an estimated"
-        raise ValueError(
-            f"{flash} bytes of flash are too few: the smallest model {about} {least.flash}; "
-            "give at least as many"
-        )
+        order = [*near, *(one for one in smallest if one not in near)]
+        (point, _), student = first_within(flash, order, lambda one: self.build(one[1]))
+        return point, student
 
     @property
     def least(self) -> int:

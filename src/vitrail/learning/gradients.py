@@ -63,34 +63,27 @@ def learn_by_gradients(
     module = _module(data, options, previous)
     batch, epochs = _batch_and_epochs(data, options)
     calls = 0 if previous is None else previous.calls
-    usual = "cuda" if torch.cuda.is_available() else "cpu"
-    device = torch.device(usual if options.device == AUTO else options.device)
     seed = (options.seed + calls) % MAX_SEED
 
-    def trained(module: nn.Module, examples: Examples, epochs: int) -> tuple[_Run, Program, Tensor]:
-        inputs = examples.inputs.unflatten(1, data.preprocessing.shape)
-        run = _Run(examples, inputs, module.to(device), batch, epochs, device)
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            torch.manual_seed(seed)
-            if previous is None:
-                _start(module)
-            run.train(shown=options.progress)
-        module.cpu().eval()
-        return run, program_of(module, data.preprocessing.shape), get_bits(module)[None, None]
+    def trained(module: nn.Module, examples: Examples, epochs: int) -> ModuleRun:
+        run = ModuleRun(
+            module, data.preprocessing.shape, examples, batch, epochs, device=options.device
+        )
+        run.train(seed, fresh=previous is None, shown=options.progress)
+        return run
 
-    run, program, networks = trained(module, data.nets[0], epochs)
+    run = trained(module, data.nets[0], epochs)
+    program, networks = run.answering()
     of_training = leave_one_out(data, program, networks)
     evidence, stopped = None if previous is not None else of_training, run.interrupted
     if previous is None and not stopped:
         try:
             for seen, held in trial_folds(data, options.seed)[:1]:
-                enough = min(epochs, max(epochs // 2, _usual_epochs(len(seen), batch)))
-                trial, by, bits = trained(_module(data, options, None), seen, enough)
+                enough = min(epochs, max(epochs // 2, usual_epochs(len(seen), batch)))
+                trial = trained(_module(data, options, None), seen, enough)
                 stopped = trial.interrupted
                 if not stopped:
-                    rows = held.where(torch.arange(0, len(held), -(-len(held) // CALIBRATION_ROWS)))
-                    margins = raw_margins_of(by, bits, rows.inputs)
-                    evidence = Evidence(margins, rows.labels, rows.weight)
+                    evidence = trial.evidence(held)
         except KeyboardInterrupt:
             stopped = True
     return Posterior(
@@ -99,7 +92,7 @@ def learn_by_gradients(
         votes=torch.ones(1, 1, dtype=torch.int64),
         best=networks[0],
         marginals=networks[0].double(),
-        accuracy=_accuracy(of_training),
+        accuracy=accuracy_of(of_training),
         evidence=evidence,
         settings={
             "solver": "ste",
@@ -145,10 +138,11 @@ def _batch_and_epochs(data: TrainingData, options: FitOptions) -> tuple[int, int
     rows = len(data.examples)
     given: Any = options.given.get("batch", BATCH)
     batch = max(1, min(rows, rows if given is None else int(given)))
-    return batch, int(options.given.get("epochs", _usual_epochs(rows, batch)))
+    return batch, int(options.given.get("epochs", usual_epochs(rows, batch)))
 
 
-def _usual_epochs(rows: int, batch: int) -> int:
+def usual_epochs(rows: int, batch: int) -> int:
+    """Epochs of a fit of so many rows."""
     return max(LEAST_EPOCHS, -(-LEAST_STEPS * batch // rows))
 
 
@@ -159,27 +153,49 @@ def _start(module: nn.Module) -> None:
             nn.init.uniform_(layer.latent, -1.0, 1.0)
 
 
-class _Run:
+class ModuleRun:
     """One training of a module."""
 
     def __init__(
         self,
-        examples: Examples,
-        inputs: Tensor,
         module: nn.Module,
+        shape: tuple[int, ...],
+        examples: Examples,
         batch: int,
         epochs: int,
-        device: torch.device,
+        *,
+        device: str = AUTO,
     ) -> None:
-        """inputs: those of the examples, in the shape that the module reads."""
-        self.module, self.epochs, self.device = module, epochs, device
-        self.batch, self.inputs = min(batch, len(examples)), inputs.to(device)
-        self.labels = examples.labels.to(device)
-        self.weight = (examples.weight / examples.weight.mean()).float().to(device)
+        """shape: of an example, as the module reads it."""
+        usual = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = torch.device(usual if device == AUTO else device)
+        self.module, self.shape, self.epochs = module.to(self.device), shape, epochs
+        self.batch = min(batch, len(examples))
+        self.inputs = examples.inputs.unflatten(1, shape).to(self.device)
+        self.labels = examples.labels.to(self.device)
+        self.weight = (examples.weight / examples.weight.mean()).float().to(self.device)
         self.history, self.steps, self.interrupted = History(), 0, False
 
-    def train(self, *, shown: bool) -> None:
-        """All epochs; after a stop, those until then."""
+    def train(self, seed: int, *, fresh: bool = True, shown: bool = False) -> None:
+        """All epochs; after a stop, those until then. fresh: from random weights."""
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            if fresh:
+                _start(self.module)
+            self._train(shown=shown)
+        self.module.cpu().eval()
+
+    def answering(self) -> tuple[Program, Tensor]:
+        """The trained net and its network, (1, 1, A) bool."""
+        return program_of(self.module, self.shape), get_bits(self.module)[None, None]
+
+    def evidence(self, held: Examples) -> Evidence:
+        """What the trained net says of rows it has not seen."""
+        rows = held.where(torch.arange(0, len(held), -(-len(held) // CALIBRATION_ROWS)))
+        margins = raw_margins_of(*self.answering(), rows.inputs)
+        return Evidence(margins, rows.labels, rows.weight)
+
+    def _train(self, *, shown: bool) -> None:
         self.module.train()
         scale = nn.Parameter(self._first_scale())
         latent = [part.latent for part in self.module.modules() if isinstance(part, BinaryLayer)]
@@ -240,7 +256,7 @@ class _Run:
         return (answers == self.labels[chosen]).sum()
 
 
-def _accuracy(evidence: Evidence) -> Tensor:
+def accuracy_of(evidence: Evidence) -> Tensor:
     """The share of rows that one network gets right, (1,)."""
     margin = evidence.raw_margins[:, 0, 0]
     answers = margin.argmax(1) if margin.shape[1] > 1 else (margin[:, 0] > 0).long()

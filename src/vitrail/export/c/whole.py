@@ -18,8 +18,13 @@ def whole_code(model: Model, plan: WholePlan) -> str:
     """All but labels and checks: tables, the struct of a row, `tiny_predict`, `tiny_proba`."""
     parts = [_part(layer) for layer in plan.layers]
     kinds = {name: unsigned(max(part[name] for part in parts)) for name in parts[0]}
+    padded = any(layer.windows.padding != (0, 0) for layer in plan.layers)
     varying = [
-        name for name in kinds if name not in FEW or any(part[name] != FEW[name] for part in parts)
+        name
+        for name in kinds
+        if name not in FEW
+        or any(part[name] != FEW[name] for part in parts)
+        or (padded and name.startswith("padding"))  # code reads both or none
     ]
     varying.sort(key=lambda name: -size_of(kinds[name]))  # so that there are no gaps between
     layers = [[part[name] for name in varying] for part in parts]
@@ -44,7 +49,7 @@ def whole_code(model: Model, plan: WholePlan) -> str:
         window=max(-(-layer.fan_in // AT_ONCE) * AT_ONCE for layer in plan.layers) + AT_ONCE,
         sums=max(layer.units // layer.groups * layer.digits for layer in plan.layers),
         low=plan.layers[0].low,
-        padded="padding_rows" in varying,
+        padded=padded,
         grouped="groups" in varying,
         groups=" + group * g->depth" if "groups" in varying else "",
         groups_of_units=" + group * g->units" if "groups" in varying else "",
