@@ -49,8 +49,10 @@ def column_codes(draw: Any, name: str) -> ColumnCode:
     other = bool(words) and draw(st.booleans())
     typical = float(draw(numbers))
     held_as = "int32" if whole else "float32"
+    both = not values and draw(st.booleans())
+    cuts = tuple(thresholds)
     return ColumnCode(
-        name, True, tuple(words), other, tuple(thresholds), values, missing, typical, held_as
+        name, True, tuple(words), other, cuts, values, missing, typical, held_as, both=both
     )
 
 

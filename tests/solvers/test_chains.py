@@ -1,6 +1,7 @@
 """Packed chains: step by step as the plain definition, and their law against enumeration."""
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import pytest
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from vitrail.nn import Program, mlp, program_of
 from vitrail.random import Key, Stream, philox
-from vitrail.solvers.chains import Chains, Sample, random_starts
+from vitrail.solvers.chains import USED, Chains, Sample, random_starts
 
 FALSE_ALARM = 1e-4  # of the test of the chains' law
 
@@ -43,6 +44,7 @@ def plain_chain(
     swaps: float = 0.0,
     prior: Tensor | None = None,
     coupling: float = 0.0,
+    ordered: Sequence[tuple[int, int]] = (),
     chain: int = 0,
     net: int = 0,
     first: int = 0,
@@ -51,7 +53,8 @@ def plain_chain(
 
     beta goes from the first of `betas` towards the second. partner (I,): the input whose weight
     takes part in an exchange, −1 for none; swaps: the share of exchanges among proposals. prior
-    (A,): log-odds. coupling: of an input's weight and its partner's in one unit. first:
+    (A,): log-odds. coupling: of an input's weight and its partner's in one unit. ordered: pairs of
+    inputs, the weight of the first never above that of the second; output weights stay. first:
     number of the first proposal, where a chain goes on.
     """
     weights = program.num_inputs * (program.num_bits // (program.num_inputs + 1))
@@ -80,6 +83,8 @@ def plain_chain(
                 continue
         state = bits.clone()
         state[flipped] = ~state[flipped]
+        if ordered and not bool(in_order(state[None], program.num_inputs, ordered)):
+            continue
         after = energy(state)
         beta = betas[0] + (betas[1] - betas[0]) * step / proposals
         gain = 0.0 if prior is None else float((prior * (state.double() - bits.double())).sum())
@@ -89,6 +94,18 @@ def plain_chain(
     return bits
 
 
+def in_order(states: Tensor, inputs: int, ordered: Sequence[tuple[int, int]]) -> Tensor:
+    """Which of the states (S, A) keep every pair in order and output weights at 1, (S,) bool."""
+    units = states.shape[1] // (inputs + 1)
+    weights, kept = (
+        states[:, : units * inputs].reshape(-1, units, inputs),
+        states[:, -units:].all(1),
+    )
+    for low, high in ordered:
+        kept = kept & (weights[..., low] <= weights[..., high]).all(1)
+    return kept
+
+
 def _words(key: Key, proposal: Tensor, chain: int, net: int) -> tuple[int, int, int]:
     counter = (proposal, torch.tensor(chain), torch.tensor(net), torch.tensor(key.step))
     which, coin, kind, _ = philox(counter, key.of(Stream.CHAIN).words())
@@ -96,17 +113,24 @@ def _words(key: Key, proposal: Tensor, chain: int, net: int) -> tuple[int, int, 
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.integers(1, 150), st.integers(2, 9), st.integers(1, 6), st.integers(0, 99), st.booleans())
-def test_the_kernel_takes_the_steps_of_the_definition(rows, inputs, hidden, seed, informed):
+@given(
+    rows=st.integers(1, 150), inputs=st.integers(2, 9), hidden=st.integers(1, 6),
+    seed=st.integers(0, 99), informed=st.booleans(), pairs=st.integers(0, 2),
+)  # fmt: skip
+def test_the_kernel_takes_the_steps_of_the_definition(rows, inputs, hidden, seed, informed, pairs):
     net, one, key = program(inputs, hidden), sample(rows, inputs, seed), Key(seed, 3)
     starts = random_starts(key, 2, 1, net.num_bits)
     partner = torch.arange(1, inputs + 1)
     partner[-1] = -1
     prior = torch.linspace(-2, 2, 2 * net.num_bits).reshape(2, 1, -1).double() if informed else None
     couplings = [0.0, 0.75]
+    ordered = [(i, i + inputs // 2) for i in range(min(pairs, inputs // 2))]
     chains = Chains(
-        key, [one], starts, partner=partner, swaps=0.4, prior=prior, couplings=couplings
-    )
+        key, [one], starts, partner=partner, swaps=0.4, prior=prior, couplings=couplings,
+        ordered=[ordered] * bool(ordered),
+    )  # fmt: skip
+    starts = chains.bits
+    assert not ordered or in_order(starts[:, 0], inputs, ordered).all()
     chains.advance(2, (0.1, 0.2), (0.4, 0.4))
     chains.advance(1, (0.4, 0.4), (0.4, 0.4))
     for number, warm in enumerate((0.1, 0.2)):
@@ -115,7 +139,7 @@ def test_the_kernel_takes_the_steps_of_the_definition(rows, inputs, hidden, seed
             bits = plain_chain(
                 key, net, one, bits, sweeps * net.num_bits, (begin, 0.4), partner=partner,
                 swaps=0.4, prior=None if prior is None else prior[number, 0],
-                coupling=couplings[number], chain=number, first=first,
+                coupling=couplings[number], ordered=ordered, chain=number, first=first,
             )  # fmt: skip
             first += sweeps * net.num_bits
         assert torch.equal(chains.bits[number, 0], bits)
@@ -136,10 +160,14 @@ def test_weights_that_are_no_whole_numbers_are_rounded_finely():
     assert torch.equal(*found)
 
 
-@pytest.mark.parametrize(("informed", "coupling"), [(False, 0.0), (True, 0.0), (True, 0.8)])
-def test_chains_draw_from_the_posterior(informed, coupling):
-    """Pearson's χ² over all 512 configurations in 32 cells; 2000 chains, each by itself."""
-    net, one = program(2, 3), sample(7, 2, 5)
+@pytest.mark.parametrize(
+    ("informed", "coupling", "ordered"),
+    [(False, 0.0, ()), (True, 0.0, ()), (True, 0.8, ()), (True, 0.8, [(1, 0)])],
+)
+def test_chains_draw_from_the_posterior(informed, coupling, ordered):
+    """Pearson's χ² over all configurations in 32 cells; 2000 chains, each by itself."""
+    inputs = 3 if ordered else 2
+    net, one = program(inputs, 3), sample(7, inputs, 5)
     num = 2000
     codes = torch.arange(2**net.num_bits)
     states = (codes[:, None] >> torch.arange(net.num_bits)) & 1 == 1
@@ -147,13 +175,16 @@ def test_chains_draw_from_the_posterior(informed, coupling):
     energy = (one.weight[:, None] * ((out > 0) != (one.labels == 1)[:, None])).sum(0)
     prior = torch.linspace(-1, 1, net.num_bits).double() if informed else None
     log = -0.5 * energy + (0 if prior is None else states.double() @ prior)
-    signs = 2 * states[:, :6].double().reshape(-1, 3, 2) - 1
-    log = log + coupling * signs.prod(2).sum(1)
+    signs = 2 * states[:, :-3].double().reshape(-1, 3, inputs) - 1
+    log = log + coupling * (signs[..., 1:] * signs[..., :-1]).sum((1, 2))
+    if ordered:
+        log = log.where(in_order(states, inputs, ordered), -torch.inf)
     exact = torch.softmax(log, 0)
     chains = Chains(
         Key(9), [one], random_starts(Key(9), num, 1, net.num_bits),
-        partner=torch.tensor([1, -1]), swaps=0.3,
+        partner=torch.tensor([*range(1, inputs), -1]), swaps=0.3,
         prior=None if prior is None else prior.expand(num, 1, -1), couplings=[coupling] * num,
+        ordered=[ordered] * bool(ordered),
     )  # fmt: skip
     chains.advance(60, [0.5] * num, [0.5] * num)
     drawn = (chains.bits[:, 0].long() * (1 << torch.arange(net.num_bits))).sum(1)
@@ -164,11 +195,23 @@ def test_chains_draw_from_the_posterior(informed, coupling):
     counts = torch.bincount(cell[drawn], minlength=32).double()
     kept = expected > 5
     statistic = float(((counts - expected)[kept].square() / expected[kept]).sum())
-    z = NormalDist().inv_cdf(1 - FALSE_ALARM / 3)  # one-sided; three tests
+    z = NormalDist().inv_cdf(1 - FALSE_ALARM / 4)  # one-sided; four tests
     free = int(kept.sum()) - 1
     limit = free * (1 - 2 / (9 * free) + z * math.sqrt(2 / (9 * free))) ** 3
     assert free > 20
     assert statistic < limit
+
+
+def test_a_unit_uses_few_thresholds_of_a_monotone_column_a_priori():
+    """Within five standard errors of 2,000 units; at beta near 0 there is only the prior."""
+    pairs = [(i + 20, i) for i in range(20)]
+    net, key, num = program(40, 5), Key(2), 400
+    starts, partner = random_starts(key, num, 1, net.num_bits), torch.full((40,), -1)
+    chains = Chains(key, [sample(3, 40, 0)], starts, partner=partner, ordered=[pairs])
+    chains.advance(40, [1e-9] * num, [1e-9] * num)
+    weights = chains.bits[:, 0, :-5].reshape(-1, 40)
+    used = (weights[:, :20] & ~weights[:, 20:]).sum(1).double()
+    assert abs(float(used.mean()) - USED) < 5 * (USED / len(used)) ** 0.5
 
 
 def test_threads_do_not_matter_and_nets_go_their_own_ways():

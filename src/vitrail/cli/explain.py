@@ -91,5 +91,9 @@ def explain(
         pairs = [f"{' × '.join(one.columns)} {one.strength:.2f}" for one in found.interactions[:3]]
         if pairs:
             console.print(f"strongest interactions: {', '.join(pairs)}")
+        ways = {1: "rising", -1: "falling"}
+        orders = [f"{name} {ways[direction]}" for name, direction in net.directions.items()]
+        if orders:
+            console.print(f"monotone columns: {', '.join(orders)}")
         if output is not None:
             console.print(f"page: {shown(output)}")

@@ -26,6 +26,7 @@ from vitrail.cli.options import (
     Workers,
     byte_count,
     check_output,
+    column_order,
     hidden_units,
     mixing_text,
     number_or_auto,
@@ -75,6 +76,14 @@ def fit(
     effort: Annotated[
         str, typer.Option(help="Work of chains: `quick`, `normal`, `best`, or `auto`.")
     ] = "auto",
+    monotonic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=±1",
+            help="Growth of the column only raises (`age=1`) or lowers (`age=-1`) the probability "
+            "of the second of two classes; may be repeated.",
+        ),
+    ] = None,
     memory: Annotated[
         str | None, typer.Option(help="Stream the rows within this memory, such as `4GiB`.")
     ] = None,
@@ -116,6 +125,7 @@ def fit(
         from vitrail.tables.table import read_table
 
     units, strength = hidden_units(hidden), number_or_auto("beta", beta)
+    order = dict(map(column_order, monotonic or []))
     canonical(solver)
     if net not in NETS:
         raise ValueError(f"unknown net {net!r}; choose one of: {', '.join(NETS)}")
@@ -178,6 +188,7 @@ def fit(
             predictor=predictor,  # pyright: ignore[reportArgumentType] (the classifier checks it)
             epochs="auto" if epochs is None else epochs,
             effort=effort,  # pyright: ignore[reportArgumentType] (the classifier checks it)
+            monotonic_cst=order or None,
             random_state=seed,
             verbose=0 if quiet else 2,
             checkpoint=checkpoint,

@@ -167,6 +167,14 @@ def number_or_auto(name: str, text: str) -> float | Literal["auto"]:
     return value
 
 
+def column_order(text: str) -> tuple[str, int]:
+    """`age=-1` → ("age", −1)."""
+    name, _, value = text.rpartition("=")
+    if not name or value not in ("1", "+1", "0", "-1"):
+        raise ValueError(f"monotonic columns are given as age=1 or age=-1, got {text!r}")
+    return name, int(value)
+
+
 def byte_count(text: str) -> int:
     """`4GiB`, `500 MB` or a plain number of bytes."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())

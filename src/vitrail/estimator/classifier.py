@@ -48,9 +48,11 @@ IMAGE_AXES = 4  # (rows, channels, height, width)
 SEQUENCES = (list, tuple, np.ndarray)
 PASSED = (
     "solver", "hidden", "module", "multiclass", "inputs", "bias", "predictor", "networks", "device",
-    "class_weight", "memory", "checkpoint",
+    "class_weight", "monotonic_cst", "memory", "checkpoint",
 )  # fmt: skip
-FIXED = {"hidden", "module", "multiclass", "inputs", "bias", "restarts"}  # by the first training
+FIXED = {
+    "hidden", "module", "multiclass", "inputs", "bias", "restarts", "monotonic_cst",
+}  # by the first training # fmt: skip
 
 
 class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
@@ -98,6 +100,10 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         networks: How many networks vote; "auto" is 128, and more for `chains` of narrow nets.
             Refused where one network predicts.
         class_weight: None, "balanced" or {label: weight}.
+        monotonic_cst: For two classes, columns of numbers whose growth may only raise (1) or only
+            lower (−1) the probability of `classes_[1]`: a mapping of names, or a number for every
+            column, 0 for no order, as in scikit-learn. Kept by every network of `chains`, by
+            `compress` and by exported code. A missing value is outside the order.
         memory: Rows of `partial_fit` after which earlier evidence weighs 1/e; None is for ever. For
             `chains` and `streaming`.
         warm_start: Whether `fit` starts from the previous fit, with the same net: chains from where
@@ -164,6 +170,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         effort: Literal["auto", "quick", "normal", "best"] = "auto",
         networks: int | Auto = "auto",
         class_weight: str | Mapping[Any, float] | None = None,
+        monotonic_cst: Mapping[str, int] | Sequence[int] | None = None,
         memory: float | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -189,6 +196,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         self.effort = effort
         self.networks = networks
         self.class_weight = class_weight
+        self.monotonic_cst = monotonic_cst
         self.memory = memory
         self.warm_start = warm_start
         self.random_state = random_state

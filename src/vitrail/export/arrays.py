@@ -142,6 +142,8 @@ def _tests(code: ColumnCode) -> list[list[Any]]:
         ]
     if len(code.values) != 2:
         tests += [[name, "between", cut, None] for cut in cuts]
+    if code.both:
+        tests += [[name, "between", None, cut] for cut in cuts]
     if code.missing:
         tests.append([name, "missing"])
     return tests

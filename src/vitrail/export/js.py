@@ -77,8 +77,8 @@ def _encoder(encoder: TableEncoder | BitColumns) -> dict[str, Any]:
         described["thresholds"] = rounded(code.thresholds, code.held_as).tolist()
         described["bare"] = code.spelling.accepts("")  # whether a number without a unit is one
         described["plain"] = described["bare"] and code.spelling.decimal == "."
-        for key in ("values", "decimal", "unit", "strays"):
-            del described[key]
+        for key in ("values", "decimal", "unit", "strays", "direction"):
+            described.pop(key, None)
         columns.append(described)
     return {"table": True, "columns": columns}
 

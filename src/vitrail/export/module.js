@@ -97,6 +97,7 @@ function tableBits(column, cell) {
     const bin = above.reduce((sum, bit) => sum + bit, 0);
     for (let i = 0; i < column.bins; i++) bits.push(Number(known && i === bin));
     if (column.bins !== 2) bits.push(...above);
+    if (column.both) bits.push(...above.map((bit) => Number(known && !bit)));
   }
   if (column.missing) bits.push(Number(missing));
   return bits;

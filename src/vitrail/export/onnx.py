@@ -209,12 +209,14 @@ def _bins(g: _Graph, code: ColumnCode, number: str, missing: str) -> list[str]:
         number = g("Where", missing, g.constant(typical), number)
     above = g("Greater", number, g.constant(cuts[None]))  # NaN is above nothing
     parts = []
+    known = g("Not", g("IsNaN", number)) if code.values or code.both else ""
     if code.values:
-        known = g("Not", g("IsNaN", number))
         nothing = g("And", known, g("Not", known))
         low, high = g("Concat", known, above, axis=1), g("Concat", above, nothing, axis=1)
         parts.append(g("And", low, g("Not", high)))
-    return parts if len(code.values) == 2 or not len(cuts) else [*parts, above]
+    if len(code.values) == 2 or not len(cuts):
+        return parts
+    return [*parts, above, *([g("And", known, g("Not", above))] if code.both else [])]
 
 
 def _any_of(words: Any, flags: str = "") -> str:

@@ -370,7 +370,10 @@ class Run:
             self.plan.burn_in,
             ranks.current_world(),
         )
-        digest = run_digest(world, nets, num_bits, burn_in, self.options.seed, *settings)
+        fixed = self.data.preprocessing
+        ordered = fixed.encoder.ordered if fixed.directions else []
+        seed = self.options.seed
+        digest = run_digest(world, nets, num_bits, burn_in, seed, *settings, *ordered)
         path = Path(f"{checkpoint_path(self.options.checkpoint, digest)}.{name}")
         journal = Journal(Checkpoint(path, digest, world))
         self.journals.append(journal)

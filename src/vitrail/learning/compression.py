@@ -274,6 +274,9 @@ class Compression:
         weight[: len(rows)] = REAL_WEIGHT * CROSSED_ROWS / len(rows)
         new = crossed(rows, self.model.encoder.spans, CROSSED_ROWS, seed=0)
         teacher = Teacher(self.model, torch.cat([rows, new]), weight)
+        columns = getattr(self.model.encoder, "columns", ())
+        if any(code.direction and not code.both for code in columns):
+            return {QuantisedLinear.name: QuantisedLinear(teacher)}  # digits are not monotone alone
         found: list[Compressor] = [CommitteeCompressor(teacher)]
         if teacher.plain and self.model.coding == "binary":
             found.append(Distillation(teacher))

@@ -60,7 +60,14 @@ class Distillation(Compressor):
         key, cold = Key(0), CHAINS // 2
         anywhere = random_starts(key, CHAINS - cold, self.nets, program.num_bits)
         starts = torch.cat([self._teacher_units(program, cold), anywhere])
-        running = Chains(key, self.samples, starts, partner=self.partner, swaps=SWAPS)
+        running = Chains(
+            key,
+            self.samples,
+            starts,
+            partner=self.partner,
+            swaps=SWAPS,
+            ordered=self.teacher.model.encoder.ordered,
+        )
         for sweeps, warm, until in warm_up([BETA] * CHAINS, self._sweeps(program)):
             stays = [BETA] * cold
             running.advance(sweeps, stays + warm[cold:], stays + until[cold:])

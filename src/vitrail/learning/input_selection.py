@@ -74,18 +74,24 @@ class TeacherOutputs:
 
 
 def elimination_order(
-    outputs: TeacherOutputs, places: Sequence[int], free: Sequence[int]
+    outputs: TeacherOutputs,
+    places: Sequence[int],
+    free: Sequence[int],
+    directions: Tensor | None = None,
 ) -> list[int]:
     """These inputs in the order of their elimination from the linear models of all nets.
 
-    free: inputs that cost nothing and are kept.
+    free: inputs that cost nothing and are kept. directions: of the places, the sign that weights
+    must have, 0 for any: those of the other sign go first.
     """
     kept, gone = [*places, *free], []
+    directions = torch.zeros(len(places)) if directions is None else directions
     fits = outputs.fits(kept)
     while len(kept) > len(free):
         count = len(kept) - len(free)
-        first = _next_eliminated(fits, count, max(1, int(count * (1 - LEFT))))
+        first = _next_eliminated(fits, count, max(1, int(count * (1 - LEFT))), directions)
         gone += [kept[i] for i in first]
+        directions = directions[[i for i in range(count) if i not in set(first)]]
         left = [i for i in range(len(kept)) if i not in set(first)]
         kept = [kept[i] for i in left]
         if len(kept) > len(free):
@@ -93,7 +99,7 @@ def elimination_order(
     return gone
 
 
-def _next_eliminated(fits: Sequence[Fit], count: int, going: int) -> list[int]:
+def _next_eliminated(fits: Sequence[Fit], count: int, going: int, directions: Tensor) -> list[int]:
     """The next `going` inputs to eliminate, of the first `count`.
 
     Without input i, at best, the loss of a net is higher by w_i² / (2·(H⁻¹)_ii), and w loses
@@ -105,6 +111,7 @@ def _next_eliminated(fits: Sequence[Fit], count: int, going: int) -> list[int]:
     for _ in range(going):
         own = inverse.diagonal(dim1=1, dim2=2)[:, :count]
         cost = (weights[:, :count].square() / own).sum(0)
+        cost[(weights[:, :count] * directions < 0).any(0)] = -1.0
         cost[gone] = torch.inf
         i = int(cost.argmin())
         column, each = inverse[:, :, i].clone(), inverse[:, i, i].clone()

@@ -36,6 +36,7 @@ from vitrail.learning.preprocessing import (
     BIAS,
     Preprocessing,
     default_coding,
+    directions_of,
     image_inputs,
 )
 from vitrail.learning.select import needs_select, select
@@ -49,6 +50,7 @@ from vitrail.random import MAX_SEED
 from vitrail.solvers import Status
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import fit_encoder
+from vitrail.tables.frames import as_frame
 from vitrail.tables.labels import LabelCoder
 
 LEARNERS: dict[str, Learner] = {"chains": chains, "select": select}
@@ -99,9 +101,16 @@ def prepare(
     drawn = getattr(table, "image_shape", None)
     if drawn is not None and options.module is not None:
         image_shape = (1, *drawn) if reads_images(options.module) else None
-    image = None
+    image, directions = None, {}
+    if options.monotonic_cst is not None:
+        directions = directions_of(options.monotonic_cst, as_frame(table).columns, coder)
+    if directions and (image_shape is not None or options.module is not None):
+        raise ValueError(
+            "monotonic_cst is for columns of tables and nets with at most one hidden layer; leave "
+            "it or module out"
+        )
     if image_shape is None:
-        encoder = fit_encoder(table, weight)
+        encoder = fit_encoder(table, weight, directions)
     else:
         image = image_inputs(image_shape, options.module, bias)
         encoder = BitColumns.fit_images(table, image.cuts, whole=image.whole)
@@ -121,7 +130,7 @@ def prepare(
     elif num_classes > 2 and options.module is None and num_classes <= MAX_PAIR_CLASSES:
         shallow = options.hidden == AUTO or len(options.hidden) <= 1
         scheme = "pairs" if shallow else "argmax"
-    return Preprocessing(encoder, coder, coding, bias, scheme, image and image.shape)
+    return Preprocessing(encoder, coder, coding, bias, scheme, image and image.shape, directions)
 
 
 def learn(
@@ -193,6 +202,12 @@ def resolved(
     if solver != "chains" and isinstance(options.given.get("beta"), tuple):
         raise ValueError("several betas are for chains; give one beta, or take solver='chains'")
     name = solver if isinstance(solver, str) else ""
+    if data.preprocessing.directions and name != "chains":
+        other = repr(name) if name else "a solver object"
+        raise ValueError(
+            f"monotonic_cst is kept by chains alone, not by {other}{BY_RULES if by_rules else ''}; "
+            "leave it out, or take solver='chains'"
+        )
     if options.memory is not None and name not in REMEMBERING:
         raise ValueError(
             f"memory is for learners that go on from a posterior, {' and '.join(REMEMBERING)}, not "
@@ -237,6 +252,7 @@ def model_of(
             "multiclass": scheme,
             "inputs": fixed.coding,
             "bias": fixed.bias,
+            **({"monotonic_cst": dict(fixed.directions)} if fixed.directions else {}),
         },
         **posterior.notes,
         "steps": posterior.steps,

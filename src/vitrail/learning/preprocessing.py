@@ -8,9 +8,10 @@ background, ones let a unit say what its weights say, which else were a tie in a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.datasets.dataset import Coding
-from vitrail.errors import counted
+from vitrail.errors import counted, listed
 from vitrail.learning.examples import Examples
 from vitrail.model.model import as_inputs
 from vitrail.model.voting import Scheme, num_nets
@@ -31,6 +32,7 @@ from vitrail.tables.labels import Label, LabelCoder
 
 BIAS: dict[Coding, int] = {"binary": 3, "bipolar": 1}
 """Constant inputs by default: a few for a net that reads 0/1, one for a net that reads ±1."""
+MOST_NAMED = 20  # columns in an error
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Preprocessing:
     bias: int
     scheme: Scheme
     image: tuple[int, ...] | None = None  # (channels, height, width) where rows are images
+    directions: Mapping[str, int] = field(default_factory=dict)  # 1 or −1, of monotone columns
 
     @property
     def num_classes(self) -> int:
@@ -97,6 +100,39 @@ def _check_class_weight(class_weight: Any, classes: tuple[Label, ...]) -> None:
                 f"the class weight of {label!r} must be a positive number, got {weight!r}; "
                 "leave the rows of a class out where it should not count"
             )
+
+
+def directions_of(given: Any, columns: Sequence[str], coder: LabelCoder) -> dict[str, int]:
+    """The columns whose growth moves P(second class) one way only: 1 up, −1 down, by name.
+
+    given: a number for each column, or a mapping of names to numbers; 0 leaves a column free.
+    """
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in columns]
+        if unknown:
+            raise ValueError(
+                f"monotonic_cst names {unknown[0]!r}, which is none of the columns; they are "
+                f"{listed(columns, MOST_NAMED)}"
+            )
+        named = dict(given)
+    else:
+        numbers = np.asarray(given, object)
+        if numbers.shape != (len(columns),):
+            raise ValueError(
+                f"monotonic_cst has one number for each of {len(columns)} columns, or a mapping of "
+                f"names to numbers, got {given!r}"
+            )
+        named = dict(zip(columns, numbers.tolist(), strict=True))
+    for name, value in named.items():
+        if not isinstance(value, Real) or value not in (-1, 0, 1):
+            raise ValueError(f"monotonic_cst of {name!r} is −1, 0 or 1, got {value!r}")
+    directions = {name: int(value) for name, value in named.items() if value}
+    if directions and len(coder.classes) > 2:
+        raise ValueError(
+            f"monotonic_cst orders the probability of one of two classes, and there are "
+            f"{len(coder.classes)}; leave it out, or join classes"
+        )
+    return directions
 
 
 def default_coding(encoder: TableEncoder | BitColumns) -> Coding:

@@ -4,7 +4,8 @@ Logistic regression finds real weights first. They are then rounded to the odd n
 −(2^K − 1) to 2^K − 1, which are sums of K binary nets without hidden units whose votes are 1, 2, 4
 and so on: the digits of the weights. The other weights compensate for rounding one, by the
 curvature of the loss. A linear model reads all bits of a row, or only those it needs most
-(`input_selection`): a device then makes few comparisons.
+(`input_selection`): a device then makes few comparisons. Weights of thresholds of a monotone column
+have the sign of its direction.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from vitrail.learning.teacher import Compressor, Inputs, Student, Teacher
 from vitrail.model.explanation import max_margin
 from vitrail.model.voting import LEVELS
 from vitrail.nn import mlp, program_of
+from vitrail.tables.encoders import TableEncoder
 
 DIGITS = range(1, 6)
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # candidate input counts
@@ -51,10 +53,17 @@ class QuantisedLinear(Compressor):
             teacher.rows.double(), (teacher.target[..., 0] + 1) / 2, teacher.weight
         )
         self._fits: dict[tuple[int, ...] | None, list[Fit]] = {}
+        self.directions, encoder = torch.zeros(len(teacher.inputs.places)), teacher.model.encoder
+        if isinstance(encoder, TableEncoder):
+            for code, span in zip(encoder.columns, encoder.spans, strict=True):
+                steps = [span.start + step for step in code.steps if code.direction]
+                self.directions[steps] = code.direction
+        self.monotone = bool(self.directions.any())
 
     def sizes(self, most: int) -> list[LinearSize]:
         """Models that read few bits, then those that read all."""
-        counts = [*(count for count in COUNTS if count < len(self.order)), None]
+        every = len(self.order) if self.monotone else None  # without second bits of thresholds
+        counts = [*(count for count in COUNTS if count < len(self.order)), every]
         sizes = [self.size(count, digits) for digits in DIGITS for count in counts]
         return sorted((size for size in sizes if self.cost(size) <= most), key=self.cost)
 
@@ -63,7 +72,7 @@ class QuantisedLinear(Compressor):
         found: list[LinearSize] = []
         for digits in DIGITS:
             size: LinearSize | None = LinearSize(None, digits)
-            if self.cost(size) > most:
+            if self.monotone or self.cost(size) > most:
                 counts = range(min(len(self.order), most // (digits * self.nets)), 0, -1)
                 fewer = (self.size(count, digits) for count in counts)
                 size = next((one for one in fewer if self.cost(one) <= most), None)
@@ -83,7 +92,8 @@ class QuantisedLinear(Compressor):
         """Bits of a row in the order of their elimination."""
         model = self.teacher.model
         free = [model.program.num_inputs - 1] if model.bias else []
-        return elimination_order(self.outputs, model.encoder.selectable, free)
+        places = model.encoder.selectable
+        return elimination_order(self.outputs, places, free, self.directions[places])
 
     def inputs(self, bits: tuple[int, ...] | None) -> Inputs:
         """The inputs of a model: these bits, those that must be read with them, and constants."""
@@ -104,7 +114,7 @@ class QuantisedLinear(Compressor):
         """Weights of `size.digits` digits, on one scale and with one calibration for all nets."""
         inputs, fits, digits = self.inputs(size.bits), self.fits(size.bits), size.digits
         teacher, votes, count = self.teacher, 2 ** torch.arange(digits), len(inputs.places)
-        numbers = digits_of(fits, digits)
+        numbers = digits_of(fits, digits, self.directions[inputs.places])
         networks = (numbers[None] & votes[:, None, None]) > 0  # (K, N, I)
         program = program_of(mlp(count, (), 1), (count,))
         every = votes[:, None].expand(-1, self.nets).contiguous()
@@ -115,29 +125,32 @@ class QuantisedLinear(Compressor):
         return teacher.student(program, networks, every, clip, inputs, one_curve=True)
 
 
-def digits_of(fits: Sequence[Fit], digits: int) -> Tensor:
+def digits_of(fits: Sequence[Fit], digits: int, directions: Tensor | None = None) -> Tensor:
     """Integers n (N, I) from 0 to 2^K − 1, of weights 2·n − (2^K − 1).
 
-    Of several scales, the one on which rounding raises the loss of all nets least.
+    Of several scales, the one on which rounding raises the loss of all nets least. directions (I,):
+    the sign that the weights of an input must have, 0 for any.
     """
     top, sizes = 2**digits - 1, torch.cat([fit.weights for fit in fits]).abs()
+    directions = torch.zeros(len(fits[0].weights)) if directions is None else directions
     candidates = []
     for share in LARGEST:
         scale = top / float(sizes.quantile(share).clamp(min=SMALLEST))
-        found = [_rounded(fit.weights * scale, fit.curve, top) for fit in fits]
+        found = [_rounded(fit.weights * scale, fit.curve, top, directions) for fit in fits]
         loss = sum(loss for _, loss in found) / scale**2
         candidates.append((loss, torch.stack([number for number, _ in found])))
     return min(candidates, key=lambda one: one[0])[1]
 
 
-def _rounded(exact: Tensor, curve: Tensor, top: int) -> tuple[Tensor, float]:
+def _rounded(exact: Tensor, curve: Tensor, top: int, directions: Tensor) -> tuple[Tensor, float]:
     """Integers by steps of one at a time, and how much they raise the loss."""
-    number = ((exact + top) / 2).round().clamp(0, top)
+    low, high = (top + 1) // 2 * (directions > 0), top - (top + 1) // 2 * (directions < 0)
+    number = ((exact + top) / 2).round().clamp(low, high)
     slope = curve @ (2 * number - top - exact)
     for _ in range(STEPS * len(exact)):
         change = torch.stack([4 * slope, -4 * slope]) + 4 * curve.diagonal()
-        change[0][number == top] = torch.inf
-        change[1][number == 0] = torch.inf
+        change[0][number == high] = torch.inf
+        change[1][number == low] = torch.inf
         place = int(change.argmin())
         if change.flatten()[place] >= 0:
             break

@@ -37,6 +37,10 @@ def neighbours(encoder: TableEncoder | BitColumns, bias: int) -> Tensor:
     following = torch.full((len(places) + bias,), -1)
     for span in encoder.spans:
         following[places[span][:-1]] = places[span][1:]
+    if isinstance(encoder, TableEncoder):
+        for code, span in zip(encoder.columns, encoder.spans, strict=True):
+            if code.both and code.thresholds:  # one side of the thresholds ends, the other begins
+                following[span.start + code.steps[-1]] = -1
     return following
 
 
@@ -66,6 +70,7 @@ class ChainRun:
             partner=neighbours(fixed.encoder, fixed.bias),
             swaps=SWAPS,
             couplings=couplings,
+            ordered=fixed.encoder.ordered if fixed.directions else (),
             world=ranks.current_world(),
             journal=journal,
         )

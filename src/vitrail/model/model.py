@@ -98,6 +98,12 @@ class Model:
         return self.best.numel()
 
     @property
+    def directions(self) -> dict[str, int]:
+        """Columns whose growth moves the second class one way: 1 only up, −1 only down."""
+        columns = self.encoder.columns if isinstance(self.encoder, TableEncoder) else ()
+        return {code.name: code.direction for code in columns if code.direction}
+
+    @property
     def image_shape(self) -> tuple[int, int] | None:
         """Height and width of the images it was trained on; the record may hold anything."""
         match self.record.get("image_shape"):

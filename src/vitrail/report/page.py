@@ -24,6 +24,7 @@ MOST_CONFUSED = 20  # pairs of classes that are listed instead
 MOST_EXPLAINED = 200  # rows on a page of reasons
 SHOWN_REASONS = 6  # per row
 FEW_VALUES = 4  # of a column that are all named on its curve
+MONOTONE = {0: "", 1: "; monotone, rising", -1: "; monotone, falling"}  # by direction
 LONGEST_NAME = 14  # characters of a value under a curve
 
 
@@ -154,7 +155,8 @@ def curve_charts(found: Explanation, model: Model) -> list[tuple[str, str]]:
             band=spread,
         )
         label = model.labels.classes[1 if model.num_classes == 2 else number]
-        charts.append((chart, f"{curve.column}: log-odds of {label}"))
+        order = MONOTONE[model.directions.get(curve.column, 0)]
+        charts.append((chart, f"{curve.column}: log-odds of {label}{order}"))
     return charts
 
 

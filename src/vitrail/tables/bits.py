@@ -129,6 +129,11 @@ class BitColumns:
         return self.trained or self.names
 
     @property
+    def ordered(self) -> list[list[tuple[int, int]]]:
+        """No pairs of bits: columns of bits have no direction."""
+        return []
+
+    @property
     def selectable(self) -> list[int]:
         """The bits that `only` can choose among; of several per column, the first."""
         return list(range(len(self.names)))

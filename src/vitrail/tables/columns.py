@@ -62,6 +62,8 @@ class ColumnCode:
     held_as     the type that numbers and thresholds are rounded to before they are compared
     spelling    how numbers are written
     strays      words among the numbers of training that count as missing
+    direction   1 where probabilities never fall as the number grows, −1 where they never rise
+    both        whether a second bit `x ≤ threshold` follows the thermometer for each threshold
     """
 
     name: str
@@ -75,6 +77,8 @@ class ColumnCode:
     held_as: NumberType = "float32"
     spelling: Spelling = PLAIN
     strays: tuple[str, ...] = ()
+    direction: int = 0
+    both: bool = False
 
     @property
     def whole(self) -> bool:
@@ -90,6 +94,7 @@ class ColumnCode:
         names += [f"{self.name}={value:.15g}{unit}" for value in self.values]
         if len(self.values) != 2:
             names += [f"{self.name}>{threshold:.15g}{unit}" for threshold in self.thresholds]
+        names += [f"{self.name}<={one:.15g}{unit}" for one in self.thresholds * self.both]
         names += [f"{self.name} missing"] * self.missing
         return names
 
@@ -114,6 +119,7 @@ class ColumnCode:
             bins = np.where(np.isnan(numbers), -1, bins)
             parts += [bins == i for i in range(len(self.values))]
             parts += [bins > i for i in range(len(self.thresholds) * (len(self.values) != 2))]
+            parts += [(bins >= 0) & (bins <= i) for i in range(len(self.thresholds) * self.both)]
         parts += [missing] * self.missing
         return np.stack(parts, axis=1).astype(np.int8)[cells.codes]
 
@@ -144,7 +150,8 @@ class ColumnCode:
             chosen = [i for i, bit in enumerate(self.steps) if bit in bits]
             if not chosen and self.missing and last in bits:
                 chosen = [len(self.steps) // 2]
-            fewer = replace(self, thresholds=tuple(self.thresholds[i] for i in chosen), values=())
+            cuts = tuple(self.thresholds[i] for i in chosen)
+            fewer = replace(self, thresholds=cuts, values=(), both=False)
             first = len(self.categories) + self.other
             left = [*range(first), *(self.steps[i] for i in chosen), *([last] * self.missing)]
             return (fewer, left) if chosen else None
@@ -171,7 +178,8 @@ class ColumnCode:
         bins = len(self.thresholds) + 1
         parts = [np.zeros((bins, words), np.int64)]
         parts += [np.eye(bins, dtype=np.int64)] * bool(self.values)
-        parts += [np.tri(bins, bins - 1, -1, dtype=np.int64)] * (len(self.values) != 2)
+        above = np.tri(bins, bins - 1, -1, dtype=np.int64)
+        parts += [above] * (len(self.values) != 2) + [1 - above] * self.both
         parts += [np.zeros((bins, 1), np.int64)] * self.missing
         numbers = np.hstack(parts)
         if missing is None:
@@ -205,6 +213,9 @@ class ColumnCode:
         """Plain sequences, numbers and text."""
         fields = asdict(self)
         spelling, strays = fields.pop("spelling"), fields.pop("strays")
+        for name in ("direction", "both"):  # as columns without an order were always written
+            if not fields[name]:
+                del fields[name]
         return {**fields, **spelling, "strays": strays}
 
     @staticmethod
@@ -232,6 +243,8 @@ class ColumnCode:
             held_as=held_as,  # pyright: ignore[reportArgumentType] (it is one of them)
             spelling=Spelling(decimal, read.text("unit", ""), read.flag("grouped", True)),
             strays=read.texts("strays", ()),
+            direction=read.whole("direction", -1, 1, 0),
+            both=read.flag("both", False),
         )
         read.done()
         thresholds, values = code.thresholds, code.values
@@ -241,6 +254,8 @@ class ColumnCode:
             read.require(ascending, "has numbers out of order")
         read.require(len(values) in (0, len(thresholds) + 1), "needs a value for each bin")
         read.require(code.numeric or not thresholds, "has thresholds for words")
+        read.require(code.numeric or not (code.direction or code.both), "has an order of words")
+        read.require(not (code.both and values), "has bins beside both sides of thresholds")
         read.require(bool(code.bit_names), "has no bits")
         return code
 

@@ -20,7 +20,7 @@ other well.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -62,6 +62,7 @@ class TableEncoder:
         max_categories: int = 32,
         pairs: bool = True,
         weight: np.ndarray | None = None,
+        directions: Mapping[str, int] | None = None,
     ) -> TableEncoder:
         """Learn the code of every column of a table.
 
@@ -73,6 +74,8 @@ class TableEncoder:
                 twice; the rest share one bit.
             pairs: Whether a column of two values has one bit per value; False gives it one bit.
             weight: (rows,) > 0; a row of weight k counts as k rows.
+            directions: By name, 1 of columns whose growth must never lower a probability, −1 of
+                those where it must never raise it.
 
         Returns:
             The encoder.
@@ -85,7 +88,8 @@ class TableEncoder:
             raise DataError("the table has no columns to learn from; add some beside the labels")
         if len(frame) < 2:
             raise DataError(f"expected at least two rows to learn from, got {len(frame)}; add rows")
-        fitted = ColumnFitter(frame, max_categories, pairs, weight).fit(thresholds)
+        fitter = ColumnFitter(frame, max_categories, pairs, weight, directions or {})
+        fitted = fitter.fit(thresholds)
         codes = tuple(column.code for column in fitted if column.code is not None)
         account = tuple(column.account for column in fitted)
         if not codes:
@@ -120,6 +124,22 @@ class TableEncoder:
         """Of each column the names of its first states: its bins of numbers, or its categories."""
         for code in self.columns:
             yield code.value_names
+
+    @property
+    def ordered(self) -> list[list[tuple[int, int]]]:
+        """Pairs of bits (low, high), of each column with a direction.
+
+        Exactly one bit of a pair is on. Where the weight of `high` is never below that of `low`, a
+        sum over bits only moves in the direction of the column.
+        """
+        found = []
+        for code, span in zip(self.columns, self.spans, strict=True):
+            if code.both and code.direction and code.thresholds:
+                above = [span.start + step for step in code.steps]
+                below = [bit + len(above) for bit in above]
+                sides = (below, above) if code.direction > 0 else (above, below)
+                found.append([*zip(*sides, strict=True)])
+        return found
 
     @property
     def selectable(self) -> list[int]:
@@ -224,10 +244,13 @@ class TableEncoder:
         return TableEncoder(columns, names, account)
 
 
-def fit_encoder(table: Any, weight: np.ndarray | None = None) -> TableEncoder | BitColumns:
+def fit_encoder(
+    table: Any, weight: np.ndarray | None = None, directions: Mapping[str, int] | None = None
+) -> TableEncoder | BitColumns:
     """The encoder that suits a table: bits and pixels as they are, all else by its columns.
 
-    weight (rows,): a row of weight k counts as k rows, one of weight 0 not at all.
+    weight (rows,): a row of weight k counts as k rows, one of weight 0 not at all. directions: as
+    in `TableEncoder.fit`; bits are then encoded by their columns too.
     """
     frame = as_frame(table)
     if weight is not None and not weight.all():
@@ -236,10 +259,10 @@ def fit_encoder(table: Any, weight: np.ndarray | None = None) -> TableEncoder | 
     if isinstance(frame, Table) and frame.image_shape is not None:
         return BitColumns.fit_images(frame)
     in_file = isinstance(frame, Table) and frame.place_of is not place_in_table
-    found = None if in_file else bit_range(frame)
+    found = None if in_file or directions else bit_range(frame)
     if found is not None:
         return BitColumns.fit(frame, *found)
-    return TableEncoder.fit(frame, weight=weight)
+    return TableEncoder.fit(frame, weight=weight, directions=directions)
 
 
 def _two_readings(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,6 +61,7 @@ class ColumnFitter:
     max_categories: int
     pairs: bool
     weight: np.ndarray | None
+    directions: Mapping[str, int]
     decimal_marks: frozenset[str] = frozenset()  # in the columns so far
 
     def fit(self, thresholds: int | None) -> list[FittedColumn]:
@@ -119,6 +121,11 @@ class ColumnFitter:
         return self._numbers(code, spelled, missing)
 
     def _words(self, name: str, cells: Cells, missing: int) -> FittedColumn:
+        if self.directions.get(name):
+            raise DataError(
+                f"column {name!r} holds words, which have no order; leave it out of monotonic_cst, "
+                "or write it as numbers"
+            )
         counts = _count_words(cells, ~cells.missing)
         categories, other = sorted(counts), len(counts) > self.max_categories
         if other:
@@ -173,7 +180,9 @@ class ColumnFitter:
         """The column with at most that many thresholds."""
         values, counts, notes = column.values, column.counts, column.notes
         whole = bool((values == np.round(values)).all())
+        direction = self.directions.get(column.code.name, 0)
         named = self.pairs if len(values) <= 2 else whole and len(values) <= FEW_NUMBERS
+        named = named and not direction
         cuts = bins(values, counts, len(values) if named else thresholds)
         single = rounded(values, "float32")
         held_as: NumberType = "float32"
@@ -182,6 +191,8 @@ class ColumnFitter:
         elif not (single[cuts - 1] < single[cuts]).all():
             held_as = "float64"
             notes = [*notes, "held as float64: float32 would merge values that differ"]
+        if direction:
+            notes = [*notes, f"monotone, {'rising' if direction > 0 else 'falling'}"]
         code = replace(
             column.code,
             thresholds=tuple(
@@ -190,6 +201,8 @@ class ColumnFitter:
             values=tuple(values.tolist()) if named else (),
             typical=float(values[np.searchsorted(np.cumsum(counts), counts.sum() / 2)]),
             held_as=held_as,
+            direction=direction,
+            both=bool(direction),
         )
         bits, note = len(code.bit_names), "; ".join(notes)
         return FittedColumn(code, ColumnAccount(code.name, "numbers", bits, column.missing, note))

@@ -38,7 +38,7 @@ typedef struct {
 //: endif
 /* What becomes of a column, in this order: a bit for each category, one for any other word, one
    for each bin between thresholds, one for each threshold that the number is above (of two bins
-   none), one for a missing value. */
+   none), @"one for each that it is not above, " if both else ""@one for a missing value. */
 #define TINY_COLUMN(i) @"0u" if even else load ~ "(tiny_columns + (i))"@
 //: if counts_vary
 #define TINY_COUNT(column) (@"(column) / %uu" % 2 ** varying|length if varying else "(column)"@)
@@ -165,6 +165,14 @@ static inline tiny_index tiny_number_bit(
     }
     c->cut += count;
     c->bit += count;
+//: if both
+    if (TINY_BOTH(column)) {
+        for (; @"counts && " if mixed else ""@i < count && !(missing && TINY_MISSING_NUMBER(column)); i++) {
+            tiny_set(c->x, c->bit + i);
+        }
+        c->bit += count;
+    }
+//: endif
     if (TINY_MISSING_NUMBER(column)) {
         if (missing) {
             bit = c->bit;

@@ -84,7 +84,7 @@ class Column:
             found.append({"count": len(code.categories), **marks})
         if code.numeric:
             marks = {"is_words": False, "bins": bool(code.values), "missing_number": code.missing}
-            found.append({"count": len(code.thresholds), **marks})
+            found.append({"count": len(code.thresholds), "both": code.both, **marks})
         return found
 
     def _ordered(self, numbers: list[float]) -> list[int]:
@@ -182,7 +182,9 @@ def encoder_values(model: Model) -> tuple[str, dict[str, Any]]:
 def _marks(marks: list[dict[str, Any]]) -> dict[str, Any]:
     """The marks of columns as C reads them: constants where all columns are alike, otherwise a
     number for each column with the count in its highest bits."""
-    names = ("is_words", "other_word", "missing_word", "bins", "missing_number")
+    names = ["is_words", "other_word", "missing_word", "bins", "missing_number"]
+    both = any(mark.get("both") for mark in marks)
+    names += ["both"] * both
     found = {name: {mark[name] for mark in marks if name in mark} for name in names}
     varying = [name for name in names if len(found[name]) > 1]
     values = {
@@ -204,7 +206,9 @@ def _marks(marks: list[dict[str, Any]]) -> dict[str, Any]:
         "counts": counts,
         "counts_vary": counts_vary,
         "even": not (varying or counts_vary),
-        "plain": not any(True in found[name] for name in ("is_words", "bins", "missing_number")),
+        "plain": not both
+        and not any(True in found[name] for name in ("is_words", "bins", "missing_number")),
+        "both": both,
         "packed_marks": packed,
         "mark_type": kind,
         "load": f"TINY_LOAD{size_of(kind)}",

@@ -16,7 +16,8 @@ kinds are their own inverse, and a proposal is accepted with probability
     min(1, exp(−beta·ΔE + Δ log prior)),   E the weight of the rows on the wrong side,
 
 so the chain samples exp(−beta·E)·prior. The prior may couple neighbouring weights of a unit: with
-coupling J it has a factor exp(J·s·s') for each pair of neighbouring weights s and s'.
+coupling J it has a factor exp(J·s·s') for each pair of neighbouring weights s and s'. It may be 0
+where one weight of a unit is above another (`bounds`): such proposals are not made.
 
 Draws: Philox at counter (proposal, chain, net, step): bit, acceptance, kind.
 """
@@ -44,6 +45,7 @@ _FULL = uint64(0xFFFFFFFFFFFFFFFF)
 # The bits of a float as an integer approximate its base-2 logarithm, at most 0.0861 too low.
 _SLOPE = np.log(2.0) / 2**20
 _SHIFT = (0.0861 / 2 - 1023) * np.log(2.0)
+NO_BOUNDS = np.zeros((2, 0), np.int64)
 DOUBT = 0.031  # half of that in natural logarithms, plus the error of the digits cut off
 
 
@@ -91,8 +93,9 @@ class Chain:
 
     key and stream: of its draws; stream is (chain, net, step). partner (I,): the neighbour with
     which an input's weight is exchanged, −1 for none; swaps: share of exchanges. prior (A,):
-    log-odds of the bits. coupling: of neighbouring weights in the prior. first: number of its next
-    proposal.
+    log-odds of the bits. coupling: of neighbouring weights in the prior. bounds (2, I):
+    bounds[b, i] is the input whose weight must be b where that of input i becomes b, −1 for none;
+    (2, 0) where there are none. first: number of its next proposal.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class Chain:
         swaps: float = 0.0,
         prior: NDArray[np.float64] | None = None,
         coupling: float = 0.0,
+        bounds: NDArray[np.int64] = NO_BOUNDS,
         first: int = 0,
     ) -> None:
         self.rows = rows
@@ -131,7 +135,8 @@ class Chain:
         self._counts = (hidden, edges, output, sides)
         before = np.full(len(partner), -1)
         before[partner[partner >= 0]] = np.flatnonzero(partner >= 0)
-        self._kind = partner, before, np.zeros(0) if prior is None else prior, 2 * float(coupling)
+        log_odds = np.zeros(0) if prior is None else prior
+        self._kind = partner, before, bounds, log_odds, 2 * float(coupling)
         self._swaps = int(swaps * 2**32)
 
     @property
@@ -264,6 +269,16 @@ def _agreement(bits, start, neighbour, on):
     return 1 if bits[start + neighbour] == on else -1
 
 
+@njit(forceinline=True)
+def _out_of_bounds(bits, start, bounds, i, on, but):
+    """Whether another weight of the unit forbids that of input i to become `on`.
+
+    Input `but` is exchanged with it, and so cannot become the same.
+    """
+    other = bounds[1 if on else 0, i]
+    return other >= 0 and (other == but or bits[start + other] != on)
+
+
 # Functions that are called seldom are not inlined.
 
 
@@ -307,10 +322,10 @@ def _switch_on(columns, bits, hidden, edges, output, sides):
 
 @compiled("int64(uint64[:, ::1], uint64[:, :, ::1], boolean[::1], uint64[:, :, :, ::1],"
           " uint64[:, :, ::1], uint64[:, :, :, ::1], uint64[:, ::1], int64[::1], int64[::1],"
-          " float64[::1], float64, int64, float64, float64, int64, int64[::1], uint32[::1],"
-          " int64[::1])")  # fmt: skip
+          " int64[:, ::1], float64[::1], float64, int64, float64, float64, int64, int64[::1],"
+          " uint32[::1], int64[::1])")  # fmt: skip
 def _advance(
-    columns, right, bits, hidden, edges, output, sides, partner, before, prior, coupling,
+    columns, right, bits, hidden, edges, output, sides, partner, before, bounds, prior, coupling,
     proposals, warm, cold, swaps, address, key, energy,
 ):  # fmt: skip
     num_inputs = columns.shape[0] - 1
@@ -349,6 +364,11 @@ def _advance(
         if int64(kind[s]) < swaps:
             other, moves = partner[i], 2
             if other < 0 or bits[q - i + other] != on:
+                continue
+        if bounds.shape[1] > 0:
+            if _out_of_bounds(bits, q - i, bounds, i, on, other):
+                continue
+            if other != none and _out_of_bounds(bits, q - i, bounds, other, not on, i):
                 continue
         delta = int64(0)
         this, but, up = i, other, on
