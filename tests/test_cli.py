@@ -582,6 +582,7 @@ def test_images_are_fitted_by_convolutions(tmp_path):
 
 def test_shapes_of_nets_for_images_are_compared_within_flash(tmp_path, monkeypatch):
     monkeypatch.setattr(shapes, "FAMILIES", shapes.FAMILIES[3:5])
+    monkeypatch.setattr(shapes, "FINALISTS", 1)
     images, labels = bars(300)
     path = tmp_path / "small.safetensors"
     np.savez(tmp_path / "bars.npz", X=images, y=labels)
