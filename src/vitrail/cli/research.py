@@ -63,7 +63,7 @@ def capacity(
     solvers: Annotated[
         str,
         typer.Option(
-            help="With commas: messages, reinforced, sampled, ste, bop, bayesbinn, annealing."
+            help="With commas: messages, reinforced, sampled, amp, ste, bop, bayesbinn, annealing."
         ),
     ] = "messages",
     count: Annotated[int, typer.Option(help="Instances per α.", min=1)] = 10,
@@ -102,9 +102,15 @@ def capacity(
     if as_json:
         typer.echo(json_format.dumps({"n": n, "rows": lines, "figure": shown(place)}))
         return
-    names = {"solver": "solver", "alpha": "α", "solved": "share solved", "trials": "instances"}
-    names["seconds"] = "median seconds"
-    print_table(list(names.values()), [[line[name] for name in names] for line in lines])
+    names = {
+        "solver": "solver",
+        "alpha": "α",
+        "solved": "share solved",
+        "interval": "95 % interval",
+    }
+    names |= {"trials": "instances", "seconds": "median seconds"}
+    shares = [line | {"interval": f"{line['low']:.2f} to {line['high']:.2f}"} for line in lines]
+    print_table(list(names.values()), [[line[name] for name in names] for line in shares])
     plain_console().print(f"figure: {shown(place)}")
 
 

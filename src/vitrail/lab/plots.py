@@ -133,12 +133,12 @@ def draw_weights(axes: Axes, image: np.ndarray, title: str) -> None:
 
 @dataclass(frozen=True)
 class Line:
-    """One method's mean over repeats and its standard deviation."""
+    """One method: its mean over repeats, and a band from low to high values."""
 
     name: str
     x: Sequence[float] | np.ndarray
     y: Sequence[float] | np.ndarray
-    spread: Sequence[float] | None = None
+    band: tuple[Sequence[float], Sequence[float]] | None = None
     reference: bool = False  # drawn in black, such as the optimum
     thin: bool = False  # without markers, such as the last configuration beside the best
 
@@ -153,7 +153,7 @@ class Panel:
     lines: tuple[Line, ...]
     log_x: bool = False
     log_y: bool = False
-    bounds: tuple[float, float] = (0.0, 1.0)  # of the quantity; spreads are clipped to them
+    bounds: tuple[float, float] = (0.0, 1.0)  # of the quantity; bands are clipped to them
     limits: tuple[float, float] | None = None  # of the y axis
     marks: Mapping[str, float] = field(default_factory=dict)  # name → x of a vertical line
 
@@ -222,8 +222,8 @@ def _draw_line(axes: Axes, line: Line, names: Sequence[str], bounds: tuple[float
         return axes.plot(line.x, line.y, lw=0.8, **look)[0]
     look |= {"marker": MARKERS[place], "ms": 4.5, "markerfacecolor": "white"}
     (handle,) = axes.plot(line.x, line.y, lw=1.6, markevery=max(1, len(line.x) // 12), **look)
-    if line.spread is not None:
-        low, high = (np.clip(line.y + sign * np.array(line.spread), *bounds) for sign in (-1, 1))
+    if line.band is not None:
+        low, high = (np.clip(edge, *bounds) for edge in line.band)
         axes.fill_between(line.x, low, high, color=COLOURS[place], alpha=0.12, lw=0)
     return handle
 
@@ -300,23 +300,25 @@ def capacity_figure(
 ) -> Figure:
     """Share solved and time to solution against α, one line per solver.
 
-    rows: solver, alpha, solved (share), seconds (median of solved trials, None without any).
+    rows: solver, alpha, solved (share, low and high of its interval), seconds (median of solved
+    trials, None without any).
     marks: name → α of a vertical line, such as the capacity.
     """
 
-    def lines(name: str) -> tuple[Line, ...]:
-        known = [row for row in rows if row[name] is not None]
-        solvers: dict[str, list[Any]] = {row["solver"]: [] for row in rows}
-        for row in known:
-            solvers[row["solver"]].append((row["alpha"], row[name]))
-        return tuple(
-            Line(solver, [alpha for alpha, _ in points], [value for _, value in points])
-            for solver, points in solvers.items()
-        )
+    def lines(name: str, interval: bool = False) -> tuple[Line, ...]:
+        found = []
+        for solver in dict.fromkeys(row["solver"] for row in rows):
+            known = [row for row in rows if row["solver"] == solver and row[name] is not None]
+            x, y, low, high = (
+                [row[part] for row in known] for part in ("alpha", name, "low", "high")
+            )
+            found.append(Line(solver, x, y, (low, high) if interval else None))
+        return tuple(found)
 
+    shares = lines("solved", interval=True)
     return line_figure(
         [
-            Panel(title, "α = M/N", "solved", lines("solved"), limits=(-0.03, 1.03), marks=marks),
+            Panel(title, "α = M/N", "solved", shares, limits=(-0.03, 1.03), marks=marks),
             Panel("time to solution", "α = M/N", "seconds", lines("seconds"), log_y=True),
         ],
         2,

@@ -50,6 +50,8 @@ def test_the_summary_counts_what_was_solved():
     ]
     (line,) = summary(rows)
     assert (line["trials"], line["solved"], line["seconds"]) == (3, 2 / 3, 2.0)
+    assert line["low"] == pytest.approx(0.2077, abs=1e-4)  # Wilson's interval of 2 of 3
+    assert line["high"] == pytest.approx(0.9385, abs=1e-4)
 
 
 def test_bad_sweeps_are_refused():

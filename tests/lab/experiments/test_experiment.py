@@ -49,7 +49,7 @@ def test_curves_and_cells_have_mean_and_spread():
     line = curve("SBP", rows([[1.0], [3.0]]), "size", "best")
     assert line.x == [0]
     assert line.y == [2.0]
-    assert line.spread == [pytest.approx(math.sqrt(2))]
+    assert line.band == ([pytest.approx(2 - math.sqrt(2))], [pytest.approx(2 + math.sqrt(2))])
     assert plus_minus([1.0, 3.0], 2) == "2.00 ± 1.41"
 
 

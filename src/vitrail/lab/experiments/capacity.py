@@ -180,18 +180,26 @@ def alpha_range(text: str) -> list[float]:
 
 
 def summary(rows: Rows) -> Rows:
-    """A row per solver and α: trials, share solved, median seconds of solved trials."""
+    """A row per solver and α: trials, share solved, median seconds of solved trials.
+
+    low and high: the 95 % interval of the share (Wilson 1927).
+    """
+    from scipy.stats import binomtest
+
     lines: Rows = []
     for solver, alpha in product(distinct(rows, "solver"), sorted(distinct(rows, "alpha"))):
         group = pick(rows, solver=solver, alpha=alpha)
         if not group:
             continue
         solved = pick(group, unsatisfied=0)
+        interval = binomtest(len(solved), len(group)).proportion_ci(method="wilson")
         line: Row = {
             "solver": solver,
             "alpha": alpha,
             "trials": len(group),
             "solved": len(solved) / len(group),
+            "low": float(interval.low),
+            "high": float(interval.high),
             "seconds": statistics.median(column(solved, "seconds")) if solved else None,
             "unsatisfied": statistics.median(column(group, "unsatisfied")),
         }

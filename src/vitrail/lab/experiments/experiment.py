@@ -103,7 +103,9 @@ def curve(name: str, rows: Rows, x: str, y: str) -> Line:
     """A line through the means of a column at every x, with their standard deviations."""
     places = distinct(rows, x)
     values = [column(pick(rows, **{x: place}), y) for place in places]
-    return Line(name, places, [mean(v) for v in values], [deviation(v) for v in values])
+    means, spreads = [mean(v) for v in values], [deviation(v) for v in values]
+    band = [[m + sign * s for m, s in zip(means, spreads, strict=True)] for sign in (-1, 1)]
+    return Line(name, places, means, (band[0], band[1]))
 
 
 def plus_minus(values: Sequence[float], digits: int = 4) -> str:

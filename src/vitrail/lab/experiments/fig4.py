@@ -18,6 +18,7 @@ from vitrail.lab.experiments.experiment import (
     column,
     curve,
     difference,
+    distinct,
     listed,
     pick,
 )
@@ -47,8 +48,10 @@ class Curve:
     def methods(self, size: int) -> dict[SBP | GD, int]:
         """Each method with the factor of its epochs: 1, or more for GD with SBP's evaluations."""
         gd, draws = tuned(self.rates, size, BATCH), self.passing[0].samples
-        equal = {replace(gd, name=GD_AS_SBP): draws} if size * draws <= MOST_EQUAL else {}
-        return {**dict.fromkeys(self.passing, 1), gd: 1, **equal}
+        methods: dict[SBP | GD, int] = {**dict.fromkeys(self.passing, 1), gd: 1}
+        if self.passing[0].update != "pinned" and size * draws <= MOST_EQUAL:
+            methods[replace(gd, name=GD_AS_SBP)] = draws
+        return methods
 
 
 BATCH = 8
@@ -240,6 +243,7 @@ def tables(config: Config, rows: Rows) -> Sequence[ResultTable]:
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:
     """Message passing against GD, on training and on test examples."""
     train, test = (_gains(config, rows, part) for part in ("best", "test_best"))
+    equal = _gains(config, rows, "best", GD_AS_SBP)
     level = [
         gains["SNMP"].mean > -COMPARABLE
         for gains in (*train.values(), *test.values())
@@ -249,13 +253,22 @@ def claims(config: Config, rows: Rows) -> Sequence[Claim]:
     return [
         Claim(
             "Both stochastic BP and SP find better configurations than gradient methods "
-            "(abstract), here on MNIST.",
-            f"Best training accuracy minus that of GD, mean over all sizes. {_words(train)}.",
-            verdict_of([gain for gains in train.values() for gain in gains.values()]),
+            "(abstract), here on MNIST at equal epochs.",
+            f"Best training accuracy minus that of GD, mean over all sizes. {_words(train)}. The "
+            "verdict is over SBP and SNMP.",
+            verdict_of([gains[name] for gains in train.values() for name in ("SBP", "SNMP")]),
             "SBP's last configurations are far below its best: its messages do not settle. "
             "Reinforcement with closed-form messages, or local search after them "
             '(solver="messages"), passes GD where SBP alone does not. The convolutional net has '
             "neither.",
+        ),
+        Claim(
+            "Stochastic BP finds better configurations than gradient methods (abstract), here on "
+            "MNIST at equal evaluations.",
+            "Best training accuracy minus that of GD with SBP's evaluations, mean over the sizes "
+            f"that GD was run at so. {_words(equal)}. The verdict is over SBP.",
+            verdict_of([gains["SBP"] for gains in equal.values()]),
+            "Epochs as the unit of work, as in the paper.",
         ),
         Claim(
             "SNMP performs well compared with SGD on linear, MLP and convolutional nets.",
@@ -291,15 +304,21 @@ def claims_as_printed(config: Config, rows: Rows) -> Sequence[Claim]:
 
 
 def _gain(rows: Rows, first: str, second: str, quantity: str) -> Difference:
+    """What `second` has above `first`, at the sizes of `first`."""
     before, after = (pick(rows, method=name) for name in (first, second))
+    sizes = distinct(before, "examples")
+    after = [row for row in after if row["examples"] in sizes]
     return difference(before, after, PROBLEM, quantity)
 
 
-def _gains(config: Config, rows: Rows, quantity: str) -> dict[str, dict[str, Difference]]:
+def _gains(
+    config: Config, rows: Rows, quantity: str, rival: str = "GD"
+) -> dict[str, dict[str, Difference]]:
     """Each message-passing method minus GD on every net, for the same examples."""
+    names = [name for name in config.passing if rival == "GD" or name != "SNMP"]
     return {
         TITLES[one.net]: {
-            name: _gain(pick(rows, net=one.net), "GD", name, quantity) for name in config.passing
+            name: _gain(pick(rows, net=one.net), rival, name, quantity) for name in names
         }
         for one in config.curves
     }

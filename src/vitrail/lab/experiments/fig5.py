@@ -186,10 +186,8 @@ def _beta_claim(rows: Rows, update: str, means: dict[float, float]) -> Claim:
         f"Higher β gives higher accuracy, though β = ∞ is not the best (here by {update}).",
         f"With {update}, training accuracy at the end: {levels}. {_beta(large)} minus {steps}.",
         verdict_of(gains),
-        "Stopping at β = 1: up to there accuracy rises, most where there are few images "
-        "(fig5-pinned). Beyond it draws of their own for every message (pinned) lose less than "
-        "shared ones (flip), but nothing that we ran gains, since no net of this size fits all "
-        "images. At 5 draws β = 100 and β = ∞ give the same messages.",
+        "Stopping at β = 1: beyond it no update gains, and draws of their own for every message "
+        "(pinned) lose least. At 5 draws β = 100 and β = ∞ give the same messages.",
     )
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitrail.lab.experiments.claims import Verdict
-from vitrail.lab.experiments.reproduce import ALL, FIGURES, Result, environment
+from vitrail.lab.experiments.reproduce import ALL, FIGURES, Result
+from vitrail.lab.experiments.units import environment
 from vitrail.pages import write_page
 
 QUICK = (

@@ -19,7 +19,7 @@ from vitrail.engines import Backend
 from vitrail.lab.experiments import fig1, fig2, fig3, fig4, fig5
 from vitrail.lab.experiments.claims import Claim
 from vitrail.lab.experiments.experiment import AnyExperiment, ResultTable
-from vitrail.lab.experiments.units import Done, Rows, Unit, compute, environment, plain
+from vitrail.lab.experiments.units import Done, Rows, Unit, compute, plain
 from vitrail.lab.plots import save
 from vitrail.output import atomic_output
 
@@ -144,7 +144,7 @@ def make(plan: FigurePlan, done: Sequence[Done], out: Path) -> Result:
         "about": experiment.about,
         "quick": plan.quick,
         "config": plan.settings,
-        "environment": environment(),
+        "environment": _environments(done),
         "core_seconds": round(result.seconds, 1),
         "claims": [asdict(claim) for claim in result.claims],
         "tables": [asdict(table) for table in result.tables],
@@ -154,6 +154,12 @@ def make(plan: FigurePlan, done: Sequence[Done], out: Path) -> Result:
         with atomic_output(out / f"{experiment.name}.{suffix}") as stream:
             stream.write(text.encode())
     return result
+
+
+def _environments(done: Sequence[Done]) -> dict[str, str]:
+    """What computed the units; "A and B" where some were computed with A and others with B."""
+    names = done[0].environment
+    return {n: " and ".join(dict.fromkeys(one.environment[n] for one in done)) for n in names}
 
 
 def available_cores() -> int:
