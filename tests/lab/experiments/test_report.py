@@ -33,7 +33,7 @@ addEventListener("load", () => {
 
 
 def result(folder, name, quick=False):
-    line = Line("SBP", [1.0, 2.0, 3.0], [0.9, 0.8, 0.7], [0.1, 0.1, 0.1])
+    line = Line("SBP", [1.0, 2.0, 3.0], [0.9, 0.8, 0.7], ([0.8, 0.7, 0.6], [1.0, 0.9, 0.8]))
     panels = [Panel(f"panel {n}", "α = M/N", "accuracy", (line,)) for n in range(4)]
     wide, narrow = (line_figure(panels, columns) for columns in (4, 1))
     experiment = Experiment(
