@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vitrail import interrupts
 from vitrail.extras import needs
 from vitrail.output import atomic_output
 
@@ -43,7 +44,8 @@ STYLE: dict[Any, Any] = {
 
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure to a file, completely or not at all."""
-    with atomic_output(path) as stream:
+    # a stop while matplotlib loads its renderer would leave a module that cannot be imported
+    with interrupts.defer_stop(), atomic_output(path) as stream:
         figure.savefig(stream, dpi=150, format=path.suffix.lstrip(".") or "png")
     return path
 
