@@ -7,7 +7,7 @@ python benchmarks/robust.py DATA OUT --report robust           # the table of th
 Inputs are gray levels minus the rounded mean of the training images. `posterior` predicts by
 moments of the marginals at a share of the last beta, `one net` is the network decoded from them,
 `polished` the last network of gradients that begin there (predictor="best" takes whichever of both
-is right on more training images), and `straight-through` a network of gradients alone at the best
+is right on more held-out images), and `straight-through` a network of gradients alone at the best
 of several rates: that with the fewest errors on held-out training images, which choose it first.
 `auto` is, per seed, the posterior or straight-through: the one with fewer errors on held-out
 training images after half the epochs. Seeds draw the training images of MNIST, the start and the

@@ -73,8 +73,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             trial on held-out rows) for deep nets and convolutions, "messages" for all others and
             where predictor="best".
         predictor: "posterior" is the vote of networks drawn from the posterior, "best" the network
-            that fits best. "auto" is "posterior" for `chains`, `streaming` and, where flips are
-            cheap and beta is finite, `messages`; "best" for all others.
+            that fits best, for deep nets on held-out rows. "auto" is "posterior" for `chains`,
+            `streaming` and, where flips are cheap and beta is finite, `messages`; "best" for all
+            others.
         multiclass: "argmax" is one net with one output per class, "ovo" one net per pair of
             classes, "ovr" one net per class against the rest. "auto" is "ovr" for `chains`; for all
             others "ovo" up to 12 classes with at most one hidden layer, else "argmax".

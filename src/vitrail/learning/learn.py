@@ -39,7 +39,7 @@ from vitrail.learning.preprocessing import (
     directions_of,
     image_inputs,
 )
-from vitrail.learning.select import needs_select, select
+from vitrail.learning.select import needs_select, select, stream
 from vitrail.learning.table import AUTO, SOLVERS, parameter_of
 from vitrail.learning.training import problem_of
 from vitrail.model import Model
@@ -53,8 +53,8 @@ from vitrail.tables.encoders import fit_encoder
 from vitrail.tables.frames import as_frame
 from vitrail.tables.labels import LabelCoder
 
-LEARNERS: dict[str, Learner] = {"chains": chains, "select": select}
-"""Those that run no stages by their name; `learn_by_stages` runs all others."""
+LEARNERS: dict[str, Learner] = {"chains": chains, "select": select, "streaming": stream}
+"""Those that decide before stages run, or run none; `learn_by_stages` runs all others."""
 REMEMBERING = ("chains", "streaming")  # whose earlier evidence can fade
 BY_RULES = ", which solver='auto' takes for these rows and this net"
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth

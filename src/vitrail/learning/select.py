@@ -4,12 +4,13 @@ Both keep one number per weight; which is better depends on net and rows. So bot
 some rows, for half the epochs, and compared on held-out rows by what will predict: networks drawn
 from streaming's posterior, or the one network that straight-through found. Where one network is to
 predict, streaming's is compared as it is decoded ("streaming") and as gradients finish it
-("polished").
+("polished"); so it is where streaming alone is named.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,10 +18,12 @@ from torch import Tensor
 
 from vitrail.draws import random_order
 from vitrail.learning.choice import Choice, correct_rows, train_each, trial_folds
+from vitrail.learning.examples import nets_of
 from vitrail.learning.messages import (
     PlanChoice,
     check_posterior,
     continued_plan,
+    learn_by_stages,
     num_networks,
     programs_of,
     run,
@@ -50,7 +53,10 @@ def select(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     """Train by the candidate that is right on more held-out rows; streaming, if there are none."""
     check_networks(options, "select", options.predictor)
     if previous is None or "solver" in options.changed:
-        chosen = _chosen(data, options, _problem(data, options))
+        problem = _problem(data, options)
+        # straight-through knows no posterior of a deep net
+        alone = options.predictor == "posterior" and problem.program.shallow is None
+        chosen = _chosen(data, options, problem, CANDIDATES[:1] if alone else CANDIDATES)
     else:
         chosen = continued_plan(data, options, previous)
         check_posterior(options, chosen.plan)
@@ -66,6 +72,19 @@ def select(data: TrainingData, options: FitOptions, previous: Posterior | None) 
         epochs=plan.epochs,
         stages=[stage.name for stage in plan.stages],
     )
+
+
+def stream(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
+    """Train by streaming; held-out rows say whether gradients finish the one network of a deep net.
+
+    Gradients are right on more training rows, and on fewer new ones where a net has convolutions.
+    """
+    if previous is None and options.predictor == "best" and "polish" not in options.given:
+        programs = programs_of(data, options)
+        problem = problem_of(programs[0], data.nets)
+        if len(programs) == 1 and _plan(problem, options, "streaming").polish:
+            return run(data, options, None, _chosen(data, options, problem, CANDIDATES[:1]))
+    return learn_by_stages(data, options, previous)
 
 
 def _problem(data: TrainingData, options: FitOptions) -> Problem:
@@ -85,14 +104,13 @@ def needs_select(problem: Problem) -> bool:
     return (program.shallow is None or not messages_fit(problem)) and _has_moments(program)
 
 
-def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> PlanChoice:
-    program = problem.program
-    # straight-through knows no posterior of a deep net
-    alone = options.predictor == "posterior" and program.shallow is None
-    candidates = CANDIDATES[:1] if alone else CANDIDATES
+def _chosen(
+    data: TrainingData, options: FitOptions, problem: Problem, candidates: Sequence[str]
+) -> PlanChoice:
+    program, fixed = problem.program, data.preprocessing
     plans = {name: _plan(problem, options, name) for name in candidates}
     folds = trial_folds(data, options.seed)[:1]
-    if not folds or len(candidates) == 1:
+    if not folds or (len(candidates) == 1 and not plans[candidates[0]].polish):
         return PlanChoice(plans[candidates[0]], notes={"held_out_accuracy": {}})
     seen, held = (
         part.where(torch.from_numpy(random_order(options.seed, len(part))[:most]).sort().values)
@@ -101,10 +119,9 @@ def _chosen(data: TrainingData, options: FitOptions, problem: Problem) -> PlanCh
     found: dict[str, Choice] = {}
     accuracy: dict[str, float] = {}
     stopped = False
-    small = problem_of(program, [seen])
-    trials = train_each(
-        [seen], [_plan(small, options, name, TRIAL) for name in candidates], options
-    )
+    nets = nets_of(seen, fixed.num_classes, fixed.scheme)
+    small = problem_of(program, nets)
+    trials = train_each(nets, [_plan(small, options, name, TRIAL) for name in candidates], options)
     for name in candidates:
         try:
             trained = next(trials)
