@@ -20,11 +20,10 @@ from statistics import mean
 
 import numpy as np
 import torch
-from harness import mnist_files, parser_of, write_json
+from harness import max_pool, mnist_files, parser_of, write_json
 from torch import Tensor, nn
 
 from vitrail.baselines import straight_through
-from vitrail.datasets.idx import FULL_INTENSITY, max_pool
 from vitrail.decode import samples
 from vitrail.factors import network
 from vitrail.graph import FactorGraph, factor_graph
@@ -54,9 +53,9 @@ def read(args: argparse.Namespace, part: str) -> tuple[Tensor, Tensor]:
         return levels, labels
     if args.coding == "cuts":
         steps = range(1, CUTS + 1)
-        bits = [levels > FULL_INTENSITY * step // (CUTS + 1) for step in steps]
+        bits = [levels > 255 * step // (CUTS + 1) for step in steps]
         return torch.cat([*bits, torch.ones_like(bits[0])], 1).to(torch.int8), labels
-    bits = (levels > FULL_INTENSITY / 2).to(torch.int8)
+    bits = (levels > 255 / 2).to(torch.int8)
     return (bits if args.coding == "binary" else 2 * bits - 1), labels
 
 

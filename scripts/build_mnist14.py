@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail.datasets.dataset import binarise
-from vitrail.datasets.idx import FULL_INTENSITY, max_pool, read_idx
-from vitrail.datasets.mnist import EMBEDDED, pack
+from vitrail.datasets.images import EMBEDDED, SIDE
+from vitrail.tables.sources import read_idx
 
 
 def original(folder: Path, name: str) -> Path:
@@ -50,7 +49,8 @@ def main() -> None:
     images, labels = [], []
     for part in ("train", "t10k"):
         pixels = read_idx(original(arguments.folder, f"{part}-images-idx3-ubyte"), axes=3)
-        images.append(pack(binarise(max_pool(pixels, 2), FULL_INTENSITY, threshold=0.5)))
+        pooled = pixels.reshape(-1, SIDE, 2, SIDE, 2).max(axis=(2, 4))
+        images.append(np.packbits((pooled > 127).reshape(-1, SIDE * SIDE), axis=1))
         labels.append(read_idx(original(arguments.folder, f"{part}-labels-idx1-ubyte"), axes=1))
     write_npz(arguments.out, {"images": np.concatenate(images), "labels": np.concatenate(labels)})
     digest = hashlib.sha256(arguments.out.read_bytes()).hexdigest()

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -79,13 +77,3 @@ def test_take_refuses_a_count_there_is_not(count):
 
 def test_labels_are_their_place_in_the_classes_whatever_the_order():
     assert class_indices(np.array([7, 2, 5, 7]), (5, 7, 2)).tolist() == [1, 2, 0, 1]
-
-
-def test_a_dataset_whose_parts_disagree_is_refused():
-    data = glass(20, 10)
-    with pytest.raises(ValueError, match="one label per example"):
-        replace(data, labels=data.labels[:-1])
-    with pytest.raises(ValueError, match=r"give \(F, 10\)"):
-        replace(data, test_inputs=data.inputs[:, :9])
-    with pytest.raises(TypeError, match="inputs must be int8"):
-        replace(data, inputs=data.inputs.float())

@@ -30,28 +30,6 @@ class Dataset:
     classes: tuple[int, ...]  # what the labels stand for
     shape: tuple[int, ...]  # of one example: (D,), or (channels, height, width) for images
 
-    def __post_init__(self) -> None:
-        parts = (
-            ("inputs", self.inputs, "labels", self.labels),
-            ("test_inputs", self.test_inputs, "test_labels", self.test_labels),
-        )
-        for inputs_name, inputs, labels_name, labels in parts:
-            if tuple(inputs.shape[1:]) not in {self.shape, (prod(self.shape),)}:
-                raise ValueError(
-                    f"{inputs_name} of examples shaped {self.shape} expected, got a tensor of "
-                    f"shape {tuple(inputs.shape)}; give (F, {prod(self.shape)})"
-                )
-            if inputs.dtype != torch.int8 or labels.dtype != torch.int64:
-                raise TypeError(
-                    f"{inputs_name} must be int8 and {labels_name} int64, got {inputs.dtype} and "
-                    f"{labels.dtype}; convert them with .to()"
-                )
-            if labels.shape != inputs.shape[:1]:
-                raise ValueError(
-                    f"one label per example expected, got {inputs_name} {tuple(inputs.shape)} and "
-                    f"{labels_name} {tuple(labels.shape)}; give {labels_name} ({len(inputs)},)"
-                )
-
     def shaped(self) -> Dataset:
         """The same examples as (F, *shape), the way a convolution reads them."""
         return replace(
@@ -99,16 +77,6 @@ def encode(bits: np.ndarray, coding: Coding) -> Tensor:
         raise ValueError(f"coding must be 'bipolar' or 'binary', got {coding!r}; choose one")
     flat = torch.from_numpy(bits.reshape(len(bits), prod(bits.shape[1:])).astype(np.int8))
     return 2 * flat - 1 if coding == "bipolar" else flat
-
-
-def binarise(pixels: np.ndarray, full: int, threshold: float) -> np.ndarray:
-    """Bits of the pixels strictly above the fraction `threshold` of full intensity."""
-    if not 0 <= threshold < 1:
-        raise ValueError(
-            f"threshold is a fraction of full intensity, 0 <= threshold < 1, got {threshold}; "
-            "0.5 is half intensity"
-        )
-    return pixels > threshold * full
 
 
 def indices_of_pair(labels: np.ndarray, pair: Sequence[int]) -> np.ndarray:

@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis.extra import numpy as npst
 from idx_files import idx_bytes
+from sklearn.datasets import load_digits
 
-from vitrail.datasets import load_idx, mnist
-from vitrail.datasets.mnist import EMBEDDED, pack, unpack
+from vitrail.datasets import digits, mnist
+from vitrail.datasets.images import EMBEDDED, unpack
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "build_mnist14.py"
 
@@ -80,21 +79,7 @@ def test_a_pair_that_is_none_is_refused(pair):
         mnist(pair=pair)
 
 
-@given(
-    npst.arrays(
-        bool,
-        npst.array_shapes(min_dims=1, max_dims=1, min_side=0, max_side=6).map(
-            lambda shape: (*shape, 14, 14)
-        ),
-    )
-)
-def test_packing_loses_nothing(images):
-    packed = pack(images)
-    assert packed.shape == (len(images), 25)
-    np.testing.assert_array_equal(unpack(packed), images)
-
-
-def test_the_build_script_pools_and_packs_as_load_idx_does(tmp_path):
+def test_the_build_script_keeps_the_brightest_of_four_pixels(tmp_path):
     draw = np.random.default_rng(1)
     for part, count in (("train", 30), ("t10k", 10)):
         pixels = draw.integers(0, 256, (count, 28, 28))
@@ -103,13 +88,55 @@ def test_the_build_script_pools_and_packs_as_load_idx_does(tmp_path):
         (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(idx_bytes(labels))
     out = tmp_path / "built.npz"
     subprocess.run([sys.executable, SCRIPT, tmp_path, "-o", out], check=True, capture_output=True)
-    own = load_idx(
-        tmp_path / "train-images-idx3-ubyte",
-        tmp_path / "train-labels-idx1-ubyte",
-        pool=2,
-        coding="binary",
-    ).shaped()
     with np.load(out) as built:
-        assert len(built["images"]) == 40
-        np.testing.assert_array_equal(unpack(built["images"])[:30], own.inputs[:, 0].numpy())
-        np.testing.assert_array_equal(built["labels"][:30], own.labels.numpy())
+        images, labels = unpack(built["images"]), built["labels"]
+    assert len(images) == 40
+    np.testing.assert_array_equal(labels, [*np.arange(30) % 10, *np.arange(10)])
+    pixels = np.random.default_rng(1).integers(0, 256, (30, 28, 28))
+    for image, picture in zip(images, pixels, strict=False):
+        for row, column in np.ndindex(14, 14):
+            block = picture[2 * row : 2 * row + 2, 2 * column : 2 * column + 2]
+            assert image[row, column] == (block.max() > 127)
+
+
+PIXELS, TARGETS = (np.asarray(part) for part in load_digits(return_X_y=True))
+
+
+def test_the_papers_setting_of_digits_is_the_default():
+    data = digits()
+    assert data.inputs.shape == (250, 64)
+    assert data.test_inputs.shape == (0, 64)
+    assert data.shape == (1, 8, 8)
+    assert data.name == "digits 3-vs-5"
+
+
+def test_images_and_labels_are_scikit_learns():
+    found = digits(100, pair=(8, 1), coding="binary")
+    known: dict[tuple[int, ...], set[int]] = {}
+    for row, target in zip((PIXELS > 8).astype(int).tolist(), TARGETS, strict=True):
+        known.setdefault(tuple(row), set()).add(int(target))
+    inputs = torch.cat([found.inputs, found.test_inputs])
+    labels = torch.cat([found.labels, found.test_labels])
+    for row, label in zip(inputs.tolist(), labels.tolist(), strict=True):
+        assert (8, 1)[label] in known[tuple(row)]
+
+
+def test_training_and_test_images_are_one_order_cut_in_two():
+    few, many = digits(5, seed=9), digits(245, seed=9)
+    assert torch.equal(few.inputs, many.inputs[:5])
+    joined = torch.cat([many.inputs, many.test_inputs])
+    assert torch.equal(torch.cat([few.inputs, few.test_inputs]), joined)
+    assert not torch.equal(digits(245, seed=10).inputs, many.inputs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pair": (3, 3)}, "two different classes out of"),
+        ({"pair": (3, 10)}, r"got \(3, 10\)"),
+        ({"num_examples": 251}, "num_examples must be from 1 to 250, got 251"),
+    ],
+)
+def test_bad_arguments_of_digits_are_refused_by_name(options, message):
+    with pytest.raises(ValueError, match=message):
+        digits(**options)
