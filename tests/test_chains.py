@@ -132,6 +132,16 @@ def test_one_network_of_the_chains_is_the_one_that_fits_best():
     assert one.model_.record["train_accuracy"] == one.model_.record["best_accuracy"]
 
 
+def test_the_accuracy_on_training_rows_is_that_of_the_saved_model():
+    """Of ten classes of noise single networks fit most rows against the rest, the model few."""
+    made = np.random.default_rng(0)
+    table, labels = made.normal(size=(200, 2)), np.arange(200) % 10
+    net = small().fit(table, labels)
+    accuracy = net.score(table, labels)
+    assert net.model_.record["train_accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    assert accuracy < net.model_.record["best_accuracy"] - 0.2
+
+
 def test_weights_and_copies_are_the_same():
     table, labels = rows(60)
     weight = np.where(np.arange(60) % 3 == 0, 3, 1)

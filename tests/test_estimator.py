@@ -153,7 +153,7 @@ def test_every_solver_learns_by_its_name(solver):
     settings = {"hidden": hidden, "solver": solver, "bias": 0, "random_state": 0, **epochs}
     rows = BITS[:60] if solver == "chains" else 2 * BITS[:60] - 1
     fitted = BinaryNetClassifier(**settings).fit(rows, RULE[:60])
-    assert fitted.score(rows, RULE[:60]) > 0.75
+    assert fitted.score(rows, RULE[:60]) > 0.8  # 0.65 for one answer
     assert fitted.solver_ == fitted.plan_["solver"] == solver
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 import pytest
@@ -215,7 +216,11 @@ def test_a_unit_uses_few_thresholds_of_a_monotone_column_a_priori():
 
 
 def test_threads_do_not_matter_and_nets_go_their_own_ways():
-    samples = [sample(300, 12, 1), sample(200, 12, 2)]
+    rules = ([1] * 6 + [-1] * 6, [1, -1] * 6)  # linear nets, whose answers are nearly independent
+    samples = [
+        replace(one, labels=(one.inputs.long() @ torch.tensor(rule) > 0).long())
+        for one, rule in zip((sample(300, 12, 1), sample(200, 12, 2)), rules, strict=True)
+    ]
     net, partner = program(12, 5), torch.full((12,), -1)
     starts = random_starts(Key(4), 6, 2, net.num_bits)
     found = []
@@ -230,7 +235,7 @@ def test_threads_do_not_matter_and_nets_go_their_own_ways():
         == (one.labels == 1)[:, None]
         for n, one in enumerate(samples)
     ]
-    assert all(float(hits.double().mean()) > 0.6 for hits in right)
+    assert all(float(hits.double().mean()) > 0.9 for hits in right)
 
 
 def test_what_can_be_packed():

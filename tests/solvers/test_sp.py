@@ -159,10 +159,11 @@ def test_the_degree_chooses_the_variable_side(degree, kind):
 
 @pytest.mark.parametrize("update", [exact(), closed_form(), pinned(3), flip(3), counting(16)])
 def test_any_update_that_takes_cavities_serves(update):
-    graph = glass_graph(8, 5)
+    """One of 256 configurations satisfies all eight examples."""
+    graph = glass_graph(8)
     solution = run(s4p(update, survey_samples=10, bins=21), graph, seed=1, max_steps=4)
     assert torch.isfinite(solution.marginals).all()
-    assert float(solution.best_accuracy) > 0.5
+    assert solution.status == (Status.SOLVED,)
 
 
 def test_any_kind_of_factor_serves():
