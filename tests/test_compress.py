@@ -93,7 +93,7 @@ def test_columns_that_bring_others_along_stay_within_the_bits():
     rows.loc[::3, "a"] = np.nan
     rows["flag"] = np.where(rows["b"] > 0, 1.0, np.nan)
     model = BinaryNetClassifier(random_state=0, networks=32).fit(rows, TWO).model_
-    for bits, least in ((5, 0.6), (6, 0.65), (9, 0.75), (17, 0.8), (40, 0.9)):  # 0.54 for one answer
+    for bits, least in ((5, 0.6), (6, 0.65), (9, 0.75), (17, 0.8), (40, 0.9)):  # 0.54 by chance
         small = compress(model, rows, bits=bits)
         assert small.networks.numel() == small.record["compressed"]["chosen"]["bits"] <= bits
         assert (small.predict(rows) == TWO).mean() > least
