@@ -1,15 +1,15 @@
-"""What ranks gain: measured on this machine, and foretold for a thousand.
+"""Speedup by ranks: measured for two on this machine, predicted for up to a thousand.
 
     python benchmarks/scaling.py [--write docs/scaling.md]
 
-Measures a sweep of belief propagation and an epoch of streaming on one and two ranks of one
-thread, and how long ranks take to add up vectors; then works out, and simulates, a sweep on many
-machines. With --write the tables replace those of the page.
+Measures a sweep of belief propagation and an epoch of streaming on one and two ranks of one thread,
+and the time of a sum over ranks; then predicts a sweep on many machines. With --write the tables
+replace those of the page.
 
-One job of two ranks does all, in turn: rank 0 alone, while the other waits; both together; and each
-its half in batches of half the size, without a word to the other, which is what the machine itself
-gains by two busy cores. Data are made before, and the first step of each turn, which starts things,
-is left out. Of all others the fastest counts: what else runs on a machine only makes steps slower.
+One job of two ranks takes turns: rank 0 alone while the other waits; both together; and each on its
+half in batches of half the size without communication, the gain of the machine itself from two busy
+cores. Data are prepared before and the first step of each turn is not counted; of the others the
+fastest is.
 """
 
 from __future__ import annotations
@@ -27,17 +27,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from harness import write_between
 
 EXAMPLES, WEIGHTS = 100_000, 196
 STREAM, BATCH = 1_000_000, 8192
-ROUNDS = 3  # turns that one rank and two take
+ROUNDS = 3  # turns of one rank and of two
 CLOCKS = ("clock", "process")
 NETWORK = (50e-6, 1.25e9)  # seconds per message, bytes per second: ten gigabit Ethernet
-SMALL = (32, 8)  # bytes of the other two meetings of a step: largest changes, and scores
-RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)
-JITTER = 0.2  # of a message's time, exponential, in the simulation
+SMALL = (32, 8)  # bytes of the other two sums of a step: largest changes, and scores
+RANKS = (1, 4, 16, 64, 256, 1000)
 BEGIN, END = "<!-- scaling: begin -->", "<!-- scaling: end -->"
 
 
@@ -62,7 +60,7 @@ def measure(out: Path) -> None:
         return factor_graph(perceptron(inputs, labels, 2.0)), factor_graph(mine)
 
     def steps_of(solver: Any, shared: Any, steps: int) -> list[tuple[float, float]]:
-        """Seconds of each step but the first, by the clock and of this process."""
+        """Wall-clock and process seconds of each step but the first."""
         marks: list[tuple[float, float]] = []
 
         def mark(*_: object) -> None:
@@ -72,7 +70,7 @@ def measure(out: Path) -> None:
         return [(after[0] - to[0], after[1] - to[1]) for to, after in pairwise(marks)]
 
     def seconds(solver: Any, for_half: Any, examples: int, steps: int) -> dict[str, Any]:
-        """The fastest step of one rank, of two, and of two that never meet."""
+        """The fastest step of one rank, of two, and of two without communication."""
         whole, half = graphs(examples)
         shared = whole.shared(world)
         found: dict[str, list[tuple[float, float]]] = {"one": [], "two": [], "apart": []}
@@ -96,7 +94,7 @@ def measure(out: Path) -> None:
             streaming(closed_form("gaussian"), batch=size, batches=-(-STREAM // BATCH))
             for size in (BATCH, BATCH // 2)
         )
-        told: dict[str, Any] = {
+        measured: dict[str, Any] = {
             "sweep": seconds(sweep, sweep, EXAMPLES, 3),
             "stream": seconds(whole, half, STREAM, 2),
             "sums": {},
@@ -107,17 +105,17 @@ def measure(out: Path) -> None:
                 begun = time.perf_counter()
                 world.sum(values)
                 times.append(time.perf_counter() - begun)
-            told["sums"][8 * size] = statistics.median(times)
+            measured["sums"][8 * size] = statistics.median(times)
         if world.first:
-            out.write_text(json.dumps(told))
+            out.write_text(json.dumps(measured))
 
 
-def launched() -> dict[str, Any]:
-    """What a job of two ranks measured."""
+def launch() -> dict[str, Any]:
+    """The measurements of a job of two ranks."""
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "told.json"
-        launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        job = [*launch, "--nproc-per-node=2", __file__, "--job", str(out)]
+        out = Path(folder) / "measured.json"
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        job = [*torchrun, "--nproc-per-node=2", __file__, "--job", str(out)]
         subprocess.run(job, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
         return json.loads(out.read_text())
 
@@ -127,95 +125,72 @@ def ring(ranks: int, num_bytes: float, latency: float, bandwidth: float) -> floa
     return 2 * (ranks - 1) * (latency + num_bytes / ranks / bandwidth)
 
 
-def simulated(ranks: int, num_bytes: float, latency: float, bandwidth: float, seed: int) -> float:
-    """The same, message by message: a rank sends on when it has got what it waits for."""
-    draw = np.random.default_rng(seed)
-    ready = np.zeros(ranks)
-    message = latency + num_bytes / ranks / bandwidth
-    for _ in range(2 * (ranks - 1)):
-        arrived = ready + message * (1 + JITTER * draw.exponential(size=ranks))
-        ready = np.maximum(arrived, np.roll(arrived, 1))
-    return float(ready.max())
-
-
-def foretold(work: float, num_bytes: float) -> list[dict[str, float]]:
-    """A sweep that takes `work` seconds alone, on more and more ranks."""
+def predicted(work: float, num_bytes: float) -> list[dict[str, float]]:
+    """A sweep of `work` seconds on one rank, on each number of ranks."""
     latency, bandwidth = NETWORK
     rows = []
     for ranks in RANKS:
         sums = sum(ring(ranks, size, latency, bandwidth) for size in (num_bytes, *SMALL))
-        trials = [
-            sum(simulated(ranks, n, latency, bandwidth, seed) for n in (num_bytes, *SMALL))
-            for seed in range(5)
-        ]
         total = work / ranks + sums
-        rows.append(
-            {
-                "ranks": ranks,
-                "sums": sums,
-                "simulated": statistics.mean(trials),
-                "sweep": total,
-                "speed": work / total,
-            }
-        )
+        rows.append({"ranks": ranks, "sums": sums, "sweep": total, "speed": work / total})
     return rows
 
 
 def best_ranks(work: float) -> int:
-    """Where adding ranks stops paying: work/R + 2·R·latency a sum is least."""
+    """The number of ranks R for which work/R + 2·R·latency per sum is least."""
     return round(math.sqrt(work / (2 * (1 + len(SMALL)) * NETWORK[0])))
 
 
-def page(told: dict[str, Any]) -> str:
+def page(measured: dict[str, Any]) -> str:
     """The tables, as Markdown."""
     lines = [
-        "| measured here, of one thread | one rank | two ranks | gain | two apart | gain |",
+        "| one thread per rank | one rank | two ranks | gain | no communication | gain |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for name, what in (
         ("sweep", f"a sweep, {EXAMPLES:,} examples × {WEIGHTS} weights"),
         ("stream", f"an epoch of streaming, {STREAM:,} × {WEIGHTS}, batches of {BATCH:,}"),
     ):
-        for clock, by in zip(CLOCKS, ("by the clock", "of each process"), strict=True):
-            alone, both, apart = (told[name][who][clock] for who in ("one", "two", "apart"))
+        for clock, by in zip(CLOCKS, ("wall-clock", "process time"), strict=True):
+            alone, both, apart = (measured[name][who][clock] for who in ("one", "two", "apart"))
             lines.append(
                 f"| {what}, {by} | {alone:.3f} s | {both:.3f} s | {alone / both:.2f} "
                 f"| {apart:.3f} s | {alone / apart:.2f} |"
             )
-    lines += ["", "| bytes added up by two ranks | time |", "|---:|---:|"]
-    lines += [f"| {int(size):,} | {1e6 * t:,.0f} µs |" for size, t in told["sums"].items()]
+    lines += ["", "| bytes summed over two ranks | time |", "|---:|---:|"]
+    lines += [f"| {int(size):,} | {1e6 * t:,.0f} µs |" for size, t in measured["sums"].items()]
     num_bytes = 8 * WEIGHTS
     for scale, what in ((1, f"{EXAMPLES:,}"), (1000, f"{1000 * EXAMPLES:,}")):
-        work = scale * told["sweep"]["one"]["process"]
+        work = scale * measured["sweep"]["one"]["process"]
         lines += [
             "",
-            f"A sweep of {what} examples, {WEIGHTS} weights, foretold; more than "
-            f"{best_ranks(work):,} ranks do not pay:",
+            f"Predicted for a sweep of {what} examples and {WEIGHTS} weights; it is fastest on "
+            f"{best_ranks(work):,} ranks:",
             "",
-            "| ranks | sums | simulated | sweep | times as fast |",
-            "|---:|---:|---:|---:|---:|",
+            "| ranks | sums | sweep | speedup |",
+            "|---:|---:|---:|---:|",
         ]
         lines += [
-            f"| {row['ranks']:,} | {1e3 * row['sums']:.2f} ms | {1e3 * row['simulated']:.2f} ms "
-            f"| {row['sweep']:.4g} s | {row['speed']:.1f} |"
-            for row in foretold(work, num_bytes)
+            f"| {row['ranks']:,} | {1e3 * row['sums']:.2f} ms | {row['sweep']:.4g} s "
+            f"| {row['speed']:.1f} |"
+            for row in predicted(work, num_bytes)
         ]
     return "\n".join(lines)
 
 
 def main() -> None:
-    """As a program."""
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--write", type=Path)
-    asked.add_argument("--job", type=Path)
-    given = asked.parse_args()
-    if given.job is not None:
-        measure(given.job)
+    """Measure, print, and write the page."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--job", type=Path)
+    options = parser.parse_args()
+    if options.job is not None:
+        measure(options.job)
         return
-    text = page(launched())
+    text = page(launch())
     print(text)
-    if given.write is not None:
-        write_between(given.write, BEGIN, END, text)
+    if options.write is not None:
+        write_between(options.write, BEGIN, END, text)
 
 
 if __name__ == "__main__":

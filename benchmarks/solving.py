@@ -1,23 +1,18 @@
-"""What the portfolio solves, and how fast: the table of docs/solving.md.
+"""Problems that the portfolio solves, and its time: the tables of docs/solving.md.
 
     python benchmarks/solving.py glass --n 10 31 --count 5
-    python benchmarks/solving.py perceptrons --n 501 --alpha 0.6 --count 20
-    python benchmarks/solving.py perceptrons --n 501 --alpha 0.5 --update flip --count 10
-    python benchmarks/solving.py perceptrons --rivals ste annealing cpsat --max-seconds 25
     python benchmarks/solving.py linear --pairs 3-5 4-9     # MNIST, against annealing
     python benchmarks/solving.py nets                       # conv and MLP against straight-through
     python benchmarks/solving.py gpu                        # copies side by side, eight minutes
 
-Instances have seeds that nothing was tuned on. Two numbers of seconds: of the clock, and of the
-processors. Rivals run instead of the portfolio, each within --max-seconds by the clock; CP-SAT with
---workers threads.
+Seeds of the instances were not used for tuning. Seconds are wall-clock and processor time. For the
+share of random perceptrons that a solver solves, see `vitrail capacity`.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-from collections import Counter
 from typing import Any
 
 import torch
@@ -28,17 +23,16 @@ from vitrail.baselines.annealing import annealing
 from vitrail.datasets import glass as glass_data
 from vitrail.datasets import mnist
 from vitrail.factors import network, perceptron
-from vitrail.graph import FactorGraph, factor_graph
-from vitrail.lab.experiments.capacity import SOLVERS, instance, trials
+from vitrail.graph import factor_graph
+from vitrail.lab.experiments.capacity import trials
+from vitrail.lab.experiments.experiment import column
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.nn import paper_conv, paper_mlp
 from vitrail.solvers import portfolio, run, run_stages
 from vitrail.solvers.portfolio import NAMES
-from vitrail.updates import flip
 
-FIRST_SEED = {"glass": 70_001, "perceptrons": 90_001, "gpu": 95_001}
+FIRST_SEED = {"glass": 70_001, "gpu": 95_001}
 FLIPS = 700_000  # of the portfolio: with its messages in no more time than annealing's million
-SCRATCH = 8 * 2**30  # bytes that one update may hold on the device
 
 
 def glass(args: argparse.Namespace) -> None:
@@ -73,77 +67,6 @@ def glass(args: argparse.Namespace) -> None:
             f"(processors {max(one.processors for one in spent):.2f})",
             flush=True,
         )
-
-
-def rival(name: str, graph: FactorGraph, seconds: float, seed: int, workers: int) -> Any:
-    """One of the baselines within `seconds` seconds; annealing restarts until they are over."""
-    if name == "cpsat":
-        from vitrail.baselines.cpsat import cpsat
-
-        solver = cpsat(effort=None, seconds=seconds, workers=workers)
-        return run(solver, graph, seed=seed, max_steps=1)
-    return SOLVERS[name](graph, seed, seconds)
-
-
-def rivals(args: argparse.Namespace) -> None:
-    """How many perceptrons the baselines solve."""
-    num_examples = round(args.alpha * args.n)
-    found: dict[str, list[tuple[int, float]]] = {name: [] for name in args.rivals}
-    for seed in range(args.first, args.first + args.count):
-        graph = instance(args.n, args.alpha, seed)
-        for name in args.rivals:
-            one = rival(name, graph, args.max_seconds, seed, args.workers)
-            missed = round(float(1 - one.best_accuracy) * num_examples)
-            found[name].append((missed, one.seconds))
-            print(f"seed {seed} {name}: {missed} unsatisfied in {one.seconds:.1f} s", flush=True)
-    for name, runs in found.items():
-        missed, seconds = zip(*runs, strict=True)
-        print(
-            f"N={args.n} alpha={args.alpha} {name}: {missed.count(0)} of {len(missed)} solved in "
-            f"at most {args.max_seconds:g} s each; median {statistics.median(missed):g} "
-            f"unsatisfied ({min(missed)} to {max(missed)}), median "
-            f"{statistics.median(seconds):.1f} s"
-        )
-
-
-def perceptrons(args: argparse.Namespace) -> None:
-    """How many perceptrons near capacity the portfolio solves, by stage."""
-    if args.rivals:
-        rivals(args)
-        return
-    num_examples = round(args.alpha * args.n)
-    update = flip(args.samples) if args.update == "flip" else None
-    rows = []
-    for seed in range(args.first, args.first + args.count):
-        graph = instance(args.n, args.alpha, seed)
-        stages = portfolio(graph, args.stages, update=update, rate=args.rate)
-        parts: list[str] = []
-
-        def report(stage: Any, found: Any, parts: list[str] = parts) -> None:
-            missed = round(float(1 - found.best_accuracy) * num_examples)
-            parts.append(f"{stage.name} {missed} ({found.steps} steps, {found.seconds:.1f} s)")
-
-        with timer() as spent:
-            found = run_stages(
-                stages, graph, seed=seed, max_seconds=args.max_seconds, on_stage=report
-            )
-        solved = bool(found.solved.all())
-        rows.append((solved, found.found_by[0], spent.clock, spent.processors))
-        print(
-            f"seed {seed} solved={solved} {spent.clock:.1f} s (cpu {spent.processors:.1f} s): "
-            f"{', '.join(parts)}",
-            flush=True,
-        )
-    solved = [row for row in rows if row[0]]
-    by_stage = Counter(row[1] for row in solved)
-    print(
-        f"N={args.n} alpha={args.alpha} update={args.update}: {len(solved)} of {len(rows)} "
-        f"({', '.join(f'{count} by {name}' for name, count in by_stage.items())}; "
-        f"--stages sbp reinforced s4p leaves flips out); median "
-        f"{statistics.median(row[2] for row in rows):.1f} s of the clock, "
-        f"{statistics.median(row[3] for row in rows):.1f} s of processors; "
-        f"slowest {max(row[2] for row in rows):.1f} s"
-    )
 
 
 def linear(args: argparse.Namespace) -> None:
@@ -232,7 +155,7 @@ LINES = (  # weights, alpha, instances, seconds for all of them
 
 
 def gpu(args: argparse.Namespace) -> None:
-    """Perceptrons at the frontier: all instances of a line side by side, in many copies each."""
+    """Perceptrons near capacity: all instances of a line in one graph, in many copies each."""
     if args.device == "cuda":
         print(torch.cuda.get_device_name())
     found = []
@@ -241,7 +164,7 @@ def gpu(args: argparse.Namespace) -> None:
         n, count = args.n or n, args.count or count
         seeds = range(args.first, args.first + count)
         rows = trials(n, alpha, seeds, "amp", seconds / count, args.device)
-        missed = sorted(row["unsatisfied"] for row in rows)
+        missed = sorted(column(rows, "unsatisfied"))
         found.append(
             {
                 "n": n,
@@ -249,9 +172,9 @@ def gpu(args: argparse.Namespace) -> None:
                 "first": args.first,
                 "count": count,
                 "solved": missed.count(0),
-                "seconds": round(sum(row["seconds"] for row in rows)),
+                "seconds": round(sum(column(rows, "seconds"))),
                 "limit": seconds,
-                "left": ", ".join(str(left) for left in missed if left) or "none",
+                "left": ", ".join(f"{left:g}" for left in missed if left) or "none",
             }
         )
         print(found[-1], flush=True)
@@ -260,31 +183,21 @@ def gpu(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Run one task."""
     parser = parser_of(__doc__)
     tasks = parser.add_subparsers(required=True)
     added = {}
-    for task in (glass, perceptrons, linear, nets, gpu):
+    for task in (glass, linear, nets, gpu):
         added[task.__name__] = one = tasks.add_parser(task.__name__, help=task.__doc__)
         one.set_defaults(task=task)
     for name, first in FIRST_SEED.items():
         added[name].add_argument("--first", type=int, default=first, help="seed of the first")
-    for name, count in (("glass", 5), ("perceptrons", 20), ("gpu", None)):
+    for name, count in (("glass", 5), ("gpu", None)):
         added[name].add_argument("--count", type=int, default=count)
-    for name in ("glass", "perceptrons"):
-        added[name].add_argument("--stages", nargs="*", default=NAMES)
+    added["glass"].add_argument("--stages", nargs="*", default=NAMES)
     for name in ("linear", "nets"):
         added[name].add_argument("--seeds", type=int, default=5)
     added["glass"].add_argument("--n", type=int, nargs="*", default=[10, 31])
-    own = added["perceptrons"]
-    own.add_argument("--n", type=int, default=501)
-    own.add_argument("--alpha", type=float, default=0.6)
-    own.add_argument("--update", choices=["auto", "flip"], default="auto")
-    own.add_argument("--samples", type=int, default=32)
-    own.add_argument("--rate", type=float)
-    own.add_argument("--max-seconds", type=float, default=60.0)
-    own.add_argument("--rivals", nargs="*", default=[])
-    own.add_argument("--workers", type=int, default=2, help="threads of CP-SAT")
     added["linear"].add_argument("--pairs", nargs="*", default=["3-5", "4-9", "0-1"])
     added["nets"].add_argument("--nets", nargs="*", default=["conv", "mlp"])
     added["nets"].add_argument("--epochs", type=int, default=20)

@@ -1,22 +1,18 @@
-"""What surveys gain over belief propagation that has as many evaluations: docs/surveys.md.
+"""Surveys compared with belief propagation of as many evaluations: docs/surveys.md.
 
-    python benchmarks/surveys.py glass [--inner flip] [--instances 20] [--seed 0]
-    python benchmarks/surveys.py mnist [--solver s4p] [--epochs 2] [--beta 1] [--damping 0.9]
+    python benchmarks/surveys.py [--inner flip] [--instances 20] [--seed 0]
 
-`glass`: SNMP on N = 10, M = 5…50, as shares of the exhaustive optimum. Rivals have what SNMP had:
-SBP with as many steps and evaluations (the samples of the second stage raised), the same scoring as
-many samples of its marginals as S4P has tracks, SBP restarted until as many evaluations are spent,
-and as many random configurations as S4P scored. `mnist`: S4P on 3-vs-5 with a linear net, or a
-rival with as many draws: best training accuracy, time and peak memory.
+SNMP on glass with N = 10 and M = 5…50, as shares of the exhaustive optimum. The comparisons have
+SNMP's budget: SBP with as many steps and evaluations (more samples in the second stage), the same
+scoring as many samples of its marginals as S4P has tracks, SBP restarted until as many evaluations
+are spent, and as many random configurations as S4P scored.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from harness import parser_of
@@ -24,12 +20,10 @@ from torch import Tensor
 
 from vitrail.baselines import optima
 from vitrail.datasets import glass as glass_data
-from vitrail.datasets import mnist as mnist_data
-from vitrail.factors import perceptron
-from vitrail.graph import FactorGraph, factor_graph
+from vitrail.graph import FactorGraph
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.random import Key, Stream, bernoulli, lanes32, thresholds
-from vitrail.solvers import Solver, Stage, belief_propagation, run, run_stages, s4p, snmp
+from vitrail.solvers import Stage, belief_propagation, run_stages, snmp
 from vitrail.solvers.bp import BeliefPropagation, BPState
 from vitrail.surveys import gaussian, tilted, weighted
 from vitrail.updates import flip, pinned
@@ -142,81 +136,16 @@ def glass(args: argparse.Namespace) -> None:
         print(f"{name}: {evaluations / 1e6:.1f} million evaluations, {seconds:.0f} s")
 
 
-def mnist(args: argparse.Namespace) -> None:
-    """One solver on all images of two digits."""
-    data = mnist_data(pair=(3, 5))
-    graph = factor_graph(perceptron(data.inputs, data.labels, args.beta)).to(args.device)
-    common = {"damping": args.damping, "batch": args.batch}
-    if args.solver == "s4p":
-        solver: Solver[Any] = s4p(
-            flip(args.samples),
-            survey_samples=args.survey_samples,
-            bins=args.bins,
-            **common,
-        )
-    else:
-        solver = plain = belief_propagation(flip(args.samples * args.survey_samples), **common)
-        if args.solver == "sampling":
-            solver = sampling(plain, args.survey_samples)
-    per_epoch = int(solver.epoch_steps(graph)[0])
-    begun = time.perf_counter()
-
-    def show(step: int, accuracy: torch.Tensor, best: torch.Tensor) -> None:
-        if step % args.score_every == 0:
-            seconds = time.perf_counter() - begun
-            print(
-                f"step {step:5d}  epoch {step / per_epoch:5.2f}  decoded {float(accuracy[0]):.4f}  "
-                f"best {float(best[0]):.4f}  {seconds:6.1f} s",
-                flush=True,
-            )
-
-    solution = run(
-        solver,
-        graph,
-        seed=args.seed,
-        max_steps=round(args.epochs * per_epoch),
-        score_every=args.score_every,
-        progress=show,
-    )
-    test = factor_graph(perceptron(data.test_inputs, data.test_labels)).to(args.device)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"F = {graph.num_factors}, A = {graph.num_variables}, steps {solution.steps}")
-    best, last = float(solution.best_accuracy[0]), float(solution.accuracy[0])
-    print(f"train: best {best:.4f}, last {last:.4f}")
-    print(f"test of the best: {float(test.accuracy(solution.best[None])[0, 0]):.4f}")
-    print(f"{solution.seconds:.0f} s, peak memory of the process {peak:.2f} GiB")
-    if args.device != "cpu":
-        held = torch.cuda.max_memory_allocated() / 2**30
-        print(f"peak memory on the device {held:.2f} GiB")
-
-
 def main() -> None:
-    """Measure what is asked for."""
+    """Measure and print one table."""
     parser = parser_of(__doc__)
-    tasks = parser.add_subparsers(required=True)
-    one = tasks.add_parser("glass")
-    one.set_defaults(task=glass)
-    one.add_argument("--inner", choices=INNER, default="flip")
-    one.add_argument("--variable", choices=FORMS, default="tilted")
-    one.add_argument("--feed", choices=("draws", "histogram"), default="draws")
-    one.add_argument("--instances", type=int, default=20)
-    one.add_argument("--seed", type=int, default=0)
-    one.add_argument("--no-rivals", action="store_true")
-    two = tasks.add_parser("mnist")
-    two.set_defaults(task=mnist)
-    two.add_argument("--solver", choices=("s4p", "sbp", "sampling"), default="s4p")
-    two.add_argument("--epochs", type=float, default=2)
-    two.add_argument("--batch", type=int, default=128)
-    two.add_argument("--beta", type=float, default=1.0)
-    two.add_argument("--damping", type=float, default=0.9)
-    two.add_argument("--samples", type=int, default=5)
-    two.add_argument("--survey-samples", type=int, default=100)
-    two.add_argument("--bins", type=int, default=201)
-    two.add_argument("--score-every", type=int, default=10)
-    two.add_argument("--seed", type=int, default=0)
-    two.add_argument("--device", default="cpu")
-    args = parser.parse_args()
-    args.task(args)
+    parser.add_argument("--inner", choices=INNER, default="flip")
+    parser.add_argument("--variable", choices=FORMS, default="tilted")
+    parser.add_argument("--feed", choices=("draws", "histogram"), default="draws")
+    parser.add_argument("--instances", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-rivals", action="store_true")
+    glass(parser.parse_args())
 
 
 if __name__ == "__main__":

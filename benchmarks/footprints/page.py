@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def compared(points: Any, rivals: str = ".", answers: int | None = None) -> dict
 def text(found: dict[str, Any]) -> str:
     """How flash and work compare in the median, then on each table."""
     tables, answers = tables_of(found), found["answers"]
-    parts = [_medians(tables, answers), _work(tables, answers), _lines(tables), _answers(found)]
+    parts = [_medians(tables, answers), _work(tables, answers), _lines(tables), _published(found)]
     return "\n\n".join("\n".join(part) for part in parts).strip()
 
 
@@ -146,24 +147,23 @@ def _spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _answers(found: dict[str, Any]) -> list[str]:
-    """Published points, and the models that were trained for them."""
+def _published(found: dict[str, Any]) -> list[str]:
+    """Published points, each beside the most accurate of our models."""
     lines = [
         "| | splits | model | accuracy | standard error | bytes of model | BTHOWeN |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, splits in found.get("published", {}).items():
+        points = pd.DataFrame(chain(*splits), columns=["model", "bytes", "accuracy"])
+        means = points.groupby("model").agg(["mean", "sem"])
+        size = means["accuracy", "mean"].idxmax()
+        best = means.loc[size]
         accuracy, kib = PUBLISHED[name]
-        sizes: dict[str, list[tuple[int, float]]] = {}
-        for size, flash, right in (one for split in splits for one in split):
-            sizes.setdefault(size, []).append((flash, right))
-        for kind, both in sizes.items():
-            size, right = np.mean([one[0] for one in both]), np.array([one[1] for one in both])
-            lines.append(
-                f"| {name} | {len(both)} | {kind} | {right.mean():.4f} "
-                f"| {right.std() / max(len(right) - 1, 1) ** 0.5:.4f} | {size:.0f} "
-                f"| {accuracy:.3f} in {kib * 1024:.0f} |"
-            )
+        lines.append(
+            f"| {name} | {len(splits)} | {size} | {best['accuracy', 'mean']:.4f} "
+            f"| {best['accuracy', 'sem']:.4f} | {best['bytes', 'mean']:.0f} "
+            f"| {accuracy:.3f} in {kib * 1024:.0f} |"
+        )
     return lines if len(lines) > 2 else []
 
 
