@@ -65,7 +65,6 @@ ONLY_IN = {
     "llvmlite": {"kernels"},
     "triton": {"kernels"},
     "matplotlib": {"lab"},
-    "ortools": {"baselines"},
     "onnx": {"export"},
     "emlearn": {"lab"},
     "m2cgen": {"lab"},
@@ -245,7 +244,7 @@ def test_nothing_heavy_is_imported_before_it_is_used():
 import importlib, sys
 import torch
 before = set(sys.modules)
-heavy = {"numba", "triton", "ortools", "onnx"}
+heavy = {"numba", "triton", "onnx"}
 names = sys.argv[1:]
 for name in (one for one in names if not one.startswith("vitrail.lab")):
     importlib.import_module(name)

@@ -44,7 +44,6 @@ START_LOG_ODDS = 4.0  # a chain near a network begins with two percent of its bi
 MAX_LEAVE_ONE_OUT_BETA = 5.0  # where a row is left out by weighting networks anew
 SWEEPS = 20  # of short chains
 MAX_CHAIN_EVALUATIONS = 10**10  # flips × examples, some minutes; beyond, marginals are drawn from
-GRADIENTS = ("ste", "bop", "bayesbinn")
 WIDEST_LINEAR = 2**14  # inputs; beyond, local search takes no linear net
 
 
@@ -180,7 +179,7 @@ def predictor_of(options: FitOptions, plan: Plan) -> Predictor:
 def check_posterior(options: FitOptions, plan: Plan) -> None:
     """Raise for predictor="posterior" where this plan knows no posterior."""
     deep = plan.problem.program.shallow is None
-    if predictor_of(options, plan) == "posterior" and deep and plan.solver in GRADIENTS:
+    if predictor_of(options, plan) == "posterior" and deep and plan.solver == "ste":
         raise ValueError(
             f"{plan.solver!r} knows no posterior of a net with more than one hidden layer; take "
             "predictor='best', or solver='streaming'"
