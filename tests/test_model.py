@@ -21,7 +21,7 @@ from vitrail import BinaryNetClassifier
 from vitrail.model import Model, ModelError, load_model, model_from_bytes
 from vitrail.model.files import checksum, spelled
 from vitrail.model.model import thresholds_of, transferred
-from vitrail.model.voting import ONE
+from vitrail.model.voting import ONE, class_probabilities, class_scores
 from vitrail.nn import BinaryLinear, Sign
 
 RNG = np.random.default_rng(0)
@@ -191,8 +191,9 @@ def plain_answer(model: Model, row: Tensor) -> tuple[int, list[int]]:
     if model.scheme == "pairs":
         score = [0] * classes
         for (low, high), (q,) in zip(combinations(range(classes), 2), nets, strict=True):
-            score[low] += 65535 - q
-            score[high] += q
+            score[low] += 2**30 // max(64, 65535 - q)
+            score[high] += 2**30 // max(64, q)
+        score = [2**30 // (cost - 2**14 * (classes - 2)) for cost in score]
     elif model.scheme == "one-vs-rest":
         score = [q for (q,) in nets]
     else:
@@ -216,6 +217,19 @@ def test_the_rule_in_plain_python_gives_the_same_whole_numbers(case):
             inputs, found.numbers, found.probabilities, strict=True
         ):
             assert plain_answer(one, row) == (int(number), probabilities.tolist())
+
+
+@pytest.mark.parametrize("classes", [3, 10, 40])
+def test_pairs_that_agree_give_the_probabilities_that_they_come_from(classes):
+    """Shares of all wins would be at most 2/C."""
+    for seed in range(5):
+        true = torch.from_numpy(np.random.default_rng(seed).dirichlet(np.full(classes, 0.2)))
+        true = true.clamp(min=1e-3) / true.clamp(min=1e-3).sum()
+        low, high = torch.tensor([*combinations(range(classes), 2)]).T
+        q = (ONE * true[high] / (true[low] + true[high])).round().to(torch.int64)
+        found = class_probabilities(class_scores(q[None, :, None], classes, "pairs"))
+        assert found.sum() == ONE
+        torch.testing.assert_close(found[0] / ONE, true, atol=2e-3, rtol=0, check_dtype=False)
 
 
 def test_one_network_is_certain_and_many_may_disagree():

@@ -162,6 +162,8 @@ DEFAULT: dict[str, Data] = {
 }
 
 # "s3p" changed when it began to score tracks drawn from its beliefs
+# "pairs" changed when probabilities became those that agree with all pairs: the best of C classes
+# had at most 2/C, so that held-out rows said little about beta
 # "two layers" and "streaming" changed when streaming took a rate per layer: one pace for all layers
 # froze nets at random where inputs share a background
 NAMED: dict[str, dict[str, Any]] = {

@@ -226,6 +226,8 @@ function calibrated(score, net) {
   return MODEL.calibration[net][divided((score + most) * 256, 2 * most)];
 }
 
+const PAIRS = MODEL.pairs.length > 1 && MODEL.pairs[0][0] !== null; // a class costs in each
+
 function highest(values) {
   return values.indexOf(Math.max(...values));
 }
@@ -252,9 +254,13 @@ export function predictBits(bits) {
       for (const [c, score] of scores.entries()) rank[c] = calibrated(score, net);
     } else {
       const q = calibrated(scores[0], net);
-      if (low !== null) rank[low] += 65535 - q;
-      rank[high] += q;
+      const inPair = (mine) => (PAIRS ? divided(2 ** 30, Math.max(64, mine)) : mine);
+      if (low !== null) rank[low] += inPair(65535 - q);
+      rank[high] += inPair(q);
     }
+  }
+  for (const [c, cost] of PAIRS ? rank.entries() : []) {
+    rank[c] = divided(2 ** 30, cost - 2 ** 14 * (rank.length - 2));
   }
   const number = highest(rank);
   const total = Math.max(1, rank.reduce((a, b) => a + b, 0));

@@ -24,7 +24,7 @@ from vitrail.export.plan import ExportError, ExportPlan, Layer, plan_export
 from vitrail.export.rule import rule_of, sides
 from vitrail.extras import needs
 from vitrail.model import Model
-from vitrail.model.voting import LEVELS, ONE
+from vitrail.model.voting import CERTAIN, COSTS, LEAST, LEVELS, ONE
 from vitrail.nn.coding import low_value
 from vitrail.tables.bits import BitColumns
 from vitrail.tables.cells import MISSING_WORDS
@@ -291,12 +291,17 @@ def _answer(g: _Graph, model: Model, plan: ExportPlan, h: str) -> tuple[str, str
     else:
         q = g("Transpose", g.reshaped(q, nets, -1), perm=[1, 0])  # (rows, nets)
         both = g("Concat", g("Sub", g.int64(ONE), q), q, axis=1)
+        pairs = model.scheme == "pairs" and classes > 2
+        if pairs:
+            both = g("Div", g.int64(COSTS), g("Max", both, g.int64(LEAST)))
         adds = np.zeros((2 * nets, classes), np.int64)
         for net, (low, high) in enumerate(sides(model)):
             adds[nets + net, high] = 1
             if low is not None:
                 adds[net, low] = 1
         rank = g("MatMul", both, g.int64(adds))
+        if pairs:
+            rank = g("Div", g.int64(COSTS), g("Sub", rank, g.int64(CERTAIN * (classes - 2))))
     number = g("ArgMax", rank, axis=1, keepdims=0)
     total = g("Max", g("ReduceSum", rank, g.int64([1])), g.int64(1))
     parts = g("Div", g("Mul", rank, g.int64(ONE)), total)

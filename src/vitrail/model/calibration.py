@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
 from vitrail.model.voting import (
+    LEAST,
     LEVELS,
     ONE,
     Scheme,
@@ -31,7 +32,7 @@ NEWTON_STEPS = 50
 HALVINGS = 30
 CONVERGED = 1e-12  # relative fall of the loss
 RIDGE = 1e-3
-LEAST = 1e-9  # probability below which a loss does not look
+SMALLEST = 1e-9  # probability below which a loss does not look
 LEAST_SLOPE = 0.05  # unanimous votes move the log-odds by 0.2 then: answers more than confidence
 STEEPER = 3.0  # at most, where a curve is made for more networks than it was fitted to
 SEARCH = ((2.0, 1.0), (1.25, 0.25), (1.06, 0.06))  # steps of slopes (factors) and of shifts
@@ -149,17 +150,20 @@ class _Fit:
         scores, labels = evidence.scores(clip), evidence.labels
         self._nets, self._held_out = scores.shape[1], evidence.held_out
         one_net_of_many = scheme == "argmax" and scores.shape[-1] > 1
-        self._joint = one_net_of_many or scheme == "one-vs-rest"
+        # pairs of rows that networks have seen keep the curve that each pair is likeliest under
+        self._pairs = scheme == "pairs" and num_classes > 2 and evidence.held_out
+        self._joint = one_net_of_many or scheme == "one-vs-rest" or self._pairs
         self._z = _logit(scores[:, 0] if one_net_of_many else scores[..., 0])
         self._labels, self._weight = labels[:, None], evidence.weight
         every = torch.ones_like(labels, dtype=torch.bool)
-        if self._joint:
-            nets = [(every, number) for number in range(num_classes)]
-        elif scheme == "argmax":
-            nets = [(every, 1)]
-        else:
-            pairs = combinations(range(num_classes), 2)
+        if scheme == "pairs":
+            pairs = list(combinations(range(num_classes), 2))
             nets = [((labels == low) | (labels == high), high) for low, high in pairs]
+            self._sides = torch.eye(num_classes, dtype=torch.float64)[torch.tensor(pairs).T]
+        elif self._joint:
+            nets = [(every, number) for number in range(num_classes)]
+        else:
+            nets = [(every, 1)]
         self._parts: list[Part] = []
         for net, (mine, high) in enumerate(nets):
             weight, positive = evidence.weight[mine], labels[mine] == high
@@ -205,7 +209,11 @@ class _Fit:
 
     def _joint_loss(self, slope: float, shift: float) -> float:
         probability = torch.sigmoid(slope * self._z + shift)
-        log = (probability / probability.sum(1, keepdim=True)).clamp(min=LEAST).log()
+        if self._pairs:
+            sides = torch.stack([1 - probability, probability]).clamp(min=LEAST / ONE)
+            cost = torch.einsum("srn,snc->rc", 1 / sides, self._sides)
+            probability = 1 / (cost + 2 - cost.shape[1])
+        log = (probability / probability.sum(1, keepdim=True)).clamp(min=SMALLEST).log()
         own = log.gather(1, self._labels)[:, 0]
         others = (log.sum(1) - own) / max(1, log.shape[1] - 1)
         smoothed = (1 - self._smoothing) * own + self._smoothing * others

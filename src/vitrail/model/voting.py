@@ -9,11 +9,17 @@ One rule for one network, committees and posteriors, so that every language comp
     q      table[level], from 0 to 65535, non-decreasing: the probability of class 1 is q/65535
 
 Two classes: the answer is class 1 where q > 32767. With more classes the highest score is the
-answer, the first of equals. Pairs: a class scores q or 65535 − q in each of its pairs. One against
-the rest: a class has a net of its own, whose q is its score. One net with an output per class,
-argmax: class c leads rival r by h_c − h_r, and by one more where c < r, so that of equals the first
-wins; its smallest lead takes the place of h, and its q is its score. Scores become probabilities by
-integer division, the remainder going to the answer, so that they add up to 65535.
+answer, the first of equals.
+
+Pairs: with r = max(64, q), or max(64, 65535 − q) for the first class of a pair, a class costs
+Σ 2³⁰ // r over its pairs, and scores 2³⁰ // (cost − 2¹⁴·(C − 2)). Where all pairs agree, r / 65535
+is p_i / (p_i + p_j), and the score 2¹⁶·p_i. One against the rest: a class has a net of its own,
+whose q is its score. One net with an output per class, argmax: class c leads rival r by h_c − h_r,
+and by one more where c < r, so that of equals the first wins; its smallest lead takes the place of
+h, and its q is its score.
+
+Scores become probabilities by integer division, the remainder going to the answer, so that they add
+up to 65535.
 """
 
 from __future__ import annotations
@@ -28,6 +34,8 @@ Scheme = Literal["argmax", "pairs", "one-vs-rest"]  # "argmax" for two classes: 
 LEVELS = 256  # of scores; a table has one more entry
 ONE = 65535  # probability 1
 HALF = 32767  # the largest q that is no majority
+LEAST = 64  # of a class in a pair, so that costs of 256 classes fit 32 bits
+COSTS, CERTAIN = 2**30, 2**14  # CERTAIN is the cost of a pair that is won for sure
 
 
 def raw_margins(outputs: Tensor) -> Tensor:
@@ -93,11 +101,11 @@ def class_scores(probability: Tensor, num_classes: int, scheme: Scheme) -> Tenso
     if scheme == "argmax":
         q = probability[:, 0]
         return torch.cat([ONE - q, q], 1) if num_classes == 2 else q
-    score = probability.new_zeros(len(probability), num_classes)
+    cost = probability.new_full((len(probability), num_classes), -CERTAIN * (num_classes - 2))
     for net, (low, high) in enumerate(combinations(range(num_classes), 2)):
-        score[:, low] += ONE - probability[:, net, 0]
-        score[:, high] += probability[:, net, 0]
-    return score
+        cost[:, low] += COSTS // (ONE - probability[:, net, 0]).clamp(min=LEAST)
+        cost[:, high] += COSTS // probability[:, net, 0].clamp(min=LEAST)
+    return COSTS // cost
 
 
 def class_probabilities(score: Tensor) -> Tensor:

@@ -224,8 +224,14 @@ static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
 }
 //: else
 //: if pairs
-/* The class that wins most in all pairs, the first of equals; `wins` add up to 65535 a pair. */
-static inline int tiny_best(const tiny_word *x, uint32_t *wins)
+/* What a class costs in a pair that it wins with this probability. */
+static inline uint32_t tiny_cost(uint32_t probability)
+{
+    return tiny_divide(@costs@u, probability < @least@u ? @least@u : probability);
+}
+
+/* The class of the highest score, the first of equals. */
+static inline int tiny_best(const tiny_word *x, uint32_t *score)
 {
     int c, d, best = 0;
     tiny_index net = 0;
@@ -233,19 +239,20 @@ static inline int tiny_best(const tiny_word *x, uint32_t *wins)
     const tiny_int start = tiny_start(x);
 //: endif
     for (c = 0; c < TINY_CLASSES; c++) {
-        wins[c] = 0;
+        score[c] = 0;
     }
     for (c = 0; c < TINY_CLASSES; c++) {
         for (d = c + 1; d < TINY_CLASSES; d++) {
-            const tiny_score score = tiny_score_of(x@start_argument@, net);
-            const uint16_t probability = TINY_LOAD16(tiny_probabilities + tiny_place(score@net_argument@));
-            wins[c] += 65535u - probability;
-            wins[d] += probability;
+            const tiny_score high = tiny_score_of(x@start_argument@, net);
+            const uint16_t probability = TINY_LOAD16(tiny_probabilities + tiny_place(high@net_argument@));
+            score[c] += tiny_cost(65535u - probability);
+            score[d] += tiny_cost(probability);
             net++;
         }
     }
-    for (c = 1; c < TINY_CLASSES; c++) {
-        if (wins[c] > wins[best]) {
+    for (c = 0; c < TINY_CLASSES; c++) {
+        score[c] = tiny_divide(@costs@u, score[c] - @certain@u);
+        if (score[c] > score[best]) {
             best = c;
         }
     }
@@ -255,21 +262,24 @@ static inline int tiny_best(const tiny_word *x, uint32_t *wins)
 /* The class of a row of bits: from 0 on, or a negative code. */
 static inline int tiny_predict_bits(const tiny_bits *bits)
 {
-    uint32_t wins[TINY_CLASSES];
-    return bits ? tiny_best(bits->word, wins) : TINY_NULL;
+    uint32_t score[TINY_CLASSES];
+    return bits ? tiny_best(bits->word, score) : TINY_NULL;
 }
 
 /* The same, and the probability of each class in parts of 65535. */
 static inline int tiny_proba_bits(const tiny_bits *bits, uint16_t *proba)
 {
-    uint32_t wins[TINY_CLASSES], left = 65535u;
+    uint32_t score[TINY_CLASSES], total = 0, left = 65535u;
     int c, best;
     if (!bits || !proba) {
         return TINY_NULL;
     }
-    best = tiny_best(bits->word, wins);
+    best = tiny_best(bits->word, score);
     for (c = 0; c < TINY_CLASSES; c++) {
-        proba[c] = (uint16_t)tiny_divide(wins[c], @rule.votes.shape[0]@u);
+        total += score[c];
+    }
+    for (c = 0; c < TINY_CLASSES; c++) {
+        proba[c] = (uint16_t)tiny_divide(score[c] * 65535u, total);
         left -= proba[c];
     }
     proba[best] = (uint16_t)(proba[best] + left);

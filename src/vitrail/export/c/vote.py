@@ -8,6 +8,7 @@ from vitrail.export.c.text import signed, unsigned
 from vitrail.export.plan import ExportPlan, Layer
 from vitrail.export.rule import Rule, class_order
 from vitrail.model import Model
+from vitrail.model.voting import CERTAIN, COSTS, LEAST
 
 
 def sum_start(layer: Layer, values: str, n: str) -> str:
@@ -36,6 +37,9 @@ def vote_values(model: Model, plan: ExportPlan, rule: Rule) -> dict[str, Any]:
         "sum_start": sum_start,
         "several": several,
         "pairs": model.scheme == "pairs",
+        "costs": COSTS,
+        "certain": CERTAIN * (model.num_classes - 2),
+        "least": LEAST,
         "rest": rest,
         "nets": nets > 1,
         "two": not several and nets == 1,
