@@ -67,8 +67,6 @@ ONLY_IN = {
     "matplotlib": {"lab"},
     "onnx": {"export"},
     "emlearn": {"lab"},
-    "m2cgen": {"lab"},
-    "pyTsetlinMachine": {"lab"},
     "typer": {"cli"},
 }
 BROUGHT = {"triton", "llvmlite"}  # by torch where there is a GPU and by numba; we ask for neither

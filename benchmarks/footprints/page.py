@@ -30,7 +30,7 @@ COLOURS = {
 
 SIDES = {  # rivals, by what their methods begin with
     "any rival": ".",
-    "trees and forests by emlearn and m2cgen": "tree|forest",
+    "trees and forests by emlearn": "tree|forest",
     "boosted trees by hand": "boosting",
     "logistic regression in eight bits": "logistic",
 }

@@ -22,7 +22,6 @@ from vitrail.lab.rivals.boosted import Boosted
 
 M0PLUS = TARGETS[0]
 MANY = 99  # more cuts than are ever named
-M2CGEN = {"8 leaves", "3 x 4"}  # sizes; it is several times larger than emlearn throughout
 Point = dict[str, Any]  # method, size, accuracy, flash, `bare` without the encoder, instructions
 
 
@@ -124,8 +123,7 @@ def _headers(one: Trained, seen: Rows) -> Iterator[tuple[str, str]]:
     if one.method == OURS:
         yield OURS, c_header(one.learner, "tiny", golden_rows(one.learner, rows))
         return
-    features, doubles = Features.fit(seen.table), one.size in M2CGEN
-    yield from headers(one.learner, features, rows, doubles=doubles)
+    yield from headers(one.learner, Features.fit(seen.table), rows)
 
 
 def _measured(method: str, header: str) -> Point:

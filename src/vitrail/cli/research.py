@@ -143,10 +143,8 @@ def reproduce(
     plans = work.plans(figure, quick)
     names = ", ".join(plan.experiment.name for plan in plans)
     left, total = work.missing(plans, folder), sum(len(plan.units) for plan in plans)
-    kept = f" ({total - len(left)} of {total} parts are finished)" if len(left) < total else ""
-    minutes = round(work.expected(left, jobs) / 60)
-    time = f"about {minutes} minutes" if minutes > 1 else "about a minute"
-    console.print(f"{names}: {time} on {jobs} cores{kept}")
+    kept = f", {total - len(left)} of them finished" if len(left) < total else ""
+    console.print(f"{names}: {total} parts on {jobs} cores{kept}")
     try:
         totals = {plan.experiment.name: len(plan.units) for plan in plans}
         with when_stopped(STOPPED), bars(totals) as advance:

@@ -22,7 +22,7 @@ from vitrail.lab.experiments.units import Unit, compute
 
 def units() -> list[Unit]:
     settings = {"family": "glass", "sizes": ((5, 6),), "epochs": 2, "repeats": 2, "method": SBP()}
-    return [Unit(solve_linear, {**settings, "seed": seed}, 1.0) for seed in range(3)]
+    return [Unit(solve_linear, {**settings, "seed": seed}) for seed in range(3)]
 
 
 def chosen() -> list[str]:

@@ -34,7 +34,7 @@ def fails_always(number: int, folder: str) -> list:
 
 
 def some(function, folder: Path) -> list[Unit]:
-    return [Unit(function, {"number": n, "folder": str(folder)}, 1.0) for n in range(3)]
+    return [Unit(function, {"number": n, "folder": str(folder)}) for n in range(3)]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

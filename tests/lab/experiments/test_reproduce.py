@@ -16,7 +16,7 @@ from vitrail.cli import main
 from vitrail.lab.experiments import fig1, fig2, fig3, fig4, fig5, units
 from vitrail.lab.experiments.methods import SBP, SNMP, Rate
 from vitrail.lab.experiments.report import write_report
-from vitrail.lab.experiments.reproduce import FIGURES, FigurePlan, expected, make, plans, reproduce
+from vitrail.lab.experiments.reproduce import FIGURES, FigurePlan, make, reproduce
 from vitrail.lab.experiments.units import compute
 
 ROOT = Path(__file__).parents[3]
@@ -144,15 +144,6 @@ def test_the_page_needs_nothing_from_elsewhere(results, tmp_path):
 def test_an_unknown_figure_is_refused_with_the_names_there_are(tmp_path):
     with pytest.raises(ValueError, match="no figure 'fig9'; choose one of: fig1, "):
         reproduce("fig9", out=tmp_path)
-
-
-def test_the_expected_time_of_both_sizes_is_known():
-    quick, full = (
-        expected([unit for plan in plans("all", quick) for unit in plan.units], 2)
-        for quick in (True, False)
-    )
-    assert 0 < quick <= 10 * 60
-    assert quick < full <= 5 * 60 * 60
 
 
 def test_the_command_makes_the_page_and_goes_on_where_it_was(tmp_path, monkeypatch, capsys):

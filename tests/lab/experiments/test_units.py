@@ -29,7 +29,7 @@ def dies(number: int, trace: str) -> list:
 
 def some(tmp_path, function=square, count=5):
     trace = str(tmp_path / "trace")
-    return [Unit(function, {"number": n, "trace": trace}, cost=float(n)) for n in range(count)]
+    return [Unit(function, {"number": n, "trace": trace}) for n in range(count)]
 
 
 def lines(tmp_path):
@@ -39,11 +39,6 @@ def lines(tmp_path):
 def test_rows_come_in_the_order_of_the_units(tmp_path):
     done = compute(some(tmp_path), tmp_path / "kept", jobs=1)
     assert [part.rows[0]["square"] for part in done] == [0, 1, 4, 9, 16]
-
-
-def test_the_longest_unit_is_begun_first(tmp_path):
-    compute(some(tmp_path), tmp_path / "kept", jobs=1)
-    assert [line.split()[0] for line in lines(tmp_path)] == ["4", "3", "2", "1", "0"]
 
 
 def test_what_is_kept_is_not_computed_again(tmp_path):

@@ -20,7 +20,7 @@ from vitrail.estimator.checks import checked_device
 from vitrail.graph import FactorGraph, join
 from vitrail.lab.experiments.experiment import column, distinct, pick
 from vitrail.lab.experiments.tasks import linear_graph
-from vitrail.lab.experiments.units import Row, Rows, Unit
+from vitrail.lab.experiments.units import Row, Rows, Unit, unit
 from vitrail.learning.table import ALIASES, SAMPLED_DRAWS
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.solvers import Solution, approximate_message_passing, portfolio, run, run_stages
@@ -144,11 +144,7 @@ def units(
     groups = [(seed,) for seed in seeds] if device == "cpu" else [tuple(seeds)]
     shared = {"n": n, "max_seconds": max_seconds, "device": device}
     return [
-        Unit(
-            trials,
-            {**shared, "alpha": alpha, "seeds": group, "solver": solver},
-            max_seconds * len(group),
-        )
+        unit(trials, **shared, alpha=alpha, seeds=group, solver=solver)
         for solver, alpha, group in product(solvers, alphas, groups)
     ]
 

@@ -89,23 +89,17 @@ def units(config: Config) -> Sequence[Unit]:
     for damping, samples in product(config.dampings, (0, *config.samples)):
         exact = SBP("BP", update="closed_form", samples=0, damping=damping)
         method = SBP(damping=damping, samples=samples) if samples else exact
-        cost = 0.1 + config.repeats * config.steps * (0.003 + 5e-5 * samples)
-        work.append(unit(solve_linear, cost, **glass, **left, method=method))
+        work.append(unit(solve_linear, **glass, **left, method=method))
     right = {"repeats": config.survey_repeats, "epochs": config.survey_steps}
     grid = product(config.bins, config.dampings, config.inner_samples)
     for number, (bins, damping, inner) in enumerate(grid):
         for draws, kind, size in product(config.survey_samples, (S3P, S4P), config.survey_sizes):
             method = kind(samples=inner, survey_samples=draws, bins=bins, damping=damping)
-            edges = config.survey_repeats * config.survey_width * size
-            step = 0.008 + edges * 4e-7 * draws
-            if kind is S3P:
-                step += edges * size * (1.5e-5 + 1.4e-7 * bins)
             where = {
                 "sizes": ((config.survey_width, size),),
                 "first": number * config.survey_repeats,
             }
-            cost = config.survey_steps * step
-            work.append(unit(solve_linear, cost, **glass, **right, **where, method=method))
+            work.append(unit(solve_linear, **glass, **right, **where, method=method))
     return work
 
 

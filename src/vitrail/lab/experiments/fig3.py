@@ -84,12 +84,8 @@ def units(config: Config) -> Sequence[Unit]:
             for draws in config.survey_samples
         ),
     ]
-    work = [unit(survey_panels, 2.0, config=config)]
-    for method in methods:
-        draws = method.survey_samples if isinstance(method, S4P) else 1
-        cost = 0.2 + config.repeats * draws * 1.2e-3
-        work.append(unit(solve_linear, cost, **shared, method=method))
-    return work
+    runs = [unit(solve_linear, **shared, method=method) for method in methods]
+    return [unit(survey_panels, config=config), *runs]
 
 
 def survey_panels(config: Config) -> Rows:

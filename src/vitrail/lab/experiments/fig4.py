@@ -24,7 +24,7 @@ from vitrail.lab.experiments.experiment import (
 )
 from vitrail.lab.experiments.methods import GD, SBP, SNMP, Rate, solve, tuned
 from vitrail.lab.experiments.tasks import Net, mnist_graphs
-from vitrail.lab.experiments.units import Rows, Unit
+from vitrail.lab.experiments.units import Rows, Unit, unit
 from vitrail.lab.plots import Figure, Panel, line_figure
 
 WEIGHTS = {"linear": 196, "mlp": 394, "conv": 89}
@@ -155,28 +155,11 @@ def units(config: Config) -> Sequence[Unit]:
     work = []
     for one, size in product(config.curves, config.sizes):
         for (method, factor), repeat in product(one.methods(size).items(), range(config.repeats)):
-            epochs = factor * config.epochs
-            settings = {
-                "net": one.net,
-                "pair": config.pair,
-                "size": size,
-                "repeat": repeat,
-                "method": method,
-                "epochs": epochs,
-                "seed": config.seed + repeat,
-            }
-            work.append(Unit(transition, settings, _cost(one.net, size, method, epochs)))
+            run = {"method": method, "epochs": factor * config.epochs, "seed": config.seed + repeat}
+            work.append(
+                unit(transition, net=one.net, pair=config.pair, size=size, repeat=repeat, **run)
+            )
     return work
-
-
-def _cost(net: Net, size: int, method: SBP | GD, epochs: int) -> float:
-    steps = epochs * -(-size // BATCH)
-    if isinstance(method, SNMP):
-        per_edge = {"linear": 5e-8, "mlp": 2e-7, "conv": 1.1e-6}[net]  # and survey sample
-        return 0.3 + steps * BATCH * WEIGHTS[net] * per_edge * method.survey_samples
-    if isinstance(method, SBP) and method.update == "pinned":
-        return 0.3 + epochs * size * {"linear": 0.013, "mlp": 0.05, "conv": 0.004}[net]
-    return 0.3 + steps * 0.003
 
 
 def transition(

@@ -79,12 +79,6 @@ def plans(figure: str, quick: bool) -> list[FigurePlan]:
     ]
 
 
-def expected(units: Sequence[Unit], jobs: int) -> float:
-    """Estimated seconds of these units on `jobs` cores."""
-    longest = max((unit.cost for unit in units), default=0.0)
-    return max(longest, sum(unit.cost for unit in units) / jobs)
-
-
 def missing(chosen: Sequence[FigurePlan], out: Path) -> list[Unit]:
     """The units of these figures that are not finished."""
     units = (unit for plan in chosen for unit in plan.units)

@@ -34,11 +34,10 @@ PACKAGES = ("torch", "numpy", "numba", "scikit-learn")
 
 @dataclass(frozen=True)
 class Unit:
-    """`function(**settings)` gives rows; `cost` is an estimate in seconds of one core."""
+    """`function(**settings)` gives rows."""
 
     function: Callable[..., Rows]
     settings: dict[str, Any]
-    cost: float
 
     def key(self) -> str:
         """A digest that is equal exactly for units with equal rows."""
@@ -51,9 +50,9 @@ class Unit:
         return cache / f"{self.key()}.json"
 
 
-def unit(function: Callable[..., Rows], cost: float, **settings: Any) -> Unit:
-    """`function(**settings)`, estimated to take `cost` seconds of one core."""
-    return Unit(function, settings, cost)
+def unit(function: Callable[..., Rows], **settings: Any) -> Unit:
+    """The unit `function(**settings)`."""
+    return Unit(function, settings)
 
 
 def plain(value: Any) -> Any:
@@ -110,10 +109,8 @@ def compute(
         elif unit.key() not in finished:
             finished[unit.key()] = kept
             progress(kept)
-    # longest first, so that processes end at about the same time
-    todo = sorted(missing.values(), key=lambda unit: -unit.cost)
     failed: list[Failure] = []
-    for done in _computed(todo, cache, jobs, backend):
+    for done in _computed(list(missing.values()), cache, jobs, backend):
         if isinstance(done, Failure):
             failed.append(done)
             continue

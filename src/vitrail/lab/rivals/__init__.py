@@ -1,4 +1,4 @@
-"""Other classifiers in C: trees, forests, boosting, logistic regression, Tsetlin machines."""
+"""Other classifiers in C: trees, forests, boosting and logistic regression."""
 
 from vitrail.lab.rivals.costs import RivalCost, rival_costs
 from vitrail.lab.rivals.features import Features, as_integers, device_columns

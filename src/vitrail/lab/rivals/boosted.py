@@ -1,4 +1,4 @@
-"""Gradient-boosted trees in C; emlearn and m2cgen do not export scikit-learn's."""
+"""scikit-learn's gradient-boosted trees in C, which emlearn does not export."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from vitrail.export.golden import GOLDEN
 from vitrail.lab.rivals.features import Columns, Features, device_columns
 from vitrail.lab.rivals.headers import headers
 from vitrail.lab.rivals.logistic import Logistic
-from vitrail.lab.rivals.tsetlin import CLAUSES, Tsetlin, installed
 from vitrail.learning.examples import split_rows
 
 LEARNERS: dict[str, Any] = {
@@ -42,28 +41,28 @@ class RivalCost:
 def rival_costs(columns: Columns, labels: Any) -> list[RivalCost]:
     """Other classifiers for these rows, with accuracy by two-fold cross-validation.
 
-    Each is exported as trained on all rows. Raises MissingPackageError without emlearn and m2cgen;
-    a Tsetlin machine is included where one is installed.
+    Each is exported as trained on all rows. Raises MissingPackageError without emlearn.
     """
     table, y = device_columns(columns), np.asarray(labels).astype(str)
     features = Features.fit(table)
     halves = split_rows(y, 0.5, seed=0)
-    first = _taken(table, np.arange(min(GOLDEN, len(y))))
+    first = _selected(table, np.arange(min(GOLDEN, len(y))))
     found = []
-    tsetlin = {f"{CLAUSES} clauses per class": Tsetlin.fit} if installed() else {}
-    for size, learner in {**LEARNERS, **tsetlin}.items():
-        right = []
+    for size, learner in LEARNERS.items():
+        correct = []
         for train, test in (halves, halves[::-1]):
-            half = _fitted(learner, features, _taken(table, train), y[train])
-            right.append(_predicted(half, features, _taken(table, test)) == y[test])
-        for way, header in headers(_fitted(learner, features, table, y), features, first):
-            name = f"{way}, {size}" if size else way
+            half, rows = (_selected(table, part) for part in (train, test))
+            fitted = _fitted(learner, features, half, y[train])
+            x = rows if isinstance(fitted, Logistic) else features.matrix(rows)
+            correct.append(fitted.predict(x) == y[test])
+        for kind, header in headers(_fitted(learner, features, table, y), features, first):
+            name = f"{kind}, {size}" if size else kind
             measured = cost(header, "tiny", TARGETS[0], ("predict",))
-            found.append(RivalCost(name, float(np.concatenate(right).mean()), measured))
+            found.append(RivalCost(name, float(np.concatenate(correct).mean()), measured))
     return found
 
 
-def _taken(table: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
+def _selected(table: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
     return {name: cells[rows] for name, cells in table.items()}
 
 
@@ -71,9 +70,3 @@ def _fitted(learner: Any, features: Features, table: Columns, labels: np.ndarray
     if isinstance(learner, BaseEstimator):
         return clone(learner).fit(features.matrix(table), labels)  # pyright: ignore
     return learner(table, labels)
-
-
-def _predicted(learner: Any, features: Features, table: Columns) -> np.ndarray:
-    if isinstance(learner, Logistic | Tsetlin):
-        return learner.predict(table)
-    return learner.predict(features.matrix(table))
