@@ -18,6 +18,7 @@ PACKAGE = ROOT / "src" / "vitrail"
 # vitrail) imports from its own line or from lines above it. A new package takes its line here.
 FLOW = (
     {
+        "brief",
         "random",
         "numerics",
         "prepared",

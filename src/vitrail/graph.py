@@ -17,6 +17,7 @@ from torch import Tensor
 
 from vitrail.checks import check_made
 from vitrail.memory import available_memory, in_gigabytes
+from vitrail.brief import brief
 from vitrail.numerics import DEFAULT_MEMORY, chunks, on_lattice
 from vitrail.prepared import Prepared
 from vitrail.ranks import ALONE, World
@@ -45,6 +46,14 @@ class FactorGraph(Prepared):
     num_problems: int  # number of independent problems
     world: World = ALONE  # the ranks that share the factors
     whole: FactorGraph | None = None  # the graph of which this is a rank's share
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(
+            f"{block.num_factors:,} {type(block).__name__} of {block.arity:,}"
+            for block in self.blocks
+        )
+        problems = self.num_problems if self.num_problems > 1 else None
+        return brief(self, variables=self.num_variables, factors=kinds, problems=problems)
 
     @property
     def everything(self) -> FactorGraph:

@@ -54,6 +54,7 @@ def explain(
     """
     with working("loading", quiet=quiet):
         from vitrail.model import explain as explain_rows
+        from vitrail.model.explanation import signed
         from vitrail.tables.table import read_table
 
         if output is not None:
@@ -72,25 +73,34 @@ def explain(
             places = [table.place(row) for row in range(len(table))]
             typer.echo(json.dumps({"rows": places, **found.to_dict()}, ensure_ascii=False))
             return
+        two = net.num_classes == 2
+        what = f"log-odds of {found.classes[0]}" if two else "log-odds"
         lines = [
             (
                 table.place(row),
-                str(found.classes[row]),
-                f"{found.log_odds[row]:+.2f}".replace("-", "−"),
-                f"{found.base[row]:+.2f}".replace("-", "−"),
+                *[str(found.classes[row])] * (not two),
+                signed(found.log_odds[row]),
                 found.words(row),
             )
             for row in range(min(len(table), MOST_PRINTED))
         ]
-        print_table(("row", "class", "log-odds", "base", "largest reasons"), lines)
+        print_table(("row", *["answer"] * (not two), what, "largest reasons"), lines)
         console = plain_console()
+        console.print(
+            f"{what}: above 0 the answer is {found.classes[0]}; base {signed(found.base[0])} + "
+            "the reasons of all columns"
+            if two
+            else "log-odds: of the answer; its base + the reasons of all columns"
+        )
+        if not found.exact:
+            console.print("±: standard error of a sampled reason")
         if len(table) > MOST_PRINTED:
             more = len(table) - MOST_PRINTED
             console.print(f"{more:,} more rows; --json and --output have them all")
         console.print("most important: " + ", ".join(found.columns[i] for i in found.order[:6]))
         pairs = [f"{' × '.join(one.columns)} {one.strength:.2f}" for one in found.interactions[:3]]
         if pairs:
-            console.print(f"strongest interactions: {', '.join(pairs)}")
+            console.print(f"strongest interactions, in log-odds: {', '.join(pairs)}")
         ways = {1: "rising", -1: "falling"}
         orders = [f"{name} {ways[direction]}" for name, direction in net.directions.items()]
         if orders:

@@ -87,7 +87,8 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
     console.print(" ".join(lead))
     for cost in found:
         print_table(costs.HEAD, costs.table_of(cost), cost.target.title)
-        console.print(costs.work_of(cost))
+        if work := costs.work_of(cost):
+            console.print(work)
     if others:
         print_table(costs.RIVAL_HEAD, others, "Compared with other classifiers")
     for line in [*costs.absent(), *notes]:

@@ -206,7 +206,7 @@ def fit(
         return  # rank 0 tests, writes and prints
     model = classifier.model_
     if flash is not None and shapes is None:
-        with when_stopped("stopped; nothing is saved"):
+        with when_stopped("stopped; nothing is saved"), working("trying small models", quiet=quiet):
             model = compressed(model, known, answers, flash)
     with when_stopped("stopped; nothing is saved"), interrupts.defer_stop():
         model.record.update(target=column, data=shown(data.name))

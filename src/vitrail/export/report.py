@@ -39,7 +39,8 @@ def work_of(found: Cost) -> str:
     if not found.sizes:
         return "it does not fit into the flash of this device; `vitrail compress` makes it smaller"
     if found.work is None:
-        return f"no emulator ran it ({found.target.emulator or 'none is used'})"
+        needed = found.target.emulator
+        return f"instructions are counted where {needed} is installed" if needed else ""
     agreed = "known answers agree" if found.agree else "KNOWN ANSWERS DIFFER"
     return f"{found.work:,} {found.unit} per prediction by {found.target.emulator}; {agreed}"
 

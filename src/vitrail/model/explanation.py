@@ -39,6 +39,11 @@ GROUPS = 8  # of networks, whose curves show the spread over the posterior
 SHOWN = 6  # columns with curves, and among which pairs are measured
 
 
+def signed(value: float) -> str:
+    """A number with two decimals and its sign: `+1.32`, `−0.40`."""
+    return f"{value:+.2f}".replace("-", "−")
+
+
 @dataclass(frozen=True, eq=False)
 class Curve:
     """How the log-odds depend on one column, averaged over background rows."""
@@ -71,6 +76,16 @@ class Explanation:
     curves: tuple[Curve, ...] = ()  # of the first columns in `order`
     interactions: tuple[Interaction, ...] = ()  # of pairs of these, strongest first
 
+    def __repr__(self) -> str:
+        lines = [
+            f"row {row}: log-odds of {label} {signed(value)} from {signed(base)}: {self.words(row)}"
+            for row, (label, value, base) in enumerate(
+                zip(self.classes[:SHOWN], self.log_odds, self.base, strict=False)
+            )
+        ]
+        more = [f"{len(self.classes) - SHOWN:,} more rows"] * (len(self.classes) > SHOWN)
+        return "\n".join([*lines, *more])
+
     @property
     def order(self) -> np.ndarray:
         """Places of the columns by the mean size of their reasons, largest first."""
@@ -85,9 +100,9 @@ class Explanation:
     def words(self, row: int, count: int = 3) -> str:
         """The largest reasons for a row as text: `size +1.32 ± 0.05, colour −0.40 ± 0.02`."""
         return ", ".join(
-            f"{name} {value:+.2f}" + f" ± {error:.2f}" * (not self.exact)
+            f"{name} {signed(value)}" + f" ± {error:.2f}" * (not self.exact)
             for name, value, error in self.top(row, count)
-        ).replace("-", "−")
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as lists, numbers and words, for JSON."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vitrail.brief import brief
 from vitrail.factors import Factors
 from vitrail.factors.table import decode, log_potentials
 from vitrail.graph import FactorGraph
@@ -35,6 +36,9 @@ class BetheEstimate:
     marginals: Tensor  # (V,) float64, P(w = 1)
     factor_marginals: tuple[Tensor, ...]  # (F, 2^A) float64 per block, variable j being bit j
     residual: float  # largest change of a message in the last sweep, log-odds
+
+    def __repr__(self) -> str:
+        return brief(self, **vars(self))
 
 
 def bethe(graph: FactorGraph, state: BPState) -> BetheEstimate:

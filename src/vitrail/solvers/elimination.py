@@ -16,6 +16,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from vitrail.brief import brief
 from vitrail.factors.split import split
 from vitrail.factors.table import log_potentials
 from vitrail.graph import FactorGraph
@@ -45,6 +46,9 @@ class ExactAnswer:
     best: Tensor  # (V,) bool, a configuration of the lowest energy
     energy: Tensor  # (P,) float64, its energy
     width: int  # variables of the largest table minus one
+
+    def __repr__(self) -> str:
+        return brief(self, **vars(self))
 
 
 def eliminate(graph: FactorGraph, *, memory: int = DEFAULT_CEILING) -> ExactAnswer:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from vitrail import interrupts
+from vitrail.brief import brief
 from vitrail.checks import check_made, checked_count, checked_number, checked_path
 from vitrail.factors import Factors
 from vitrail.graph import FactorGraph
@@ -48,6 +49,10 @@ class Solution(Generic[StateT]):
     evaluations: int  # of factors, by messages and searches; scoring is not counted
     seconds: float  # wall-clock time
     state: StateT  # to continue from, or to read messages from
+
+    def __repr__(self) -> str:
+        names = ("status", "best_accuracy", "energy", "best", "marginals", "steps", "seconds")
+        return brief(self, **{name: getattr(self, name) for name in names})
 
     @property
     def solved(self) -> Tensor:
