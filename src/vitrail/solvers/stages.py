@@ -39,7 +39,7 @@ class Stage:
     marginals: bool = True  # whether beliefs are posterior marginals; those of a search are not
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StagedSolution(Solution[Any]):
     """The solution of all stages, with their joint history and the state of the last stage.
 
