@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from vitrail.brief import brief
 from vitrail.checks import check_made
 from vitrail.memory import available_memory, in_gigabytes
-from vitrail.brief import brief
 from vitrail.numerics import DEFAULT_MEMORY, chunks, on_lattice
 from vitrail.prepared import Prepared
 from vitrail.ranks import ALONE, World
