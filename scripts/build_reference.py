@@ -19,12 +19,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 
 def cli_page() -> str:
     """Every command with its help and options."""
-    from vitrail.cli import commands
-    from vitrail.cli.app import app
+    from vitrail.cli.app import commands
 
-    assert commands  # importing them registers them
-
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(commands())
     lines = ["# Command line", "", "Made from the code by `scripts/build_reference.py`.", ""]
     lines += [
         "Exit codes: 0 done, 1 output pipe closed, 2 invalid input (one line says why), "

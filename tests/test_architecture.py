@@ -195,7 +195,7 @@ def test_dependencies_are_imported_by_their_packages_alone(path):
         ("updates/flip.py", "import vitrail"),
         ("updates/flip.py", "from vitrail import FactorGraph"),
         ("report/page.py", "def f():\n    from vitrail.lab import plots"),
-        ("cli/demo.py", "from vitrail.lab.demo import show"),
+        ("cli/research.py", "from vitrail.lab.demo import show"),
     ],
 )
 def test_an_import_against_the_flow_is_found(file, source):
@@ -211,8 +211,8 @@ def test_an_import_against_the_flow_is_found(file, source):
         ("learning/learn.py", "from vitrail import __version__"),
         ("graph.py", "import math\nimport torch"),
         ("lab/demo.py", "from vitrail.lab.plots import save"),
-        ("cli/demo.py", "def f():\n    from vitrail.lab.demo import show"),
-        ("cli/demo.py", "if TYPE_CHECKING:\n    from vitrail.lab.demo import Shown"),
+        ("cli/research.py", "def f():\n    from vitrail.lab.demo import show"),
+        ("cli/research.py", "if TYPE_CHECKING:\n    from vitrail.lab.demo import Shown"),
     ],
 )
 def test_an_import_with_the_flow_is_let_through(file, source):

@@ -1,12 +1,10 @@
 """The demo's three scenes at a small size; the whole of it, for several seeds, is a long test."""
 
-import io
-
 import numpy as np
 import pytest
-from rich.console import Console
 
-from vitrail.cli.demo import table_of
+from vitrail.cli.options import print_table
+from vitrail.cli.research import DEMO_HEAD, rows_of
 from vitrail.lab import demo
 from vitrail.lab.plots import save
 
@@ -45,12 +43,12 @@ def test_agreement_on_a_pixel_is_a_share_of_networks(shown):
     assert (np.abs(2 * share - np.round(2 * share)) < 1e-9).all()
 
 
-def test_the_picture_is_written_and_the_table_fits_a_terminal(shown, tmp_path):
+def test_the_picture_is_written_and_the_table_fits_a_terminal(shown, tmp_path, monkeypatch, capsys):
     path = save(demo.figure(shown), tmp_path / "demo.png")
     assert path.read_bytes().startswith(b"\x89PNG")
-    console = Console(width=80, file=io.StringIO())
-    console.print(table_of(shown))
-    text = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(DEMO_HEAD, rows_of(shown))
+    text = capsys.readouterr().out
     assert "…" not in text
     assert all(one.name in text for one in (*shown.digits, *shown.searches))
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vitrail.cli import commands
-from vitrail.cli.app import app
+from vitrail.cli.app import commands
 
 FOLDER = Path(__file__).parents[2] / "docs" / "deploy"
 
@@ -44,8 +43,7 @@ def test_the_manifest_is_a_pytorch_job():
 def test_they_give_fit_options_that_it_has(name: str):
     import typer
 
-    assert commands
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(commands())
     known = {o for p in group.commands["fit"].params for o in p.opts}  # pyright: ignore
     _, _, command = (FOLDER / name).read_text().partition("fit")
     used = set(re.findall(r"(?<=\s)(--[a-z-]+)", command))

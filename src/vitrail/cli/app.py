@@ -123,6 +123,13 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
+def commands() -> typer.Typer:
+    """The application with every command, in the order of the help."""
+    from vitrail.cli import fit, stream, compare, predict, look, ship, research  # noqa: F401, I001
+
+    return app
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; errors that users can fix are one line on standard error, exit code 2."""
     _open_streams()
@@ -131,13 +138,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         atexit.register(gc.freeze)  # a final collection would take most of a second
     try:
         with warnings.catch_warnings(), interrupts.stop_on_sigterm(), interrupts.all_or_nothing():
-            from vitrail.cli import commands  # registers every command
-
-            assert commands
+            program = commands()
             warnings.filterwarnings("always", "column ", UserWarning)  # about data
             warnings.showwarning = _show_warning
             with _ranks(sys.argv[1:] if arguments is None else arguments):
-                app(args=None if arguments is None else list(arguments))
+                program(args=None if arguments is None else list(arguments))
     except KeyboardInterrupt as stop:  # its message says what is saved
         sys.stderr.write(f"{stop.args[0] if stop.args else 'stopped; nothing new is saved'}\n")
         if arguments is None and any(

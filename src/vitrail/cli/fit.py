@@ -238,7 +238,7 @@ def fit(
         if interrupts.stop_requested() or Status.INTERRUPTED in classifier.status_:
             raise KeyboardInterrupt(f"stopped after {classifier.n_iter_} steps; {place}")
         if report is not None:
-            from vitrail.cli.report import page_of
+            from vitrail.cli.look import page_of
 
             seen = rows if not len(held_out) else held_out
             rows_are = "held out from training" if len(held_out) else "it was trained on"

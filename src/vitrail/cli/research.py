@@ -1,4 +1,4 @@
-"""`vitrail bench`, `capacity` and `reproduce`: timings, random perceptrons, the paper's figures."""
+"""`vitrail demo`, `bench`, `capacity`, `reproduce` and `infer`: what needs no table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import json as json_format
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vitrail.cli.app import app, when_stopped
 from vitrail.cli.options import (
+    LEARN,
     RESEARCH,
     FigureFile,
     Jobs,
@@ -22,13 +23,63 @@ from vitrail.cli.options import (
     Workers,
     check_figure,
     check_output,
+    output_option,
     plain_console,
     print_table,
     shown,
 )
 
+if TYPE_CHECKING:
+    from vitrail.lab.demo import DemoResult
+
+DEMO_HEAD = ("", "result", "calibration\nerror", "bits", "seconds")
+NEXT = "vitrail fit YOUR.csv --target COLUMN --report report.html"
 STOPPED = "stopped; finished results are saved, and the same command resumes"
 MOST_WEIGHTS = 10**9  # of a perceptron that fits into memory
+
+
+@app.command(rich_help_panel=LEARN)
+def demo(
+    seed: Seed = 0,
+    output: Annotated[Path, output_option("File of the figure (PNG, SVG or PDF).")] = Path(
+        "vitrail-demo.png"
+    ),
+) -> None:
+    """Show one-bit weights on ten digits from ten images each, on 3 against 5, and on a search.
+
+    Example: `vitrail demo --seed 1`
+    """
+    from vitrail.lab.demo import figure, run_demo
+    from vitrail.lab.plots import save
+
+    check_figure(output)
+    console = plain_console()
+    found = run_demo(seed, lambda line: console.print(f"… {line}"))
+    print_table(DEMO_HEAD, rows_of(found))
+    watch = found.stopwatch
+    console.print(
+        f"{watch.work:.1f} s of work, and {watch.compiling:.1f} s to load kernels (compiled once, "
+        "then cached)"
+    )
+    console.print(f"figure: {shown(save(figure(found), output))}")
+    console.print(f"next: {NEXT}")
+
+
+def rows_of(found: DemoResult) -> Iterator[tuple[str, ...]]:
+    """One row per method, problem by problem."""
+    from vitrail.lab.demo import SHOTS
+
+    yield f"ten digits, {SHOTS} images each", "", "", "", ""
+    for one in found.digits:
+        right, error = f"{100 * one.accuracy:.1f} % right", f"{one.calibration_error:.2f}"
+        yield f"  {one.name}", right, error, f"{one.bits:,}", f"{one.seconds:.1f}"
+    yield "MNIST 3-vs-5, one unit", "", "", "", ""
+    right, bits = f"{100 * found.pair_accuracy:.1f} % right", f"{found.pair.bits:,}"
+    yield "  messages", right, "", bits, f"{found.pair_seconds:.1f}"
+    yield f"random, {found.searches[0].constraints} constraints", "", "", "", ""
+    for one in found.searches:
+        result = f"{one.unsatisfied} violated" if one.unsatisfied else "solved"
+        yield f"  {one.name}", result, "", f"{one.bits:,}", f"{one.seconds:.1f}"
 
 
 @app.command(rich_help_panel=RESEARCH)
@@ -171,6 +222,46 @@ def reproduce(
     ]
     print_table(("figure", "the paper says", "here it"), claims)
     console.print(f"page: {shown(page)}")
+
+
+@app.command(rich_help_panel=RESEARCH)
+def infer(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="UAI, DIMACS CNF or WCNF.")],
+    task: Annotated[
+        Literal["mar", "pr", "map"],
+        typer.Option(help="Marginals, log10 of Z, or a best configuration."),
+    ] = "mar",
+    evidence: Annotated[Path | None, typer.Option(help="Known values, a UAI .evid file.")] = None,
+    method: Annotated[
+        Literal["auto", "elimination", "messages"],
+        typer.Option(help="Exact elimination, or messages and local search."),
+    ] = "auto",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the result file here.")
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Answer a query about a graphical model, in the format of UAI result files.
+
+    Exact by elimination where the graph is narrow enough, else by belief propagation and local
+    search; a line on standard error says which.
+
+    Example: `vitrail infer model.uai --task pr --evidence model.uai.evid`
+    """
+    from vitrail.factors import read_model, result_text
+    from vitrail.output import atomic_output
+    from vitrail.solvers.inference import infer as answered
+
+    if output is not None:
+        check_output(output, model, *([] if evidence is None else [evidence]))
+    found = answered(read_model(model, evidence), task, method=method, seed=seed)
+    text = result_text(task, found.answer)
+    plain_console(stderr=True).print(f"by {found.method}")
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with atomic_output(output) as file:
+        file.write(text.encode("ascii"))
 
 
 @contextmanager
