@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from vitrail import BinaryNetClassifier
-from vitrail.learning.online import OnlineLearner, memory_setting
+from vitrail.learning.online import NumberReader, OnlineLearner, memory_setting
 from vitrail.scores import PageHinkley
 
 RNG = np.random.default_rng(0)
@@ -62,7 +62,7 @@ def test_every_row_is_answered_and_the_model_learns(model):
     assert len(rows) == 1000
     right = np.array([row["prediction"] for row in rows]) == labels
     assert right[:400].mean() > 0.8
-    assert right[400:500].mean() < 0.3
+    assert right[400:430].mean() < 0.3
     assert right[-200:].mean() > 0.8
     for name in ("probability", "uncertainty"):
         assert all(0 <= float(row[name]) <= 1 for row in rows)
@@ -172,15 +172,41 @@ def test_rows_are_learned_one_by_one_however_many_come_together(fitted):
     assert together.to_bytes() == alone.to_bytes()
 
 
+def test_regressions_read_the_middle_of_a_bin_words_and_what_is_missing():
+    import pandas as pd
+
+    size = np.arange(400) / 4 % 50
+    frame = pd.DataFrame({"size": size, "kind": np.array(["a", "b", "c"])[np.arange(400) % 3]})
+    frame.loc[::7, "kind"] = None
+    learner = OnlineLearner.untrained(frame, np.arange(400) % 2)
+    reader = NumberReader.of(learner.began.encoder)
+    read = reader.read(learner.began.inputs(frame).numpy())
+    names = learner.began.encoder.bit_names
+    assert read.shape == (400, len(reader)) == (400, 1 + sum("kind" in n for n in names) + 1)
+    assert (read[:, -1] == 1).all()
+    assert np.corrcoef(read[:, 0], size)[0, 1] > 0.999
+    assert (read[:, 1:-1].sum(1) == 1).all()
+    assert np.array_equal(read[:, -2] == 1, frame.kind.isna())
+
+
+def test_a_threshold_on_a_sum_of_columns_is_learned():
+    draw = np.random.default_rng(5)
+    rows = draw.random((4000, 3))
+    labels = ((rows[:, 0] + rows[:, 1] > 1) ^ (draw.random(4000) < 0.1)).astype(int)
+    learner = OnlineLearner.untrained(rows[:200], np.arange(2))
+    right = learner.learn(rows, labels).numbers.numpy() == labels
+    assert right[-3000:].mean() > 0.87  # 0.9 at best
+
+
 def test_a_saved_model_answers_as_the_learner_does(fitted):
     frame = {name: X[:, k] for k, name in enumerate(NAMES)}
     learner = OnlineLearner(fitted)
     learner.learn({name: column[:600] for name, column in frame.items()}, Y[:600])
     rows = {name: column[600:] for name, column in frame.items()}
     ours, saved = learner.answers(rows), learner.model.answers(rows)
-    assert (ours.numbers == saved.numbers).double().mean() > 0.95
+    assert (ours.numbers == saved.numbers).double().mean() > 0.9  # regressions do not vote
     apart = (ours.probabilities - saved.probabilities).abs().double().mean() / 65535
-    assert apart < 0.05
+    assert apart < 0.12
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -66,10 +66,10 @@ class PageHinkley:
     Examples:
         >>> test = PageHinkley()
         >>> [t for t in range(2000) if test.add(float(t >= 1000))]
-        [1051]
+        [1025]
     """
 
-    SLACK, THRESHOLD, LATE = 0.005, 50.0, 200  # in units of x; rows in the mean `late`
+    SLACK, THRESHOLD, LATE = 0.015, 25.0, 200  # in units of x; rows in the mean `late`
 
     def __init__(self) -> None:
         self.late = 0.0  # a moving mean

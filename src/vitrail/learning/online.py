@@ -1,9 +1,10 @@
 """Learning from rows as they arrive: beliefs whose evidence decays, row by row.
 
 Evidence weighs exp(−n/memory) after n rows. Of each memory, several nets begin at networks of the
-model and follow their own beliefs by moments. The model as it began, the memories and the shares of
-late labels are weighed by a logistic regression that follows the rows too: a memory counts as far
-as it has predicted rows before they were learned.
+model and follow their own beliefs by moments; beside them a logistic regression follows the columns
+themselves. The model as it began, the memories and the shares of late labels are weighed by another
+logistic regression that follows the rows too: a memory counts as far as it has predicted rows
+before they were learned.
 """
 
 from __future__ import annotations
@@ -31,50 +32,28 @@ from vitrail.model.voting import LEVELS, ONE, Scheme, class_probabilities, class
 from vitrail.output import atomic_output
 from vitrail.random import Key
 from vitrail.solvers.row_beliefs import RowBeliefs
+from vitrail.solvers.row_logistic import RowLogistic
+from vitrail.tables.bits import BitColumns
 from vitrail.tables.encoders import TableEncoder
 from vitrail.tables.labels import LabelCoder
 
 MEMORIES = (500.0, 4000.0, math.inf)  # rows, those of "auto"
+LINEAR_MEMORIES = (250.0, 1000.0, 4000.0, math.inf)  # of regressions
+MOST_READ = 64  # numbers of a row that regressions read; they take as many squared
 MOST_COPIES = 4  # nets of a memory that begin at different networks
 MOST_WEIGHTS = 2**16  # of all nets together, beyond which there are fewer copies
 START = 1.0  # log-odds by which nets begin at a network
 FLOOR = 0.03  # probability that a label is any
+AGAINST = 0.05  # probability of a label against its rule, of regressions
 SHARES = (2.0, 20.0, 200.0)  # rows over which shares of late labels are taken
 PSEUDO = 0.02  # added to both shares
-FOLLOWED = 20_000.0  # rows after which the weights of the mixture are 1/e forgotten
-SPREAD = 0.3  # of these weights about where they begin
+FOLLOWED = 3_000.0  # memory of the mixture, in rows
 BEGIN = 3.0  # log-odds of all nets together where they agree, at the beginning
 DRAWS = 8  # networks of each copy that a saved model votes with
 MOST_VOTES = 64  # of a network
 UNITS, THRESHOLDS = 12, 64  # of a net that begins without a model
 SUFFIX = ".stream"
-FORMAT = "vitrail-stream-2"
-
-
-@dataclass(eq=False)
-class Mixture:
-    """Logistic regression by a Kalman filter: weights w that drift about where they begin."""
-
-    weights: np.ndarray  # (F,)
-    covariance: np.ndarray  # (F, F)
-    centre: np.ndarray  # (F,)
-
-    @staticmethod
-    def begun(centre: np.ndarray) -> Mixture:
-        """At `centre`, with spread SPREAD."""
-        return Mixture(centre.copy(), np.eye(len(centre)) * SPREAD**2, centre)
-
-    def learn(self, features: np.ndarray, label: float, probability: float) -> None:
-        """Learn that features (F,) had a label of 0 or 1, given what was predicted."""
-        variance = max(probability * (1 - probability), 1e-3)
-        seen = self.covariance @ features
-        scale = 1 + variance * float(features @ seen)
-        weights = self.weights + seen * ((label - probability) / scale)
-        covariance = self.covariance - np.outer(seen, seen) * (variance / scale)
-        kept = math.exp(-1 / FOLLOWED)
-        self.weights = self.centre + kept * (weights - self.centre)
-        self.covariance = kept**2 * covariance
-        self.covariance.flat[:: len(weights) + 1] += (1 - kept**2) * SPREAD**2
+FORMAT = "vitrail-stream-3"
 
 
 @dataclass(eq=False)
@@ -102,9 +81,11 @@ class OnlineLearner:
     seed: int = 0  # of all draws
     rows: int = 0  # learned from
     _beliefs: RowBeliefs = field(init=False, repr=False)  # of memories × copies × nets
-    _mixture: Mixture = field(init=False, repr=False)  # of the model, memories and shares
+    _linear: RowLogistic = field(init=False, repr=False)  # of memories × nets, or of none
+    _mixture: RowLogistic = field(init=False, repr=False)  # of all parts, and without `_linear`
     _shares: np.ndarray = field(init=False, repr=False)  # (SHARES, N) of label 1
     _single: Model = field(init=False, repr=False)  # `began`, where a network is one vote
+    _reader: NumberReader = field(init=False, repr=False)  # for `_linear`
 
     def __post_init__(self) -> None:
         model = self.began
@@ -118,9 +99,14 @@ class OnlineLearner:
         log_odds = np.tile(START * signs.reshape(copies * nets, bits), (len(spans), 1))
         kept = np.repeat([math.exp(-1 / span) for span in spans], copies * nets)
         self._beliefs = RowBeliefs(model.program, log_odds, kept, FLOOR)
-        parts = 1 + len(spans)
+        self._reader = NumberReader.of(model.encoder)
+        few = len(self._reader) <= MOST_READ
+        linear = memories_of(self.memory, LINEAR_MEMORIES) if few else ()
+        kept = np.repeat([math.exp(-1 / span) for span in linear], nets)
+        self._linear = RowLogistic(np.zeros((len(kept), len(self._reader))), kept, floor=AGAINST)
+        parts = 1 + len(spans) + len(linear)
         centre = np.r_[np.full(parts, BEGIN / parts), np.zeros(len(SHARES) + 1)]
-        self._mixture = Mixture.begun(centre)
+        self._mixture = RowLogistic(np.tile(centre, (2, 1)), np.full(2, math.exp(-1 / FOLLOWED)))
         self._shares = np.full((len(SHARES), nets), 0.5)
 
     @staticmethod
@@ -170,16 +156,19 @@ class OnlineLearner:
         """The same for rows as the net reads them, and numbers of classes, −1 for none."""
         model, nets = self.began, self._shares.shape[1]
         rows = inputs.numpy().astype(np.float32)
+        read = self._reader.read(rows)
         first = self._of_model(inputs)
         probability = np.empty((len(rows), nets))
         agreeing = np.empty((len(rows), nets))
         for place, row in enumerate(rows):
             memories = self._beliefs.agreement(row).reshape(-1, self._copies, nets).mean(1)
+            linear = self._linear.agreement(read[place]).reshape(-1, nets)
+            memories = np.concatenate([memories, linear])
             features = self._features(first[place], memories)
-            probability[place] = _sigmoid(features @ self._mixture.weights)
-            agreeing[place] = (1 + features[:, : 1 + len(memories)].mean(1)) / 2
+            probability[place] = (1 + self._mixture.agreement(features)[:, 0]) / 2
+            agreeing[place] = (1 + features[:, 0, : 1 + len(memories)].mean(1)) / 2
             if numbers is not None and numbers[place] >= 0:
-                self._learn(int(numbers[place]), features, probability[place])
+                self._learn(int(numbers[place]), features)
         parts = torch.from_numpy((probability * ONE).round().astype(np.int64))[:, :, None]
         scores = class_scores(parts, model.num_classes, model.scheme)
         number = scores.argmax(1)
@@ -188,10 +177,12 @@ class OnlineLearner:
         against = ONE - of_class.gather(1, number[:, None])[:, 0]
         return Answers(number, class_probabilities(scores), against)
 
-    def _learn(self, number: int, features: np.ndarray, probability: np.ndarray) -> None:
+    def _learn(self, number: int, features: np.ndarray) -> None:
         signs = self._signs[number]
         for net in np.flatnonzero(signs):
-            self._mixture.learn(features[net], float(signs[net] > 0), float(probability[net]))
+            self._mixture.agreement(features[net])
+            self._mixture.learn(np.repeat(signs[net], 2))
+        self._linear.learn(np.tile(signs, len(self._linear.kept) // len(signs)))
         self._beliefs.learn(np.tile(signs, len(self._beliefs.kept) // len(signs)))
         kept = np.exp(-1 / np.array(SHARES))[:, None]
         after = kept * self._shares + (1 - kept) * (signs > 0)
@@ -221,15 +212,19 @@ class OnlineLearner:
         return np.concatenate(parts) if parts else np.zeros((0, len(votes)))
 
     def _features(self, first: np.ndarray, memories: np.ndarray) -> np.ndarray:
-        """Mean answers of the model and the memories, log-odds of late labels, and 1: (N, F)."""
+        """Of each net the mean answers of the model and the memories, log-odds of late labels, and
+        1; the same with 0 for regressions: (N, 2, F)."""
         odds = np.log((self._shares + PSEUDO) / (1 - self._shares + PSEUDO))
-        return np.concatenate([first[None], memories, odds, np.ones((1, len(first)))]).T
+        parts = np.concatenate([first[None], memories, odds, np.ones((1, len(first)))]).T
+        both = np.repeat(parts[:, None], 2, 1)
+        both[:, 1, 1 + len(memories_of(self.memory)) : 1 + len(memories)] = 0
+        return both
 
     @property
     def model(self) -> Model:
         """The model as it answers now, by networks drawn from beliefs: near `answers`, not equal.
 
-        Networks vote by the weights of the mixture.
+        Networks vote by weights that were learned without regressions.
         """
         began, nets = self.began, self._shares.shape[1]
         memories = memories_of(self.memory)
@@ -237,14 +232,15 @@ class OnlineLearner:
         drawn = samples(Key(self.seed, self.rows), beliefs.flatten(), DRAWS)
         drawn = drawn.reshape(DRAWS, len(memories), self._copies, nets, -1).transpose(0, 1)
         groups = [began.networks, *drawn.reshape(len(memories), -1, nets, drawn.shape[-1])]
-        weights = self._mixture.weights[: len(groups)].clip(min=0)
+        mixture = self._mixture.weights[1]
+        weights = mixture[: len(groups)].clip(min=0)
         if not weights.any():
             weights[-1] = 1.0
         each = weights / [len(group) for group in groups]
         votes = np.maximum(1, np.round(MOST_VOTES * each / each.max())).astype(np.int64)
         kept = [place for place, weight in enumerate(weights) if weight > 0]
-        odds = self._features(np.zeros(nets), np.zeros((len(memories), nets)))
-        shift = odds @ self._mixture.weights
+        none = np.zeros((len(mixture) - len(SHARES) - 2, nets))
+        shift = self._features(np.zeros(nets), none)[:, 1] @ mixture
         curve = _sigmoid(weights.sum() * MIDDLES.numpy().clip(-1, 1) + shift[:, None])
         log_odds = beliefs.reshape(len(memories), -1, nets, beliefs.shape[1])
         strongest = log_odds[int(weights[1:].argmax()), 0]
@@ -267,6 +263,8 @@ class OnlineLearner:
         tensors = {
             "model": torch.frombuffer(bytearray(self.began.to_bytes()), dtype=torch.uint8),
             "beliefs": torch.from_numpy(self._beliefs.beliefs),
+            "linear weights": torch.from_numpy(self._linear.weights),
+            "linear covariance": torch.from_numpy(self._linear.covariance),
             "weights": torch.from_numpy(self._mixture.weights),
             "covariance": torch.from_numpy(self._mixture.covariance),
             "shares": torch.from_numpy(self._shares),
@@ -286,6 +284,8 @@ class OnlineLearner:
         began = model_from_bytes(bytes(tensors["model"].numpy()))
         learner = OnlineLearner(began, **json.loads(metadata["state"]))
         learner._beliefs = replace(learner._beliefs, log_odds=tensors["beliefs"].numpy().copy())
+        learner._linear.weights = tensors["linear weights"].numpy().copy()
+        learner._linear.covariance = tensors["linear covariance"].numpy().copy()
         learner._mixture.weights = tensors["weights"].numpy().copy()
         learner._mixture.covariance = tensors["covariance"].numpy().copy()
         learner._shares = tensors["shares"].numpy().copy()
@@ -350,11 +350,58 @@ def memory_setting(text: str) -> float | str | None:
     return value
 
 
-def memories_of(memory: float | str | None) -> tuple[float, ...]:
+def memories_of(
+    memory: float | str | None, auto: tuple[float, ...] = MEMORIES
+) -> tuple[float, ...]:
     """The memories that a setting asks for."""
     if memory is None:
         return (math.inf,)
-    return MEMORIES if isinstance(memory, str) else (float(memory),)
+    return auto if isinstance(memory, str) else (float(memory),)
+
+
+@dataclass(frozen=True)
+class NumberReader:
+    """What regressions read of a row's bits: numbers, other bits as they are, and 1.
+
+    A number is the middle of its bin between thresholds, of mean 0 and variance 1 over bins.
+    """
+
+    columns: tuple[tuple[list[int], np.ndarray], ...]  # bits of thresholds, and middles of bins
+    others: list[int]  # further bits
+
+    @staticmethod
+    def of(encoder: TableEncoder | BitColumns) -> NumberReader:
+        """Of the bits of an encoder."""
+        if isinstance(encoder, BitColumns):
+            return NumberReader((), list(range(len(encoder.bit_names))))
+        columns, others = [], []
+        for code, span in zip(encoder.columns, encoder.spans, strict=True):
+            steps = [span.start + step for step in code.steps] if code.thresholds else []
+            if steps:
+                columns.append((steps, _middles(np.array(code.thresholds))))
+            again = len(steps) * code.both  # bits that say the opposite
+            last = span.stop - code.missing
+            plain = [*range(span.start, last - again), *range(last, span.stop)]
+            others += [bit for bit in plain if bit not in steps]
+        return NumberReader(tuple(columns), others)
+
+    def __len__(self) -> int:
+        """Numbers of a row."""
+        return len(self.columns) + len(self.others) + 1
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Of rows (R, I) as a net reads them: (R, F) float64."""
+        bits = rows > 0
+        numbers = [middles[bits[:, steps].sum(1)] for steps, middles in self.columns]
+        return np.column_stack([*numbers, bits[:, self.others], np.ones(len(rows))])
+
+
+def _middles(thresholds: np.ndarray) -> np.ndarray:
+    """Middles of the bins of ascending thresholds, standardized; outer bins as wide as the next."""
+    gaps = np.diff(thresholds) if len(thresholds) > 1 else np.ones(1)
+    ends = np.r_[thresholds[0] - gaps[0], thresholds, thresholds[-1] + gaps[-1]]
+    middles = (ends[1:] + ends[:-1]) / 2
+    return (middles - middles.mean()) / middles.std()
 
 
 def check_learnable(model: Model) -> None:
