@@ -48,7 +48,7 @@ STRANGE: list[Any] = [
 ]
 STRANGE += ["", "auto", True, False, [], (), {}, (3,), (0,), (2.5,), "8", b"x", object(), [1, [2]]]
 STRANGE += [np.int64(3), np.float32(0.5), np.zeros(2), *HUGE]
-SAMPLED = ("flip", "pinned", "counting", "pooled")
+SAMPLED = ("flip", "pinned", "counting")
 SAID_IN = ("vitrail", "sklearn")  # packages whose sentences reach the user
 
 

@@ -6,7 +6,7 @@ from golden import problems
 from golden.record import Rows, found
 
 from vitrail.solvers import belief_propagation
-from vitrail.updates import closed_form, counting, exact, flip, pinned, pooled
+from vitrail.updates import closed_form, counting, exact, flip, pinned
 
 HARD = math.inf
 
@@ -325,29 +325,5 @@ ROWS: Rows = {
         problems.own_module(241, 15, beta=4.0),
         seed=25,
         steps=9,
-    ),
-    "pooled linear": lambda: found(
-        belief_propagation(
-            pooled(256, smoothing=1.0, backend="torch"),
-            damping=0.8,
-            batch=None,
-            prior_scale=0.1,
-        ),
-        problems.linear(251, 24, 11, beta=2.0),
-        seed=26,
-        steps=8,
-        marginals=False,
-    ),
-    "pooled two hidden batches": lambda: found(
-        belief_propagation(
-            pooled(128, smoothing=1.0, backend="torch"),
-            damping=0.9,
-            batch=8,
-            prior_scale=0.1,
-        ),
-        problems.two_hidden(261, 24, beta=3.0),
-        seed=27,
-        steps=9,
-        marginals=False,
     ),
 }

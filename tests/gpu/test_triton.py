@@ -34,7 +34,6 @@ from vitrail.kernels.cuda import counting as cuda_counting
 from vitrail.kernels.cuda import draws as cuda_draws
 from vitrail.kernels.cuda import flip as cuda_flip
 from vitrail.kernels.cuda import gaussian as cuda_gaussian
-from vitrail.kernels.cuda import network as cuda_network
 from vitrail.kernels.cuda import score as cuda_score
 from vitrail.kernels.cuda import survey as cuda_survey
 from vitrail.kernels.cuda.philox import pieces
@@ -74,14 +73,6 @@ def test_counts_equal_the_definition(net, tracks, samples):
     if DEVICE == "cpu" and tracks * samples > (10 if net.startswith("paper") else 40):
         pytest.skip("takes the interpreter minutes")
     check_counts(networks(net, 5 if DEVICE == "cuda" else 2).to(DEVICE), tracks, samples)
-
-
-@pytest.mark.parametrize("net", NETS)
-def test_scores_of_a_pool_equal_the_definition(net):
-    factors = networks(net, 5).to(DEVICE)
-    states = torch.rand(45, factors.arity, generator=generator(3)).to(DEVICE) < 0.5
-    found = cuda_network.pool_scores(factors, states)
-    assert torch.equal(found, factors.score(states[None]))
 
 
 @pytest.mark.parametrize("coding", ["bipolar", "binary"])

@@ -39,7 +39,7 @@ from vitrail.solvers import (
     streaming,
 )
 from vitrail.surveys import gaussian
-from vitrail.updates import closed_form, counting, exact, flip, pooled
+from vitrail.updates import closed_form, counting, exact, flip
 
 FIRST_SITTING = 10  # steps until the checkpoint
 STEPS = 30
@@ -175,7 +175,6 @@ CASES: dict[str, Callable[[World], dict[str, Any]]] = {
     ),
     "convolution": by_solver(belief_propagation(closed_form(), damping=0.5), two, 10),
     "counting": by_solver(belief_propagation(counting(64), batch=9), deep, 10),
-    "pooled": by_solver(belief_propagation(pooled(64), batch=9), lambda: soft(60, 21), 10),
     "reinforced": by_solver(
         reinforced(belief_propagation(closed_form()), linear(0.05), attempts=2),
         lambda: hard(41, 51),
@@ -212,7 +211,6 @@ def handed(world: World) -> dict[str, list[float]]:
     for name, update, graph, batch in (
         ("flip", flip(5), two(), 7),
         ("counting", counting(64), deep(), 9),
-        ("pooled", pooled(64), soft(60, 21), 9),
         ("exact", exact(), hard(40, 7), None),
         ("convolution", closed_form(), two(), None),
         ("gaussian", closed_form("gaussian"), wide, 20),

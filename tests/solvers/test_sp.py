@@ -21,7 +21,7 @@ from vitrail.solvers import (
 )
 from vitrail.surveys import gaussian, tilted, weighted
 from vitrail.surveys.histogram import point_mass
-from vitrail.updates import closed_form, counting, exact, flip, pinned, pooled
+from vitrail.updates import closed_form, counting, exact, flip, pinned
 
 FORMS = {"weighted": weighted(), "tilted": tilted(), "gaussian": gaussian()}
 
@@ -226,8 +226,3 @@ def test_the_effective_number_of_draws_is_in_the_history():
 def test_settings_that_cannot_be_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         s4p(flip(5), **settings)
-
-
-def test_pooled_is_refused_inside_surveys():
-    with pytest.raises(TypeError, match="pooled cannot be used inside surveys"):
-        s3p(pooled())

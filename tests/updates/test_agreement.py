@@ -26,7 +26,7 @@ from oracles import (
 )
 
 from vitrail.random import Key, thresholds
-from vitrail.updates import UPDATES, closed_form, counting, exact, flip, pinned, pooled
+from vitrail.updates import UPDATES, closed_form, counting, exact, flip, pinned
 from vitrail.updates.base import configurations
 from vitrail.updates.counting import FALLBACK
 
@@ -140,32 +140,6 @@ def compare(factors, probability, estimate, draws_one, draws_zero):
         assert bool((error <= bound + 1e-12).all()), (error - bound).max()
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_pooled_agrees_with_the_definition(case):
-    """Normal approximation of the self-normalised mean, its variance by enumeration, 6 sigma."""
-    factors, cavity, _ = drawn(case)
-    message = torch.linspace(-1.5, 1.5, factors.arity).expand(factors.num_factors, -1)
-    message = (message * (1 + torch.arange(factors.num_factors)[:, None] / 5)).float()
-    belief = random_cavity(9, 1, factors.arity)[0, 0]
-    update = pooled(60_000, smoothing=0.0)
-    result = update.from_beliefs(Key(5), factors, belief, message)
-    cavity = (belief - message).clamp(-update.limit, update.limit)
-    probability, drawn_from = quantised(cavity), quantised(belief)
-    one, zero = messages_by_definition(factors, probability)
-    states = all_states(factors.arity)
-    weight = torch.where(states[None], probability[:, None], 1 - probability[:, None]).prod(-1)
-    source = torch.where(states, drawn_from, 1 - drawn_from).prod(-1)
-    ratio, value = weight / source, potentials(factors, states)
-    for mean, log, bit in ((one, result.log_one, True), (zero, result.log_zero, False)):
-        here = (states == bit).double()  # (2^A, A)
-        share = torch.einsum("s,fs,sa->fa", source, ratio, here)
-        deviation = (value[..., None] - mean[:, None]).square()
-        variance = torch.einsum("s,fs,fsa,sa->fa", source, ratio.square(), deviation, here)
-        bound = 6 * torch.sqrt(variance / 60_000) / share
-        assert bool(((log.exp()[:, 0] - mean).abs() <= bound + 2e-3).all())
-    assert 1 <= (result.effective_samples or 0) <= 60_000 + 1e-6
-
-
 INVARIANT = {
     "exact": exact(),
     "convolution": closed_form(),
@@ -197,14 +171,6 @@ def same(left, right, update):
     if update in ("exact", "convolution", "gaussian"):
         return torch.allclose(left, right, atol=1e-12, rtol=0)
     return torch.equal(left, right)
-
-
-def test_pooled_does_not_depend_on_chunks_to_rounding():
-    factors = random_perceptron(2, 13, 9, 2.0, "bipolar")
-    belief, message = random_cavity(0, 1, 9)[0, 0], torch.zeros(13, 9)
-    whole = pooled(500).messages(Key(3), factors, belief, message)
-    parts = replace(pooled(500), memory=1).messages(Key(3), factors, belief, message)
-    assert torch.allclose(whole.log_odds, parts.log_odds, atol=1e-10)
 
 
 @pytest.mark.parametrize("update", ["flip", "counting", "pinned"])
@@ -293,4 +259,4 @@ def test_bad_settings_are_refused_with_the_remedy(case):
 
 
 def test_every_named_update_is_tested_here():
-    assert set(UPDATES) == {"exact", "closed_form", "pinned", "flip", "counting", "pooled"}
+    assert set(UPDATES) == {"exact", "closed_form", "pinned", "flip", "counting"}

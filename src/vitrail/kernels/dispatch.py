@@ -27,7 +27,6 @@ KERNELS: dict[str, dict[str, str]] = {
         for task in ("flip", "counting", "gaussian", "survey", "score")
     },
     "damp": {"numba": "vitrail.kernels.cpu.damping"},
-    "pool": {"triton": "vitrail.kernels.cuda.network"},
     "draw": {"triton": "vitrail.kernels.cuda.draws"},
 }
 DEVICE_OF = {"numba": "cpu", "triton": "cuda"}

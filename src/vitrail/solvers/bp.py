@@ -81,7 +81,6 @@ class BeliefPropagation(MessagePassing[BPState]):
         starved = torch.zeros((), dtype=torch.int64, device=graph.device)
         evaluations = 0
         hits: list[int] = []
-        effective: list[float] = []
         # every block uses the beliefs at the start of the step
         for number, (block, index) in enumerate(zip(graph.blocks, selected, strict=True)):
             if index is not None and len(index) == 0:
@@ -109,15 +108,12 @@ class BeliefPropagation(MessagePassing[BPState]):
             evaluations += result.evaluations
             if result.min_hits is not None:
                 hits.append(result.min_hits)
-            if result.effective_samples is not None:
-                effective.append(result.effective_samples)
         info = Info(
             residual,
             evaluations,
             torch.zeros_like(residual, dtype=torch.bool),
             starved,
             min(hits, default=None),
-            min(effective, default=None),
         )
         if self.update.exact:
             ruled_out = sum(forbidding, moved.new_zeros(2, len(moved))) > 0

@@ -63,7 +63,7 @@ def s3p(update: Update, **settings: Any) -> S3P:
     """Survey propagation with exact variable→factor surveys; small problems only.
 
     Args:
-        update: Update of the inner messages, any that takes cavities; its smoothing is set to 0.
+        update: Update of the inner messages; its smoothing is set to 0.
         **settings: Options of `s4p`, except `variable` and `feed`.
 
     Examples:

@@ -21,7 +21,7 @@ from vitrail.solvers.damping import Damping, Schedule, as_damping
 from vitrail.solvers.schedules import Batches
 from vitrail.solvers.sp import FactorChunk, SPState, SurveyPropagation, UpdatedChunk, degrees
 from vitrail.surveys import VARIABLES
-from vitrail.surveys.factor_update import checked_inner, pair_tables
+from vitrail.surveys.factor_update import pair_tables, without_smoothing
 from vitrail.surveys.gaussian import Gaussian, moment_units
 from vitrail.surveys.histogram import MASS_ONE, Grid, Split, histogram, normalised, relative_masses
 from vitrail.surveys.variable import (
@@ -186,7 +186,7 @@ def s4p(
     The paper's version is `s4p(pinned(5), variable=weighted(), feed="histogram")`.
 
     Args:
-        update: Update of the inner messages, any that takes cavities; its smoothing is set to 0.
+        update: Update of the inner messages; its smoothing is set to 0.
         survey_samples: Draws from surveys for each factor.
         bins: Bins of a survey's histogram over [0, 1].
         damping: Share of the old survey that is kept: a number, a function of the step, or
@@ -208,7 +208,7 @@ def s4p(
         50
     """
     checked_choice("feed", feed, get_args(Feed))
-    inner = checked_inner(update)
+    inner = without_smoothing(update)
     return S4P(
         inner,
         checked_count("survey_samples", survey_samples, 1, MAX_DRAWS),

@@ -36,7 +36,7 @@ from vitrail.solvers.schedules import Batches, Order
 from vitrail.surveys.factor_update import factor_histogram, mixed
 from vitrail.surveys.histogram import Grid, masses, point_mass
 from vitrail.surveys.variable import Cavities, VariableUpdate, log_means, mean_log_odds
-from vitrail.updates import CavityUpdate
+from vitrail.updates import Update
 
 CERTAIN_LOG_ODDS = 1000.0  # finite log-odds of a certain value
 
@@ -99,7 +99,7 @@ class UpdatedChunk:
 class SurveyPropagation(MessagePassing[SPState]):
     """The common part of S3P and S4P: everything but the variable→factor side."""
 
-    update: CavityUpdate
+    update: Update
     survey_samples: int
     grid: Grid
     damping: Damping

@@ -8,16 +8,11 @@ import torch
 from torch import Tensor
 
 from vitrail.surveys.histogram import Grid, histogram, normalised, positions, relative_masses
-from vitrail.updates import CavityUpdate, Estimate, Update
+from vitrail.updates import Estimate, Update
 
 
-def checked_inner(update: Update) -> CavityUpdate:
-    """The update for use inside surveys: from cavities, without smoothing."""
-    if not isinstance(update, CavityUpdate):
-        raise TypeError(
-            f"{type(update).__name__.lower()} cannot be used inside surveys, because it draws from "
-            "one belief for all tracks; use flip, counting, pinned, closed_form or exact"
-        )
+def without_smoothing(update: Update) -> Update:
+    """The update for use inside surveys."""
     if getattr(update, "smoothing", 0.0):
         return replace(update, smoothing=0.0)  # pyright: ignore[reportCallIssue] (not all have it)
     return update

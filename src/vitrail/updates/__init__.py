@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-from vitrail.updates.base import CavityUpdate, Estimate, Messages, Update
+from vitrail.updates.base import Estimate, Messages, Update
 from vitrail.updates.closed_form import closed_form
 from vitrail.updates.counting import counting
 from vitrail.updates.exact import exact
 from vitrail.updates.flip import flip
 from vitrail.updates.pinned import pinned
-from vitrail.updates.pooled import pooled
 
 UPDATES: dict[str, Callable[..., Update]] = {
     "exact": exact,
@@ -16,13 +15,11 @@ UPDATES: dict[str, Callable[..., Update]] = {
     "pinned": pinned,
     "flip": flip,
     "counting": counting,
-    "pooled": pooled,
 }
 """Each update by name, as `BinaryNetClassifier(update=…)` and the command line take it."""
 
 __all__ = [
     "UPDATES",
-    "CavityUpdate",
     "Estimate",
     "Messages",
     "Update",
@@ -31,5 +28,4 @@ __all__ = [
     "exact",
     "flip",
     "pinned",
-    "pooled",
 ]

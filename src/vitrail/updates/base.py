@@ -34,7 +34,6 @@ class Estimate:
     log_zero: Tensor  # (F, R, A), the same at 0
     evaluations: int  # factor evaluations, 0 for closed forms
     min_hits: int | None = None  # least number of draws of any p̃(v); None where not split by value
-    effective_samples: float | None = None  # smallest effective sample size of reweighted draws
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ class Messages:
     starved: Tensor  # (F, A) bool: both p̃ are zero, so there is no message
     evaluations: int  # factor evaluations
     min_hits: int | None = None  # least number of draws of any p̃(v); None where not split by value
-    effective_samples: float | None = None  # smallest effective sample size of reweighted draws
     forbids: Tensor | None = None  # (2, F, A) bool: p̃(0), p̃(1) are zero; exact updates only
 
 
@@ -59,7 +57,6 @@ class Sweep:
     starved: Tensor  # (F,) int64: number of starved messages
     evaluations: int
     min_hits: int | None = None
-    effective_samples: float | None = None
     forbidding: Tensor | None = None  # (2, V): number of factors that exclude 0, 1; exact ones only
 
 
@@ -89,7 +86,7 @@ class Update(ABC):
         """
         if rows is not None:
             factors, message = factors.select(rows), message[rows]
-        estimate = self.from_beliefs(key, factors, belief, message)
+        estimate = self.estimate(key, factors, self.cavity(factors, belief, message))
         one, zero = estimate.log_one[:, 0], estimate.log_zero[:, 0]
         forbids = torch.isneginf(torch.stack([zero, one]))
         starved = forbids.all(0)
@@ -99,13 +96,34 @@ class Update(ABC):
             starved,
             estimate.evaluations,
             estimate.min_hits,
-            estimate.effective_samples,
             forbids if self.exact else None,
         )
 
+    def estimate(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
+        """The estimate from cavities (F, R, A), log-odds, computed in chunks of factors."""
+        self.check(factors)
+        pieces = factors.chunks(self.bytes_per_factor(factors, cavity), self.memory)
+        parts = [self.estimate_chunk(key, part, cavity[rows]) for rows, part in pieces]
+        if not parts:
+            empty = torch.empty(cavity.shape, dtype=torch.float64, device=cavity.device)
+            return Estimate(empty, empty, 0)
+        return Estimate(
+            torch.cat([part.log_one for part in parts]),
+            torch.cat([part.log_zero for part in parts]),
+            sum(part.evaluations for part in parts),
+            min((part.min_hits for part in parts if part.min_hits is not None), default=None),
+        )
+
+    def check(self, factors: Factors) -> None:  # noqa: B027 (most support all factors)
+        """Raise an error if the update does not support these factors."""
+
     @abstractmethod
-    def from_beliefs(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
-        """log p̃ (F, 1, A) from the belief (V,) and the factors' last messages (F, A)."""
+    def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
+        """Temporary bytes for all tracks of one factor."""
+
+    @abstractmethod
+    def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
+        """The estimate for a chunk of factors; must not depend on the chunks."""
 
     def cavity(self, factors: Factors, belief: Tensor, message: Tensor) -> Tensor:
         """Belief without the factor's own message, clipped: (F, 1, A) float64, log-odds."""
@@ -141,7 +159,6 @@ class Update(ABC):
             _true_in_rows(result.starved),
             result.evaluations,
             result.min_hits,
-            result.effective_samples,
             None if forbids is None else scope.total(forbids, num_variables),
         )
 
@@ -195,48 +212,6 @@ def _true_in_rows(values: Tensor) -> Tensor:
         return values.sum(1)
     some = values.any(1).nonzero()[:, 0]
     return some.new_zeros(len(values)).index_copy_(0, some, values[some].sum(1))
-
-
-@dataclass(frozen=True, kw_only=True)
-class CavityUpdate(Update):
-    """An update that needs only cavities, so that surveys can use it."""
-
-    def from_beliefs(self, key: Key, factors: Factors, belief: Tensor, message: Tensor) -> Estimate:
-        return self.estimate(key, factors, self.cavity(factors, belief, message))
-
-    def estimate(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        """The estimate from cavities (F, R, A), log-odds, computed in chunks of factors."""
-        self.check(factors)
-        pieces = factors.chunks(self.bytes_per_factor(factors, cavity), self.memory)
-        parts = [self.estimate_chunk(key, part, cavity[rows]) for rows, part in pieces]
-        return concatenated(parts, cavity)
-
-    def check(self, factors: Factors) -> None:
-        """Raise an error if the update does not support these factors."""
-
-    @abstractmethod
-    def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:
-        """Temporary bytes for all tracks of one factor."""
-
-    @abstractmethod
-    def estimate_chunk(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        """The estimate for a chunk of factors; must not depend on the chunks."""
-
-
-def concatenated(parts: list[Estimate], cavity: Tensor) -> Estimate:
-    """The estimates of chunks of factors as one, cavity (F, R, A)."""
-    if not parts:
-        empty = torch.empty(cavity.shape, dtype=torch.float64, device=cavity.device)
-        return Estimate(empty, empty, 0)
-    hits = [part.min_hits for part in parts if part.min_hits is not None]
-    sizes = [part.effective_samples for part in parts if part.effective_samples is not None]
-    return Estimate(
-        torch.cat([part.log_one for part in parts]),
-        torch.cat([part.log_zero for part in parts]),
-        sum(part.evaluations for part in parts),
-        min(hits, default=None),
-        min(sizes, default=None),
-    )
 
 
 def configurations(

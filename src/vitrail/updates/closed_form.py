@@ -17,13 +17,13 @@ from vitrail.checks import checked_choice
 from vitrail.factors import Factors, Network
 from vitrail.kernels.dispatch import LANES_BEFORE_LOADING, find
 from vitrail.random import Key
-from vitrail.updates.base import CavityUpdate, Estimate, Sweep
+from vitrail.updates.base import Estimate, Sweep, Update
 
 Method = Literal["convolution", "gaussian"]
 
 
 @dataclass(frozen=True)
-class ClosedForm(CavityUpdate):
+class ClosedForm(Update):
     """Messages of perceptrons without sampling: p̃(v) = P(K ≥ T | w_i = v), leave-one-out.
 
     Args:
@@ -46,7 +46,7 @@ class ClosedForm(CavityUpdate):
         if factors.perceptron_low is None:
             raise TypeError(
                 f"closed_form takes linear threshold units only, got {type(factors).__name__} "
-                "factors of another kind; use flip, counting or pooled"
+                "factors of another kind; use flip or counting"
             )
 
     def bytes_per_factor(self, factors: Factors, cavity: Tensor) -> int:

@@ -13,8 +13,8 @@ from vitrail.kernels.dispatch import find
 from vitrail.random import Key, Stream, thresholds
 from vitrail.updates.base import (
     Backend,
-    CavityUpdate,
     Estimate,
+    Update,
     checked_backend,
     checked_draws,
     configurations,
@@ -25,7 +25,7 @@ FALLBACK = Flip(samples=5, stream=Stream.FALLBACK)  # for messages of too few dr
 
 
 @dataclass(frozen=True)
-class Counting(CavityUpdate):
+class Counting(Update):
     """Sampled messages by counting: each draw serves both values of every variable.
 
     p̃(v) = (Σ_{s: w_i=v} f(w_s) + c·f̄)/(n_v + c), n_v the draws with w_i = v, c the smoothing.

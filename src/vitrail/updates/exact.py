@@ -11,14 +11,14 @@ from torch import Tensor
 from vitrail.factors import Factors
 from vitrail.factors.table import decode
 from vitrail.random import Key
-from vitrail.updates.base import CavityUpdate, Estimate
+from vitrail.updates.base import Estimate, Update
 
 MAX_EXACT_ARITY = 20  # a million configurations per factor
 TILE = 4096  # configurations at a time; fixed, so that the order of sums is fixed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(CavityUpdate):
+class Exact(Update):
     """Exact messages by enumeration, for factors of up to 20 variables.
 
     p̃(v) = Σ_{w: w_i=v} f(w)·Π_{j≠i} cavity_j(w_j). Cost 2^A evaluations per factor.

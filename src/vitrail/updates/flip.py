@@ -13,9 +13,9 @@ from vitrail.kernels.dispatch import find
 from vitrail.random import Key, Stream, thresholds
 from vitrail.updates.base import (
     Backend,
-    CavityUpdate,
     Estimate,
     Messages,
+    Update,
     checked_backend,
     checked_draws,
     configurations,
@@ -23,7 +23,7 @@ from vitrail.updates.base import (
 
 
 @dataclass(frozen=True)
-class Flip(CavityUpdate):
+class Flip(Update):
     """Sampled messages by single flips: each draw is scored with every bit flipped.
 
     p̃(v) = Σ_s f(w_s with w_i = v)/S. The same expectation as Algorithm 1 for S·(A+1) evaluations

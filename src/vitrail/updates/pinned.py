@@ -10,11 +10,11 @@ from torch import Tensor
 from vitrail.factors import Factors
 from vitrail.numerics import chunks
 from vitrail.random import Key, Stream, bernoulli, thresholds
-from vitrail.updates.base import CavityUpdate, Estimate, checked_draws
+from vitrail.updates.base import Estimate, Update, checked_draws
 
 
 @dataclass(frozen=True)
-class Pinned(CavityUpdate):
+class Pinned(Update):
     """Sampled messages by the paper's Algorithm 1: separate draws for every bit and value.
 
     For every (i, v): S draws from the cavities, w_i set to v, the mean of f. Cost 2·A·S

@@ -289,19 +289,3 @@ def scratch_bytes(factors: Network, samples: int) -> int:
     layers = layers_of(factors) or ()
     units = sum(len(layer.value) for layer in layers[:-1])
     return 4 * pieces(samples, WORD) * (factors.arity + units + 1)
-
-
-def serves(factors: Factors, samples: int) -> bool:
-    """Perceptrons and nets of this package's layers, of one problem: they share the pool."""
-    return factors.scope.shared and layers_of(factors) is not None
-
-
-def pool_scores(factors: Network, states: Tensor) -> Tensor:
-    """Which configurations of a pool (S, A) bool meet each factor's label: (F, S) bool."""
-    samples, arity = states.shape
-    places = torch.arange(WORD, device=states.device)
-    spare = torch.nn.functional.pad(states.t(), (0, -samples % WORD))
-    grouped = spare.reshape(arity, 1, -1, WORD).to(torch.int64) << places
-    words = grouped.sum(-1).to(torch.int32)  # the highest bit becomes the sign
-    found = met(factors, words, 1, samples)
-    return ((found[:, :, None] >> places) & 1).flatten(1)[:, :samples].bool()

@@ -19,7 +19,7 @@ from vitrail.numerics import DEFAULT_MEMORY, SAMPLED_LIMIT
 from vitrail.random import Key
 from vitrail.solvers import s4p
 from vitrail.solvers.base import Feedback
-from vitrail.updates import Update, closed_form, counting, flip, pooled
+from vitrail.updates import Update, closed_form, counting, flip
 from vitrail.updates.base import Backend
 
 BETA = 3.0
@@ -102,8 +102,6 @@ def updates(net: str, backends: tuple[Backend, ...]) -> Iterator[tuple[str, Back
         for samples in (64, 500):
             yield "flip", compiled, samples, flip(samples, backend=compiled)
         yield "closed_form", "torch", 0, closed_form("gaussian")
-    for backend in backends if "triton" in backends else ("torch",):
-        yield "pooled", backend, 512, pooled(512, backend=backend)
 
 
 def belief_rows(
