@@ -111,7 +111,6 @@ def test_auto_is_the_portfolio_and_records_which_stage_found_the_best():
     assert fitted.found_by_ == ("polish",)
     assert fitted.model_.record["found_by"] == ["polish"]
     assert fitted.history_["stage"].unique().tolist() == [0, 1]
-    assert fitted.history_["best_stage"][-1].tolist() == [1]
     alone = net(polish=0).fit(BITS, noise)
     assert alone.found_by_ == ("sbp",)
     assert alone.history_["stage"].unique().tolist() == [0]

@@ -45,7 +45,6 @@ LOCAL_SIZE = "LOCAL_WORLD_SIZE"  # where torchrun says how many ranks this machi
 NUMPY_REDUCTIONS = {
     dist.ReduceOp.SUM: np.add,
     dist.ReduceOp.MAX: np.maximum,
-    dist.ReduceOp.BOR: np.bitwise_or,
 }
 
 
@@ -102,16 +101,12 @@ class World:
         return self._reduced(values, dist.ReduceOp.MAX)
 
     def any(self, values: Tensor) -> Tensor:
-        """Logical or over all ranks; eight bools are sent as one byte."""
+        """Logical or over all ranks."""
         if self.size == 1:
             return values
-        flat = values.flatten().to(device="cpu", dtype=torch.uint8)
-        flat = torch.nn.functional.pad(flat, (0, -len(flat) % 8)).view(-1, 8)
-        place = torch.arange(8, dtype=torch.uint8)
-        packed = (flat << place).sum(1, dtype=torch.uint8)
-        self._all_reduce(packed, dist.ReduceOp.BOR)
-        bits = (packed[:, None] >> place & 1).flatten()[: values.numel()]
-        return bits.bool().view(values.shape).to(values.device)
+        flags = values.to(device="cpu", dtype=torch.uint8).contiguous()
+        self._all_reduce(flags, dist.ReduceOp.MAX)
+        return flags.bool().to(values.device)
 
     def gather(self, part: Tensor) -> Tensor | None:
         """The shares (f, …) of all ranks as one tensor, at rank 0; None elsewhere."""

@@ -31,7 +31,6 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
 from vitrail.factors import Network, network
 from vitrail.graph import Dense, dense, factor_graph, join
 from vitrail.kernels.cuda import counting as cuda_counting
-from vitrail.kernels.cuda import draws as cuda_draws
 from vitrail.kernels.cuda import flip as cuda_flip
 from vitrail.kernels.cuda import gaussian as cuda_gaussian
 from vitrail.kernels.cuda import score as cuda_score
@@ -45,18 +44,10 @@ from vitrail.solvers.base import Feedback
 from vitrail.solvers.s4p import S4P
 from vitrail.surveys import gaussian
 from vitrail.updates import closed_form, counting, flip
-from vitrail.updates.base import Update, configurations
+from vitrail.updates.base import Update
 
 ARITIES = [1, 7, 196, 300, 1000, 4097] if DEVICE == "cuda" else [1, 7, 196, 300]
 KEY = Key(seed=(3 << 33) | 7, step=2**32 - 1)
-
-
-@pytest.mark.parametrize("arity", ARITIES)
-def test_configurations_equal_the_definition(arity):
-    factors = renumbered(perceptrons(3, arity)).to(DEVICE)
-    threshold = extreme_thresholds((3, 2, arity)).to(DEVICE)
-    drawn = cuda_draws.configurations(KEY, factors, threshold, 3)
-    assert torch.equal(drawn, configurations(KEY, factors, threshold, 3))
 
 
 def check_counts(factors, tracks, samples):
@@ -126,7 +117,7 @@ def test_counts_of_perceptrons_equal_the_definition(arity):
     check_counts(renumbered(perceptrons(3, arity, "binary")).to(DEVICE), 2, 33)
 
 
-def test_other_modules_are_drawn_by_a_kernel_and_counted_by_torch():
+def test_other_modules_are_counted_by_torch():
     draw = generator(1)
     inputs = torch.randint(0, 2, (3, 1, 6, 6), generator=draw)
     module = Sequential(BinaryConv2d(1, 2, 3), Threshold(), MaxPool2d(2), Flatten())
@@ -220,8 +211,6 @@ def test_an_empty_batch_has_no_messages():
     none = torch.empty(0, 7, device=DEVICE)
     log_odds, starved = cuda_flip.messages(KEY, factors, beliefs(7).to(DEVICE), none, 5, 6.9)
     assert log_odds.shape == starved.shape == (0, 7)
-    threshold = torch.empty(0, 3, 7, dtype=torch.int32, device=DEVICE)
-    assert cuda_draws.configurations(KEY, factors, threshold, 5).shape == (0, 15, 7)
 
 
 def surveys_after(graph, steps=2, survey_samples=5):

@@ -29,7 +29,6 @@ from vitrail.nn.moments import (
     class_probabilities,
     log_probability,
     moments,
-    novelty,
     propagate,
 )
 from vitrail.nn.nodes import Conv, Linear, MaxPool
@@ -345,28 +344,5 @@ def test_a_gate_opens_as_often_as_in_sampled_nets():
     found = moments(program, probability, x)
     assert (found.mean - share).abs().max() < FIVE_ERRORS * 0.5 / math.sqrt(4000) + 0.01
     torch.testing.assert_close(spread_of(found), found.mean * (1 - found.mean))
-    torch.testing.assert_close(novelty(program, probability, x), 1 - found.mean.mean(1))
     again = program_from_nodes((200,), program.to_dict()["nodes"])
     assert again == program
-
-
-@pytest.mark.parametrize("layer", [Sign, Threshold], ids=lambda one: one.__name__)
-def test_novelty_is_the_variance_of_hidden_bits(layer):
-    program = program_of(nn.Sequential(BinaryLinear(4, 3), layer(), BinaryLinear(3, 2)), (4,))
-    first = program_of(BinaryLinear(4, 3), (4,))
-    probability, x = probabilities(5, program.num_bits), torch.randn(6, 4)
-    positive = torch.special.ndtr(moments(first, probability[: first.num_bits], x).score)
-    expected = (4 * positive * (1 - positive)).mean(1)
-    torch.testing.assert_close(novelty(program, probability, x), expected)
-    with pytest.raises(TypeError, match="this net has none"):
-        novelty(first, probability[: first.num_bits], x)
-
-
-def test_examples_unlike_those_learned_are_new():
-    """Inputs of one prototype were learned; those of another give sums of no certain sign."""
-    program = program_of(mlp(200, (20,), 2), (200,))
-    prototype, other = 2.0 * bits(1, 2, 200) - 1
-    field = torch.cat([prototype.repeat(20), torch.ones(40)])
-    found = novelty(program, torch.sigmoid(field), torch.stack([prototype, other]))
-    assert found[0] < 1e-4
-    assert found[1] > 0.3

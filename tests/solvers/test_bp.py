@@ -99,7 +99,6 @@ def test_a_contradiction_is_a_status_not_a_nan(update):
     never = perceptron(torch.tensor([[0, 0, 0], [1, 1, -1]]), torch.tensor([1, 1]))
     solution = run(plain(update), factor_graph(never), max_steps=50)
     assert solution.status[0] == Status.CONTRADICTION
-    assert "finite beta" in solution.status[0].remedy
     assert bool(torch.isfinite(solution.marginals).all())
     assert float(solution.best_accuracy) == 0.5
 

@@ -157,7 +157,7 @@ def test_later_stages_see_only_what_is_unsolved():
     )
     assert active == [[True, False], [True, False]]
     assert solution.found_by == ("sbp", "polish")
-    assert solution.history["best_stage"][-1].tolist() == [0, 1]
+    assert solution.best_stage.tolist() == [0, 1]
 
 
 def test_a_budget_of_evaluations_goes_over_all_stages():

@@ -55,7 +55,6 @@ def test_the_history_runs_through(solution):
     assert (solution.history["best"].diff(dim=0) >= 0).all()
     assert (solution.history["evaluations"].diff() > 0).all()
     assert solution.history["evaluations"][-1] == solution.evaluations
-    assert torch.equal(solution.history["best_stage"][-1], solution.best_stage)
     effective = solution.history["effective_draws"]
     assert effective[:8].isnan().all()
     assert (effective[8:] == 30).all()

@@ -275,7 +275,6 @@ def test_a_run_that_diverges_at_every_rate_ends_with_good_beliefs():
     before = run(solver, graph, seed=1, max_steps=12)
     found = run(solver, graph, seed=1, max_steps=200)
     assert found.status == (Status.DIVERGED,)
-    assert "last good ones are kept" in found.status[0].remedy
     assert found.steps < 60
     assert found.accuracy.item() > before.accuracy.item() - 0.1
 

@@ -27,7 +27,6 @@ KERNELS: dict[str, dict[str, str]] = {
         for task in ("flip", "counting", "gaussian", "survey", "score")
     },
     "damp": {"numba": "vitrail.kernels.cpu.damping"},
-    "draw": {"triton": "vitrail.kernels.cuda.draws"},
 }
 DEVICE_OF = {"numba": "cpu", "triton": "cuda"}
 REMEDY = {

@@ -74,17 +74,10 @@ def moments(
     of a single output is left out, because it does not change the sign. Cost: about two evaluations
     of one net.
     """
-    return _propagate_all(_ordered_nodes(program), probability, inputs, bipolar)
-
-
-def _propagate_all(
-    nodes: Sequence[Node], probability: Tensor, inputs: Tensor, bipolar: bool | None = None
-) -> Moments:
-    """Moments after the first nodes of a net."""
     bipolar = are_bipolar(inputs) if bipolar is None else bipolar
     values = _constants(inputs, -1 if bipolar else None)
     first = 0
-    for node in nodes:
+    for node in _ordered_nodes(program):
         values = propagate(node, probability[first : first + node.num_bits], values)
         first += node.num_bits
     return values
@@ -134,33 +127,6 @@ def class_probabilities(
                 found.append(torch.special.ndtr(torch.stack([-score, score], 1)))
             else:
                 found.append(_logits(outputs).double().softmax(1))
-    return torch.cat(found)
-
-
-def novelty(
-    program: Program, probability: Tensor, inputs: Tensor, memory: int = DEFAULT_MEMORY
-) -> Tensor:
-    """How different each example is from the training examples, (F,) float32 from 0 to 1.
-
-    The mean variance of the last hidden layer's bits: for examples like those of training the sign
-    of a sum is nearly certain, for others it is not. For gates, the mean probability of 0.
-    """
-    nodes = _ordered_nodes(program)
-    steps = [place for place, node in enumerate(nodes) if isinstance(node, Step | Gate)]
-    if not steps:
-        raise TypeError("novelty is the variance of hidden units; this net has none")
-    found = []
-    with torch.no_grad():
-        for part in _chunks(program, inputs, memory):
-            bits = _propagate_all(
-                nodes[: steps[-1] + 1], probability.to(torch.float32), inputs[part]
-            )
-            assert bits.variance is not None
-            assert bits.low is not None
-            if isinstance(nodes[steps[-1]], Gate):
-                found.append(1 - bits.mean.flatten(1).mean(1))
-                continue
-            found.append(4 / (1 - bits.low) ** 2 * bits.variance.flatten(1).mean(1))
     return torch.cat(found)
 
 

@@ -12,14 +12,13 @@ from vitrail.solvers.elimination import (
     ExactAnswer,
     WidthError,
     eliminate,
-    elimination,
     log_partition,
 )
 from vitrail.solvers.history import History, Status
 from vitrail.solvers.inference import Inference, infer
 from vitrail.solvers.polish import polish
 from vitrail.solvers.portfolio import MessageOptions, portfolio
-from vitrail.solvers.reinforcement import exponential, linear, reinforced
+from vitrail.solvers.reinforcement import linear, reinforced
 from vitrail.solvers.run import Solution, run
 from vitrail.solvers.s3p import s3p
 from vitrail.solvers.s4p import s4p
@@ -56,8 +55,6 @@ __all__ = [
     "bethe",
     "decimated",
     "eliminate",
-    "elimination",
-    "exponential",
     "falling",
     "geometric",
     "infer",

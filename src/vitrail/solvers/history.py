@@ -50,17 +50,18 @@ class Status(IntEnum):
     Attributes:
         RUNNING: The run continues.
         SOLVED: Every factor is satisfied.
-        CONVERGED: Messages have converged.
-        MAX_STEPS: Messages still change after the last step.
-        CONTRADICTION: No configuration satisfies every hard factor.
-        NON_FINITE: A message became NaN or infinite.
-        BUDGET: The run reached its limit of evaluations or seconds.
-        INTERRUPTED: The user stopped the run.
-        DIVERGED: Beliefs grew worse at every rate tried; the last good ones are kept.
+        CONVERGED: Messages have converged; another seed or more damping may change the result.
+        MAX_STEPS: Messages still change after the last step; raise max_steps or the damping.
+        CONTRADICTION: No configuration satisfies every hard factor; use a finite beta.
+        NON_FINITE: A message became NaN or infinite; check the factor function.
+        BUDGET: The run reached its limit of evaluations or seconds; raise it to continue.
+        INTERRUPTED: The user stopped the run; the best configuration so far is kept.
+        DIVERGED: Beliefs grew worse at every rate tried, and the last good ones are kept; lower the
+            rate or beta, or take another solver.
 
     Examples:
-        >>> Status.BUDGET.remedy
-        'the run reached its limit of evaluations or seconds; raise it to continue'
+        >>> str(Status.BUDGET)
+        'budget'
     """
 
     RUNNING = 0
@@ -75,22 +76,3 @@ class Status(IntEnum):
 
     def __str__(self) -> str:
         return self.name.lower()
-
-    @property
-    def remedy(self) -> str:
-        """What happened, and what to try next."""
-        return _REMEDIES[self]
-
-
-_REMEDIES = {
-    Status.RUNNING: "the run continues",
-    Status.SOLVED: "every factor is satisfied",
-    Status.CONVERGED: "messages have converged; another seed or more damping may change the result",
-    Status.MAX_STEPS: "messages still change; raise max_steps or the damping",
-    Status.CONTRADICTION: "no configuration satisfies every hard factor; use a finite beta",
-    Status.NON_FINITE: "a message became NaN or infinite; check the factor function",
-    Status.BUDGET: "the run reached its limit of evaluations or seconds; raise it to continue",
-    Status.INTERRUPTED: "the user stopped the run; the best configuration so far is kept",
-    Status.DIVERGED: "beliefs grew worse at every rate tried, and the last good ones are kept; "
-    "lower the rate or beta, or take another solver",
-}

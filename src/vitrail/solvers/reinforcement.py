@@ -30,35 +30,6 @@ MAX_SHARE = 1.0 - 2.0**-10  # beliefs grow as 1/(1 − share), which must stay f
 
 @dataclass(frozen=True)
 class Share:
-    """The share of the belief that is fed back, by step.
-
-    rate·step, or 1 − (1 − rate)^step where `exponential`, up to `most`.
-    """
-
-    rate: float
-    most: float  # upper bound
-    exponential: bool
-
-    def __post_init__(self) -> None:
-        for name, value in (("rate", self.rate), ("most", self.most)):
-            if not 0 < value < 1:
-                raise ValueError(f"{name} must be above 0 and below 1, got {value}")
-
-    def __call__(self, step: Tensor) -> Tensor:
-        """The share at steps (P,)."""
-        if self.exponential:
-            return -torch.expm1(step.double() * math.log1p(-self.rate)).clamp(min=-self.most)
-        return (self.rate * step.double()).clamp(max=self.most)
-
-    @property
-    def steps(self) -> int:
-        """Steps until the share stops growing."""
-        if self.exponential:
-            return math.ceil(math.log1p(-self.most) / math.log1p(-self.rate))
-        return math.ceil(self.most / self.rate)
-
-
-def linear(rate: float = 0.001, most: float = MAX_SHARE) -> Share:
     """A share of the belief, for `reinforced`, that grows by `rate` per step.
 
     Args:
@@ -69,21 +40,26 @@ def linear(rate: float = 0.001, most: float = MAX_SHARE) -> Share:
         >>> linear(0.01)(torch.tensor([0, 25]))
         tensor([0.0000, 0.2500], dtype=torch.float64)
     """
-    return Share(rate, most, exponential=False)
+
+    rate: float = 0.001
+    most: float = MAX_SHARE
+
+    def __post_init__(self) -> None:
+        for name, value in (("rate", self.rate), ("most", self.most)):
+            if not 0 < value < 1:
+                raise ValueError(f"{name} must be above 0 and below 1, got {value}")
+
+    def __call__(self, step: Tensor) -> Tensor:
+        """The share at steps (P,)."""
+        return (self.rate * step.double()).clamp(max=self.most)
+
+    @property
+    def steps(self) -> int:
+        """Steps until the share stops growing."""
+        return math.ceil(self.most / self.rate)
 
 
-def exponential(rate: float = 0.001, most: float = MAX_SHARE) -> Share:
-    """A share of the belief, for `reinforced`, whose distance from 1 shrinks by `rate` per step.
-
-    Args:
-        rate: Relative decrease of that distance per step.
-        most: Upper bound.
-
-    Examples:
-        >>> exponential(0.5)(torch.tensor([1, 2]))
-        tensor([0.5000, 0.7500], dtype=torch.float64)
-    """
-    return Share(rate, most, exponential=True)
+linear = Share
 
 
 @dataclass(frozen=True)

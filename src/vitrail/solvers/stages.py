@@ -43,9 +43,8 @@ class Stage:
 class StagedSolution(Solution[Any]):
     """The solution of all stages, with their joint history and the state of the last stage.
 
-    history["stage"] (steps,) is the index of the stage of each step, history["best_stage"]
-    (steps, P) that of the stage that found the best configuration so far, −1 for none. A column
-    that a stage lacks is NaN there.
+    history["stage"] (steps,) is the index of the stage of each step. A column that a stage lacks is
+    NaN there.
     """
 
     stages: tuple[str, ...]  # names of the stages that ran
@@ -157,16 +156,10 @@ def _join_solutions(names: Sequence[str], solutions: Sequence[Solution[Any]]) ->
     last = solutions[-1]
     history = _join_histories([found.history for found in solutions])
     best_stage = torch.full_like(_best_score(last), -1, dtype=torch.int64)
-    before, rows = torch.full_like(_best_score(last), -torch.inf), []
+    before = torch.full_like(_best_score(last), -torch.inf)
     for number, found in enumerate(solutions):
-        sign, column = (1, "best") if found.energy is None else (-1, "best_energy")
-        for row in found.history.columns.get(column, []):
-            better = sign * row.to(before.device) > before  # rows of a resumed run are on the CPU
-            rows.append(torch.where(better, number, best_stage))
         best_stage = torch.where(_best_score(found) > before, number, best_stage)
         before = _best_score(found)
-    if rows:
-        history.columns["best_stage"] = rows
     parts = {part.name: getattr(last, part.name) for part in fields(Solution)}
     for name in ("steps", "evaluations", "seconds"):
         parts[name] = sum(getattr(found, name) for found in solutions)

@@ -214,17 +214,11 @@ def _true_in_rows(values: Tensor) -> Tensor:
     return some.new_zeros(len(values)).index_copy_(0, some, values[some].sum(1))
 
 
-def configurations(
-    key: Key, factors: Factors, threshold: Tensor, samples: int, backend: Backend = "torch"
-) -> Tensor:
+def configurations(key: Key, factors: Factors, threshold: Tensor, samples: int) -> Tensor:
     """S configurations per track of cavities: (F, R·S, A) bool.
 
     threshold (F, R, A) int32. Draw s of track r has the sample number r·S + s.
     """
-    if backend != "torch" and threshold.is_cuda:
-        kernel = find("draw", "auto", factors, threshold.numel() * samples, samples)
-        if kernel is not None:
-            return kernel.configurations(key, factors, threshold, samples)
     num_factors, tracks, _ = threshold.shape
     number = torch.arange(tracks * samples, device=threshold.device).view(tracks, samples)
     ids = factors.ids.view(num_factors, 1, 1)

@@ -83,7 +83,7 @@ class Counting(Update):
         self, key: Key, factors: Factors, threshold: Tensor, samples: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The definition: draws with w_i = 1 and their scores, (F, R, A); all scores (F, R)."""
-        states = configurations(key, factors, threshold, samples, self.backend)
+        states = configurations(key, factors, threshold, samples)
         score = factors.score(states)
         # float32 adds up integers exactly below 2²⁴; real-valued scores need float64
         kind = torch.float64 if score.is_floating_point() else torch.float32

@@ -89,7 +89,7 @@ class Flip(Update):
     ) -> tuple[Tensor, Tensor]:
         """The definition: sums of scores with each weight set to 1 and to 0, (F, R, A) each."""
         num_factors, tracks, arity = threshold.shape
-        states = configurations(key, factors, threshold, samples, self.backend)
+        states = configurations(key, factors, threshold, samples)
         one, zero = (
             score.view(num_factors, tracks, samples, arity) for score in factors.flips(states)
         )

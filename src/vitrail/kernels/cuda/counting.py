@@ -1,7 +1,4 @@
-"""`counting` on the GPU, 32 draws per word: one launch draws, one per layer scores, one counts.
-
-For other modules a kernel draws, and torch evaluates and counts.
-"""
+"""`counting` on the GPU, 32 draws per word: one launch draws, one per layer scores, one counts."""
 
 from __future__ import annotations
 
@@ -12,10 +9,10 @@ from torch import Tensor
 
 from vitrail.factors import Factors, Network
 from vitrail.kernels.cuda import network
-from vitrail.kernels.cuda.draws import MAX_ARITY
 from vitrail.kernels.cuda.philox import pieces
 from vitrail.random import Key
 
+MAX_ARITY = 2**14
 MEMORY = 2**30  # bytes of states and of the net's scratch
 TILE = 32  # rows and weights per program
 
