@@ -154,7 +154,7 @@ def test_candidates_are_the_decoded_mean_and_then_the_drawn_tracks():
 def test_the_degree_chooses_the_variable_side(degree, kind):
     graph = glass_graph(degree, 3)
     solver = s4p(flip(5), survey_samples=5, bins=5)
-    assert type(solver.variable(solver.init(Key(0), graph))).__name__ == kind
+    assert type(solver.sampler(solver.init(Key(0), graph))).__name__ == kind
 
 
 @pytest.mark.parametrize("update", [exact(), closed_form(), pinned(3), flip(3), counting(16)])

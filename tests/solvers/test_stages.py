@@ -7,8 +7,7 @@ from vitrail.datasets import glass
 from vitrail.factors import perceptron
 from vitrail.graph import factor_graph, join
 from vitrail.solvers import Status, belief_propagation, run
-from vitrail.solvers.s4p import s4p
-from vitrail.solvers.snmp import from_messages, snmp
+from vitrail.solvers.s4p import from_messages, s4p, snmp
 from vitrail.solvers.stages import Stage, run_stages
 from vitrail.updates import flip
 

@@ -71,7 +71,7 @@ def test_belief_draws_have_the_mean_of_the_marginal(form):
     surveys = surveys / surveys.sum(-1, keepdim=True)
     graph, solver, state = star(surveys, form, samples=40_000)
     address = belief_address(Key(3), 40_000, 1, state.prior)
-    tracks = solver.variable(state).tracks(
+    tracks = solver.sampler(state).tracks(
         address, state.draws, state.means, state.prior, solver.grid
     )
     weight = torch.ones_like(tracks.log_odds)

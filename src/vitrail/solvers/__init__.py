@@ -20,11 +20,9 @@ from vitrail.solvers.polish import polish
 from vitrail.solvers.portfolio import MessageOptions, portfolio
 from vitrail.solvers.reinforcement import linear, reinforced
 from vitrail.solvers.run import Solution, run
-from vitrail.solvers.s3p import s3p
-from vitrail.solvers.s4p import s4p
+from vitrail.solvers.s4p import s3p, s4p, snmp
 from vitrail.solvers.sat import Assignment, solve_formula
 from vitrail.solvers.schedules import Batches
-from vitrail.solvers.snmp import snmp
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
 from vitrail.solvers.steady import steady
 from vitrail.solvers.streaming import falling, streaming, usual_rate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from vitrail.solvers.base import (
     Feedback,
     Info,
     MessagePassing,
+    StateT,
 )
 from vitrail.solvers.damping import Damping, Schedule, as_damping, damping_in_state
 from vitrail.solvers.schedules import Batches, Order
@@ -42,17 +43,60 @@ class BPState:
 
 
 @dataclass(frozen=True)
-class BeliefPropagation(MessagePassing[BPState]):
-    """belief = prior + Σ messages; cavity = belief − own message; message = update(cavities).
-
-    Equations 1 and 2 of the paper in log-odds. Damping acts on factor→variable messages only; the
-    paper damps both directions, but the other one is not stored here.
-    """
+class DampedSolver(MessagePassing[StateT]):
+    """A solver with an update and damping, for all factors at once or in batches."""
 
     update: Update
-    damping: Damping
-    batches: Batches
-    prior_scale: float
+    _: KW_ONLY
+    damping: Damping | Schedule | float = 0.8
+    batch: int | None = None
+    prior_scale: float = PRIOR_SCALE
+
+    def __post_init__(self) -> None:
+        checked_number("prior_scale", self.prior_scale)
+        as_damping(self.damping), self.batches
+
+    @property
+    def rule(self) -> Damping:
+        """The damping as a rule."""
+        return as_damping(self.damping)
+
+    @property
+    def batches(self) -> Batches:
+        """The schedule of factors."""
+        return Batches(self.batch)
+
+    def with_damping_in_state(self) -> DampedSolver[StateT]:
+        return replace(self, damping=damping_in_state(self.rule))
+
+    def epoch_steps(self, graph: FactorGraph) -> Tensor:
+        return self.batches.epoch_steps(graph)
+
+
+@dataclass(frozen=True)
+class BeliefPropagation(DampedSolver[BPState]):
+    """Belief propagation on any graph.
+
+    belief = prior + Σ messages; cavity = belief − own message; message = update(cavities):
+    equations 1 and 2 of the paper in log-odds. Damping acts on factor→variable messages only; the
+    paper damps both directions, but the other one is not stored here.
+
+    Args:
+        update: How messages are computed, e.g. `flip(samples=5)` for the paper's SBP.
+        damping: Share of the old message that is kept: a number, a function of the step, or
+            `adaptive()`.
+        batch: Factors updated per step in each problem; None updates all.
+        prior_scale: Spread of the random prior (log-odds) that breaks symmetry; 0 for none.
+
+    Examples:
+        >>> from vitrail import factor_graph, perceptron, run
+        >>> from vitrail.datasets import glass
+        >>> from vitrail.updates import exact
+        >>> data = glass(5, 11, seed=0)
+        >>> graph = factor_graph(perceptron(data.inputs, data.labels))
+        >>> run(belief_propagation(exact(), damping=0.5), graph).best_accuracy
+        tensor([1.], dtype=torch.float64)
+    """
 
     over_ranks = True
 
@@ -66,7 +110,7 @@ class BeliefPropagation(MessagePassing[BPState]):
             ),
             prior,
             prior,
-            torch.full_like(none, self.damping.at(0)),
+            torch.full_like(none, self.rule.at(0)),
             self.batches.start(graph),
         )
 
@@ -74,7 +118,7 @@ class BeliefPropagation(MessagePassing[BPState]):
         self, key: Key, graph: FactorGraph, state: BPState, feedback: Feedback
     ) -> tuple[BPState, Info]:
         selected, order = self.batches.select(key, graph, state.order, feedback)
-        gamma = self.damping.next(key.step, state.gamma, feedback.accuracy)
+        gamma = self.rule.next(key.step, state.gamma, feedback.accuracy)
         moved, messages = torch.zeros_like(state.belief), list(state.messages)
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
         forbidding: list[Tensor] = []
@@ -133,16 +177,8 @@ class BeliefPropagation(MessagePassing[BPState]):
     def shift_prior(self, state: BPState, by: Tensor) -> BPState:
         return replace(state, belief=state.belief + by, prior=state.prior + by)
 
-    def with_damping_in_state(self) -> BeliefPropagation:
-        return replace(self, damping=damping_in_state(self.damping))
 
-    @property
-    def batch(self) -> int | None:
-        """Factors updated per step in each problem; None is all of them."""
-        return self.batches.size
-
-    def epoch_steps(self, graph: FactorGraph) -> Tensor:
-        return self.batches.epoch_steps(graph)
+belief_propagation = BeliefPropagation
 
 
 def random_prior(key: Key, graph: FactorGraph, scale: float) -> Tensor:
@@ -166,32 +202,3 @@ def _reduced(
         return moved, world.any(ruled_out), info
     (both,), info = info.reduced(world, with_flags(moved, ruled_out, world.size))
     return *split_flags(both, world.size), info
-
-
-def belief_propagation(
-    update: Update,
-    *,
-    damping: Damping | Schedule | float = 0.8,
-    batch: int | None = None,
-    prior_scale: float = PRIOR_SCALE,
-) -> BeliefPropagation:
-    """Belief propagation on any graph.
-
-    Args:
-        update: How messages are computed, e.g. `flip(samples=5)` for the paper's SBP.
-        damping: Share of the old message that is kept: a number, a function of the step, or
-            `adaptive()`.
-        batch: Factors updated per step in each problem; None updates all.
-        prior_scale: Spread of the random prior (log-odds) that breaks symmetry; 0 for none.
-
-    Examples:
-        >>> from vitrail import factor_graph, perceptron, run
-        >>> from vitrail.datasets import glass
-        >>> from vitrail.updates import exact
-        >>> data = glass(5, 11, seed=0)
-        >>> graph = factor_graph(perceptron(data.inputs, data.labels))
-        >>> run(belief_propagation(exact(), damping=0.5), graph).best_accuracy
-        tensor([1.], dtype=torch.float64)
-    """
-    checked_number("prior_scale", prior_scale)
-    return BeliefPropagation(update, as_damping(damping), Batches(batch), prior_scale)

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from vitrail.checks import checked_count
 from vitrail.factors import Factors
 from vitrail.graph import FactorGraph
-from vitrail.numerics import chunks
+from vitrail.numerics import DEFAULT_MEMORY, chunks
 from vitrail.random import Key
 from vitrail.scopes import Scope
 from vitrail.solvers.base import (
@@ -28,15 +29,14 @@ from vitrail.solvers.base import (
     PER_VARIABLE,
     Feedback,
     Info,
-    MessagePassing,
 )
-from vitrail.solvers.bp import random_prior
-from vitrail.solvers.damping import Damping, damping_in_state
-from vitrail.solvers.schedules import Batches, Order
-from vitrail.surveys.factor_update import factor_histogram, mixed
-from vitrail.surveys.histogram import Grid, masses, point_mass
+from vitrail.solvers.bp import DampedSolver, random_prior
+from vitrail.solvers.damping import Damping, Schedule
+from vitrail.solvers.schedules import Order
+from vitrail.surveys.factor_update import factor_histogram, mixed, without_smoothing
+from vitrail.surveys.histogram import Grid, Split, masses, point_mass
 from vitrail.surveys.variable import Cavities, VariableUpdate, log_means, mean_log_odds
-from vitrail.updates import Update
+from vitrail.updates.base import MAX_DRAWS
 
 CERTAIN_LOG_ODDS = 1000.0  # finite log-odds of a certain value
 
@@ -96,20 +96,32 @@ class UpdatedChunk:
 
 
 @dataclass(frozen=True)
-class SurveyPropagation(MessagePassing[SPState]):
+class SurveyPropagation(DampedSolver[SPState]):
     """The common part of S3P and S4P: everything but the variable→factor side."""
 
-    update: Update
-    survey_samples: int
-    grid: Grid
-    damping: Damping
-    batches: Batches
-    prior_scale: float
-    watch: tuple[int, ...]  # variables whose belief survey goes into the history
-    memory: int
+    _: KW_ONLY
+    damping: Damping | Schedule | float = 0.2
+    survey_samples: int = 100
+    bins: int = 201
+    split: Split = "round"
+    hard_ends: bool | None = None
+    watch: Sequence[int] = ()
+    memory: int = DEFAULT_MEMORY
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "update", without_smoothing(self.update))
+        checked_count("survey_samples", self.survey_samples, 1, MAX_DRAWS)
+        self.grid  # noqa: B018 (raises errors)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The bins of surveys."""
+        hard_ends = self.update.exact if self.hard_ends is None else self.hard_ends
+        return Grid(self.bins, self.split, hard_ends)
 
     @abstractmethod
-    def variable(self, state: SPState) -> VariableUpdate | None:
+    def sampler(self, state: SPState) -> VariableUpdate | None:
         """The sampler of variable→factor surveys; None where they are not sampled."""
 
     @abstractmethod
@@ -172,7 +184,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         self, key: Key, graph: FactorGraph, state: SPState, feedback: Feedback
     ) -> tuple[SPState, Info]:
         chosen, order = self.batches.select(key, graph, state.order, feedback)
-        gamma = self.damping.next(key.step, state.gamma, feedback.accuracy)
+        gamma = self.rule.next(key.step, state.gamma, feedback.accuracy)
         prepared = self.prepare(graph, state)
         draws, means = torch.zeros_like(state.draws), torch.zeros_like(state.means)
         residual = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
@@ -249,20 +261,9 @@ class SurveyPropagation(MessagePassing[SPState]):
     def shift_prior(self, state: SPState, by: Tensor) -> SPState:
         return replace(state, prior=state.prior + by)
 
-    def with_damping_in_state(self) -> SurveyPropagation:
-        return replace(self, damping=damping_in_state(self.damping))
-
-    @property
-    def batch(self) -> int | None:
-        """Factors updated per step in each problem; None is all of them."""
-        return self.batches.size
-
-    def epoch_steps(self, graph: FactorGraph) -> Tensor:
-        return self.batches.epoch_steps(graph)
-
     def _uniform_state(self, graph: FactorGraph, prior: Tensor) -> SPState:
         """Surveys with all mass at ½, with sums not yet computed."""
-        blocks, device, gamma = graph.blocks, graph.device, self.damping.at(0)
+        blocks, device, gamma = graph.blocks, graph.device, self.rule.at(0)
         half = point_mass(self.grid, torch.zeros((), device=device))
         state = SPState(
             tuple(half.repeat(b.num_factors, b.arity, 1) for b in blocks),
@@ -274,7 +275,7 @@ class SurveyPropagation(MessagePassing[SPState]):
             self.batches.start(graph),
             torch.tensor(self.variable_kind(graph)),
         )
-        variable = self.variable(state)
+        variable = self.sampler(state)
         if variable is None:
             return state
         rows = 1 if variable.sums_only else self.survey_samples
@@ -285,7 +286,7 @@ class SurveyPropagation(MessagePassing[SPState]):
         self, key: Key, state: SPState, step: Tensor, ids: Tensor, mass: Tensor
     ) -> Tensor:
         """Contributions of factors to the sums of draws, (C, R, F, A)."""
-        variable = self.variable(state)
+        variable = self.sampler(state)
         if variable is None:
             return state.draws.new_zeros(0, 1, *mass.shape[:2])
         return variable.contribution(key, step, ids, mass, self.grid, self.survey_samples)

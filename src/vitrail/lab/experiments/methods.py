@@ -21,9 +21,7 @@ from vitrail.lab.experiments.units import Row
 from vitrail.learning.table import IN_FIGURES
 from vitrail.random import Key
 from vitrail.solvers import Solver, adaptive, belief_propagation, linear, reinforced, steady
-from vitrail.solvers.s3p import s3p
-from vitrail.solvers.s4p import s4p
-from vitrail.solvers.snmp import from_messages
+from vitrail.solvers.s4p import from_messages, s3p, s4p
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
 from vitrail.surveys import weighted
 from vitrail.updates import UPDATES, flip
