@@ -2,12 +2,12 @@
 
     python benchmarks/scaling.py [--write docs/scaling.md]
 
-Measures a sweep of belief propagation and an epoch of streaming on one and two ranks of one thread,
-and the time of a sum over ranks; then predicts a sweep on many machines. With --write the tables
-replace those of the page.
+Measures a sweep of belief propagation on one and two ranks of one thread, and the time of a sum
+over ranks; then predicts a sweep on many machines. With --write the tables replace those of the
+page.
 
 One job of two ranks takes turns: rank 0 alone while the other waits; both together; and each on its
-half in batches of half the size without communication, the gain of the machine itself from two busy
+half without communication, the gain of the machine itself from two busy
 cores. Data are prepared before and the first step of each turn is not counted; of the others the
 fastest is.
 """
@@ -30,7 +30,6 @@ from typing import Any
 from harness import write_between
 
 EXAMPLES, WEIGHTS = 100_000, 196
-STREAM, BATCH = 1_000_000, 8192
 ROUNDS = 3  # turns of one rank and of two
 CLOCKS = ("clock", "process")
 NETWORK = (50e-6, 1.25e9)  # seconds per message, bytes per second: ten gigabit Ethernet
@@ -40,13 +39,13 @@ BEGIN, END = "<!-- scaling: begin -->", "<!-- scaling: end -->"
 
 
 def measure(out: Path) -> None:
-    """One rank of a job: seconds of a sweep, of an epoch of streaming, of sums."""
+    """One rank of a job: seconds of a sweep and of sums."""
     import torch
 
     from vitrail import factor_graph, perceptron, run
     from vitrail.ranks import joined
-    from vitrail.solvers import belief_propagation, streaming
-    from vitrail.updates import closed_form, flip
+    from vitrail.solvers import belief_propagation
+    from vitrail.updates import flip
 
     torch.set_num_threads(1)
 
@@ -69,7 +68,7 @@ def measure(out: Path) -> None:
         run(solver, shared, max_steps=steps + 1, on_step=mark)
         return [(after[0] - to[0], after[1] - to[1]) for to, after in pairwise(marks)]
 
-    def seconds(solver: Any, for_half: Any, examples: int, steps: int) -> dict[str, Any]:
+    def seconds(solver: Any, examples: int, steps: int) -> dict[str, Any]:
         """The fastest step of one rank, of two, and of two without communication."""
         whole, half = graphs(examples)
         shared = whole.shared(world)
@@ -80,7 +79,7 @@ def measure(out: Path) -> None:
             world.sum(torch.tensor(0))
             found["two"] += steps_of(solver, shared, steps)
             world.sum(torch.tensor(0))
-            found["apart"] += steps_of(for_half, half, steps)
+            found["apart"] += steps_of(solver, half, steps)
             world.sum(torch.tensor(0))
         return {
             who: dict(zip(CLOCKS, map(min, zip(*times, strict=True)), strict=True))
@@ -89,14 +88,8 @@ def measure(out: Path) -> None:
         }
 
     with joined() as world:
-        sweep = belief_propagation(flip(5))
-        whole, half = (
-            streaming(closed_form("gaussian"), batch=size, batches=-(-STREAM // BATCH))
-            for size in (BATCH, BATCH // 2)
-        )
         measured: dict[str, Any] = {
-            "sweep": seconds(sweep, sweep, EXAMPLES, 3),
-            "stream": seconds(whole, half, STREAM, 2),
+            "sweep": seconds(belief_propagation(flip(5)), EXAMPLES, 3),
             "sums": {},
         }
         for size in (1, 1000, 10_000, 100_000, 1_000_000):
@@ -147,16 +140,12 @@ def page(measured: dict[str, Any]) -> str:
         "| one thread per rank | one rank | two ranks | gain | no communication | gain |",
         "|---|---:|---:|---:|---:|---:|",
     ]
-    for name, what in (
-        ("sweep", f"a sweep, {EXAMPLES:,} examples × {WEIGHTS} weights"),
-        ("stream", f"an epoch of streaming, {STREAM:,} × {WEIGHTS}, batches of {BATCH:,}"),
-    ):
-        for clock, by in zip(CLOCKS, ("wall-clock", "process time"), strict=True):
-            alone, both, apart = (measured[name][who][clock] for who in ("one", "two", "apart"))
-            lines.append(
-                f"| {what}, {by} | {alone:.3f} s | {both:.3f} s | {alone / both:.2f} "
-                f"| {apart:.3f} s | {alone / apart:.2f} |"
-            )
+    for clock, by in zip(CLOCKS, ("wall-clock", "process time"), strict=True):
+        alone, both, apart = (measured["sweep"][who][clock] for who in ("one", "two", "apart"))
+        lines.append(
+            f"| a sweep, {EXAMPLES:,} examples × {WEIGHTS} weights, {by} | {alone:.3f} s "
+            f"| {both:.3f} s | {alone / both:.2f} | {apart:.3f} s | {alone / apart:.2f} |"
+        )
     lines += ["", "| bytes summed over two ranks | time |", "|---:|---:|"]
     lines += [f"| {int(size):,} | {1e6 * t:,.0f} µs |" for size, t in measured["sums"].items()]
     num_bytes = 8 * WEIGHTS

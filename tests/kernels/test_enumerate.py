@@ -39,18 +39,10 @@ WORD_BOUNDARY = (np.ones((64, 11), np.int8), np.arange(64) % 2 == 0)
 def test_the_search_agrees_with_plain_enumeration(problem, low):
     inputs, labels = problem
     satisfied = plain_satisfied(inputs, labels, low)
-    best, count, index, histogram = enumerate_weights(inputs, labels, low, histogram=True)
+    best, count, index = enumerate_weights(inputs, labels, low)
     assert best == satisfied.max()
     assert count == (satisfied == best).sum()
     assert index == satisfied.argmax()
-    np.testing.assert_array_equal(histogram, np.bincount(satisfied, minlength=len(labels) + 1))
-
-
-def test_opposite_weights_are_no_mirror_when_sums_can_tie():
-    inputs, labels = EVEN_TIES
-    histogram = enumerate_weights(inputs, labels, -1, histogram=True)[3]
-    assert histogram is not None
-    assert histogram.tolist() == [2, 2, 0]  # a mirror would make it a palindrome
 
 
 def test_the_answer_does_not_depend_on_threads():
@@ -70,7 +62,7 @@ def test_a_teacher_on_a_full_size_problem_is_found():
     inputs = rng.choice([-1, 1], (200, 24)).astype(np.int8)
     teacher = rng.choice([-1, 1], 24)
     labels = inputs @ teacher > 0
-    best, count, index, _ = enumerate_weights(inputs, labels, -1)
+    best, count, index = enumerate_weights(inputs, labels, -1)
     assert (best, count) == (200, 1)
     assert index == (teacher == 1) @ (1 << np.arange(24))
 
@@ -78,7 +70,4 @@ def test_a_teacher_on_a_full_size_problem_is_found():
 @pytest.mark.parametrize("low", [-1, 0])
 def test_a_single_weight_has_two_configurations(low):
     inputs, labels = np.array([[1]], np.int8), np.array([True])
-    *found, histogram = enumerate_weights(inputs, labels, low, histogram=True)
-    assert found == [1, 1, 1]
-    assert histogram is not None
-    assert histogram.tolist() == [1, 1]
+    assert enumerate_weights(inputs, labels, low) == (1, 1, 1)

@@ -187,7 +187,6 @@ CASES: dict[str, Callable[[World], dict[str, Any]]] = {
         s4p(flip(5), survey_samples=20, bins=31, variable=gaussian()), lambda: soft(60, 21), 4
     ),
     "messages, then surveys": surveys,
-    "streaming": by_solver(streaming(closed_form("gaussian"), batch=16, batches=2), two, 8),
     "rows of Parquet": lambda world: stream(world, "parquet"),
     "rows of CSV, hidden units": lambda world: stream(world, "csv", (3,)),
     "classifier": lambda world: classifier(world, solver="messages", epochs=3, random_state=2),

@@ -22,7 +22,6 @@ class Optimum:
     satisfied: int  # weight of the satisfied examples
     examples: int  # weight of all examples
     optima: int  # number of configurations that reach it
-    histogram: Tensor | None  # (examples + 1,) int64: configurations by satisfied examples
 
     @property
     def accuracy(self) -> float:
@@ -30,14 +29,13 @@ class Optimum:
         return self.satisfied / self.examples
 
 
-def optima(graph: FactorGraph, histogram: bool = False) -> list[Optimum]:
+def optima(graph: FactorGraph) -> list[Optimum]:
     """The optimum of each problem of a graph of linear threshold units, by enumeration.
 
     It takes about 2^N·M/40 nanoseconds on one core, for N weights and M examples.
 
     Args:
         graph: Perceptrons with at most 44 weights.
-        histogram: Whether to count configurations by how many examples they satisfy.
 
     Examples:
         >>> from vitrail import factor_graph, perceptron
@@ -53,10 +51,10 @@ def optima(graph: FactorGraph, histogram: bool = False) -> list[Optimum]:
             "exhaustive search takes linear threshold units only, and this graph has other "
             "factors; use annealing there"
         )
-    return [_optimum(problem, histogram) for problem in problems]
+    return [_optimum(problem) for problem in problems]
 
 
-def _optimum(problem: LinearProblem, histogram: bool) -> Optimum:
+def _optimum(problem: LinearProblem) -> Optimum:
     from vitrail.kernels.cpu.enumerate import enumerate_weights
 
     if len(problem.variables) > MAX_WEIGHTS:
@@ -72,11 +70,10 @@ def _optimum(problem: LinearProblem, histogram: bool) -> Optimum:
         )
     inputs = problem.inputs.repeat_interleave(copies, 0).numpy()
     labels = problem.labels.repeat_interleave(copies, 0).numpy()
-    satisfied, count, index, counts = enumerate_weights(inputs, labels, problem.low, histogram)
+    satisfied, count, index = enumerate_weights(inputs, labels, problem.low)
     return Optimum(
         (index >> torch.arange(len(problem.variables)) & 1).to(torch.bool),
         satisfied,
         len(labels),
         count,
-        None if counts is None else torch.from_numpy(counts),
     )

@@ -54,7 +54,8 @@ class DampedSolver(MessagePassing[StateT]):
 
     def __post_init__(self) -> None:
         checked_number("prior_scale", self.prior_scale)
-        as_damping(self.damping), self.batches
+        as_damping(self.damping)
+        Batches(self.batch)  # both raise errors
 
     @property
     def rule(self) -> Damping:

@@ -227,5 +227,5 @@ def check_streamable(graph: FactorGraph) -> None:
         if not isinstance(block, Network) or not isinstance(block.scope, Dense):
             raise TypeError(
                 f"streaming by moments needs nets whose weights are consecutive variables, got "
-                f"{type(block).__name__} factors of another kind; pass update=flip() or counting()"
+                f"{type(block).__name__} factors of another kind; use belief_propagation"
             )

@@ -218,7 +218,7 @@ class S3P(SurveyPropagation):
         return None
 
     def prepare(self, graph: FactorGraph, state: SPState) -> tuple[Tensor, ...]:
-        return exact_surveys(graph, state.surveys, state.prior, self.grid, self.memory).cavities
+        return exact_surveys(graph, state.surveys, state.prior, self.grid, self.memory)
 
     def cavities_of(
         self, key: Key, state: SPState, prepared: tuple[Tensor, ...], part: FactorChunk

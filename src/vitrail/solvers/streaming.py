@@ -1,7 +1,7 @@
 """Streaming: messages are not stored, so the state is one number per weight.
 
 The beliefs after a batch are the prior of the next one. Messages come from the moments of a net of
-any depth (`vitrail.solvers.moment_messages`), or, for nets of one layer, from an `Update`.
+any depth (`vitrail.solvers.moment_messages`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,6 @@ from vitrail.solvers.moment_messages import (
     sum_per_problem,
 )
 from vitrail.solvers.schedules import Batches, Order
-from vitrail.updates import Update
-
-Part = tuple[Factors, Tensor | None]
-"""Factors, and the indices of those in the batch, (f,) int64; None is all."""
 
 MEMORY = 0.01  # weight of a batch in the running mean square of messages
 MIN_SQUARE = 1e-24  # of messages, so that those of a certain layer are not amplified
@@ -128,11 +124,9 @@ class Streaming(MessagePassing[StreamState]):
 
     A run diverges where a number is not finite, or where the accuracy of the step's examples has
     clearly fallen in `PATIENCE` consecutive steps: the last good beliefs are restored and the rate
-    is halved. Messages of an `Update` come without accuracies.
+    is halved.
 
     Args:
-        update: Where messages come from, e.g. `closed_form("gaussian")` for nets of one layer; None
-            is moments, for nets of any depth.
         batch: Examples whose messages are added at once.
         batches: Batches per step.
         beta: Inverse temperature, a function of the step. `geometric(1, 10, steps)` suits both the
@@ -149,7 +143,6 @@ class Streaming(MessagePassing[StreamState]):
         128
     """
 
-    update: Update | None = None
     _: KW_ONLY
     batch: int = 128
     batches: int = 16
@@ -170,8 +163,7 @@ class Streaming(MessagePassing[StreamState]):
     over_ranks = True
 
     def init(self, key: Key, graph: FactorGraph) -> StreamState:
-        if self.update is None:
-            check_streamable(graph)
+        check_streamable(graph)
         noise = normal(key.at(0).of(Stream.PRIOR), graph.num_variables, graph.device)
         field = (self.first * noise).to(torch.float32)
         ones = field.new_ones(graph.num_problems)
@@ -201,21 +193,18 @@ class Streaming(MessagePassing[StreamState]):
         some = feedback.all_active() or bool(feedback.active.any())
         for number in range(key.step * self.batches, (key.step + some) * self.batches):
             selected, order = self._schedule.select(key.at(number), graph, now.order, feedback)
-            parts = [
-                (block, index)
+            factors = [
+                block if index is None else block.select(index)
                 for block, index in zip(graph.blocks, selected, strict=True)
                 if index is None or len(index)
             ]
-            after, found = self._after_batch(key.at(number), graph, parts, now)
+            after, found = self._after_batch(graph, factors, now)
             if self.memory is not None:
                 gone = (1 - kept).to(torch.float32)
                 after = replace(after, field=after.field - per_variable(gone, graph) * now.field)
             now = replace(after, order=order)
-            if self.update is None:
-                hits, mass = hits + found.hits, mass + found.mass
-            evaluations += sum(
-                block.num_factors if index is None else len(index) for block, index in parts
-            )
+            hits, mass = hits + found.hits, mass + found.mass
+            evaluations += sum(part.num_factors for part in factors)
         if graph.world.size > 1:
             evaluations = int(graph.world.sum(torch.tensor(evaluations))[0])
         now = self._restored_if_diverged(graph, state, now, hits, mass, feedback.active)
@@ -238,7 +227,7 @@ class Streaming(MessagePassing[StreamState]):
         """
         active = torch.ones_like(state.worse, dtype=torch.bool)
         now = self._at(key.step, state, active)
-        after, _ = self._after_batch(key, graph, [(part, None) for part in factors], now)
+        after, _ = self._after_batch(graph, factors, now)
         if self.memory is not None:
             rows = torch.tensor(float(sum(part.num_factors for part in factors)))
             gone = 1 - float(faded(rows, self.memory))
@@ -251,12 +240,6 @@ class Streaming(MessagePassing[StreamState]):
 
     def shift_prior(self, state: StreamState, by: Tensor) -> StreamState:
         return replace(state, prior=state.prior + by.to(torch.float32))
-
-    def gamma(self, state: StreamState) -> Tensor:
-        return state.rate.double()
-
-    def with_gamma(self, state: StreamState, gamma: Tensor) -> StreamState:
-        return replace(state, rate=gamma.to(torch.float32))
 
     def with_damping_in_state(self) -> Streaming:
         raise ValueError("streaming sets its own rate, which cannot be held; leave steady out")
@@ -298,14 +281,10 @@ class Streaming(MessagePassing[StreamState]):
         )
 
     def _after_batch(
-        self, key: Key, graph: FactorGraph, parts: Sequence[Part], now: StreamState
+        self, graph: FactorGraph, factors: Sequence[Factors], now: StreamState
     ) -> tuple[StreamState, Batch]:
         """The state after a batch, and the messages of the batch."""
-        if self.update is None:
-            factors = [block if rows is None else block.select(rows) for block, rows in parts]
-            found = batch_messages(graph, factors, self.batch, now.prior, now.field, now.beta)
-        else:
-            found = self._by_update(key, graph, parts, now)
+        found = batch_messages(graph, factors, self.batch, now.prior, now.field, now.beta)
         if self.rate is None:
             move = per_variable(now.rate / now.beta, graph) * found.messages
             return replace(now, field=now.field + move), found
@@ -354,21 +333,6 @@ class Streaming(MessagePassing[StreamState]):
             worse=worse.masked_fill(diverged, 0),
             undone=now.undone + diverged,
         )
-
-    def _by_update(
-        self, key: Key, graph: FactorGraph, parts: Sequence[Part], now: StreamState
-    ) -> Batch:
-        """The sum of an update's messages to each variable, without accuracies."""
-        assert self.update is not None
-        log_odds = self.log_odds(graph, now)
-        total = torch.zeros_like(now.field, dtype=torch.float64)
-        mass = torch.zeros_like(now.best)
-        for block, rows in parts:
-            total += self.update.total(key, block, log_odds, rows)
-            first = block.scope.first() if rows is None else block.scope.first()[rows]
-            mass += torch.bincount(graph.problem[first], minlength=graph.num_problems)
-        total, mass = graph.world.sum(total, mass)
-        return Batch(total.to(torch.float32), torch.zeros_like(mass), mass)
 
 
 streaming = Streaming

@@ -11,7 +11,6 @@ Cost O(n·L log L) per variable of n factors, L = n·G points: for small problem
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -30,19 +29,14 @@ from vitrail.surveys.histogram import (
 MAX_BYTES = 2**31  # limit of temporary memory per variable
 
 
-@dataclass(frozen=True)
-class Product:
-    """A measure on the log-odds grid of a sum, before rebinning."""
+def product(
+    surveys: Tensor, prior: Tensor, wide: LogOddsGrid, leave_one_out: bool
+) -> tuple[Tensor, Tensor]:
+    """The measure of each variable on a log-odds grid: without each factor, or over all of them.
 
-    mass: Tensor  # (…, 1 + L + 1) float64, sum one; the ends are the atoms of p = 0 and p = 1
-    log_odds: Tensor  # (L,) float64, without the prior
-    contradiction: Tensor  # (…) bool: both products are zero
-
-
-def product(surveys: Tensor, prior: Tensor, wide: LogOddsGrid, leave_one_out: bool) -> Product:
-    """The measure of each variable: without each of its factors, or over all of them.
-
-    surveys (v, n, 1 + G + 1) float64 on `wide`, prior (v,) log-odds: mass (v, n or 1, …).
+    surveys (v, n, 1 + G + 1) float64 on `wide`, prior (v,) log-odds. Returns masses
+    (v, n or 1, 1 + L + 1), whose ends are the atoms of p = 0 and p = 1, and log-odds (L,) without
+    the prior.
     """
     half = (surveys.shape[1] - int(leave_one_out)) * wide.half
     length = 2 * half + 1
@@ -58,7 +52,7 @@ def product(surveys: Tensor, prior: Tensor, wide: LogOddsGrid, leave_one_out: bo
     ends = (1 - weight) * zero_ends[..., None], weight * one_ends[..., None]
     index = torch.arange(length, dtype=torch.float64, device=surveys.device)
     mass = torch.cat([ends[0], finite, ends[1]], dim=-1)
-    return Product(mass, (index - half) * wide.step, contradiction)
+    return mass, (index - half) * wide.step
 
 
 def _branch(
@@ -95,28 +89,17 @@ def _product(values: Tensor) -> Tensor:
     return values.prod(1, keepdim=True)
 
 
-@dataclass(frozen=True)
-class ExactSurveys:
-    """Cavity surveys of every edge, and where both products were zero."""
-
-    cavities: tuple[Tensor, ...]  # (F, A, B) float64 per block
-    contradiction: Tensor  # (V,) bool
-
-
 def exact_surveys(
     graph: FactorGraph, surveys: tuple[Tensor, ...], prior: Tensor, grid: Grid, memory: int
-) -> ExactSurveys:
+) -> tuple[Tensor, ...]:
     """Variable→factor surveys (F, A, B) of every block from the factor→variable ones."""
     edges = sum(block.num_factors * block.arity for block in graph.blocks)
     out = torch.zeros(edges, grid.bins, dtype=torch.float64, device=graph.device)
-    contradiction = torch.zeros(graph.num_variables, dtype=torch.bool, device=graph.device)
-    for chosen, where, found, mass in _products(graph, surveys, prior, grid, memory, True):
-        contradiction[chosen] = found.contradiction.any(1)
+    for _, where, mass in _products(graph, surveys, prior, grid, memory, True):
         out[where] = mass
     sizes = [block.num_factors * block.arity for block in graph.blocks]
     shapes = [survey.shape for survey in surveys]
-    parts = tuple(p.view(s) for p, s in zip(out.split(sizes), shapes, strict=True))
-    return ExactSurveys(parts, contradiction)
+    return tuple(p.view(s) for p, s in zip(out.split(sizes), shapes, strict=True))
 
 
 def belief_surveys(
@@ -124,7 +107,7 @@ def belief_surveys(
 ) -> Tensor:
     """The survey of each variable over all its factors, (V, B) float64."""
     out = point_mass(grid, prior).to(torch.float64)
-    for chosen, _, _, mass in _products(graph, surveys, prior, grid, memory, False):
+    for chosen, _, mass in _products(graph, surveys, prior, grid, memory, False):
         out[chosen] = mass[:, 0]
     return out
 
@@ -136,7 +119,7 @@ def _products(
     grid: Grid,
     memory: int,
     leave_one_out: bool,
-) -> Iterator[tuple[Tensor, Tensor, Product, Tensor]]:
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """For parts of the variables (v,): their edges (v, n), products, and masses by bin."""
     wide = log_odds_grid(grid)
     flat, edges = _edges(graph, surveys, wide)
@@ -144,9 +127,9 @@ def _products(
         for part in chunks(len(variables), _bytes(rows.shape[1], wide), memory):
             where, chosen = rows[part], variables[part]
             own = to_log_odds(grid, flat[where], wide)
-            found = product(own, prior[chosen], wide, leave_one_out)
-            values = found.log_odds + prior[chosen][:, None, None]
-            yield chosen, where, found, to_probability(grid, found.mass, values)
+            mass, log_odds = product(own, prior[chosen], wide, leave_one_out)
+            values = log_odds + prior[chosen][:, None, None]
+            yield chosen, where, to_probability(grid, mass, values)
 
 
 def _edges(

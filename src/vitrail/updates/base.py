@@ -162,18 +162,6 @@ class Update(ABC):
             None if forbids is None else scope.total(forbids, num_variables),
         )
 
-    def total(
-        self, key: Key, factors: Factors, belief: Tensor, rows: Tensor | None = None
-    ) -> Tensor:
-        """The sum of first messages of the factors at rows (f,), (V,) float64.
-
-        For solvers that do not store messages.
-        """
-        factors = factors if rows is None else factors.select(rows)
-        none = torch.zeros(factors.num_factors, factors.arity, device=belief.device)
-        undamped = torch.ones(factors.num_factors, dtype=torch.float64, device=belief.device)
-        return self.sweep(key, factors, belief, none, undamped).moved
-
     def _mixed(
         self,
         factors: Factors,

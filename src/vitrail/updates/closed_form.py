@@ -74,15 +74,6 @@ class ClosedForm(Update):
         starved = torch.zeros(len(messages), dtype=torch.int64, device=belief.device)
         return Sweep(messages, moved, change, starved, 0)
 
-    def total(
-        self, key: Key, factors: Factors, belief: Tensor, rows: Tensor | None = None
-    ) -> Tensor:
-        self.check(factors)
-        kernel = self._kernel(factors)
-        if kernel is None:
-            return super().total(key, factors, belief, rows)
-        return kernel.gaussian_total(factors, belief, self.limit, rows)
-
     def _kernel(self, factors: Factors) -> Any:
         """The compiled module for gaussian messages, if any, for any amount of work."""
         if self.method != "gaussian":

@@ -22,12 +22,12 @@ SPLIT_BITS = 7  # 128 ranges, so that threads finish at about the same time
 NO_INDEX = 2**62  # above every configuration's index
 
 
-@compiled("UniTuple(int64, 3)(int16[:, ::1], int16[:, ::1], int16[::1], int64, int64, int64[::1])")
-def _search_range(table, columns, margins, first, free_bits, histogram):
+@compiled("UniTuple(int64, 3)(int16[:, ::1], int16[:, ::1], int16[::1], int64, int64)")
+def _search_range(table, columns, margins, first, free_bits):
     """Best, its count and its lowest index over high settings first…first + 2^free_bits − 1.
 
     table (M, 2^low): what the low weights add to margins (M,); columns (N − low, M): what each of
-    the others adds. An empty histogram is not filled.
+    the others adds.
     """
     num_examples, num_low = table.shape
     margins = margins.copy()
@@ -61,20 +61,16 @@ def _search_range(table, columns, margins, first, free_bits, histogram):
                 if satisfied[j] == top:
                     count += 1
                     index = min(index, high * num_low + j)
-        if histogram.shape[0] > 0:
-            for j in range(num_low):
-                histogram[satisfied[j]] += 1
     return best, count, index
 
 
 def enumerate_weights(
-    inputs: NDArray[np.int8], labels: NDArray[np.bool_], low: int, histogram: bool = False
-) -> tuple[int, int, int, NDArray[np.int64] | None]:
+    inputs: NDArray[np.int8], labels: NDArray[np.bool_], low: int
+) -> tuple[int, int, int]:
     """Every configuration of N weights on inputs (M, N) in {−1, 0, 1} and labels (M,).
 
     Returns the largest number of satisfied examples, the number of configurations that satisfy as
-    many, the lowest of their indices (bit i is weight i), and if asked for the number of
-    configurations by satisfied examples (M + 1,). low: value of a zero bit, −1 or 0.
+    many, and the lowest of their indices (bit i is weight i). low: value of a zero bit, −1 or 0.
     """
     num_weights = inputs.shape[1]
     signed = (inputs * np.where(labels, 1, -1)[:, None]).astype(np.int16)
@@ -86,17 +82,13 @@ def enumerate_weights(
     columns = columns[low_bits:]
     free_bits = len(columns) - min(SPLIT_BITS, len(columns))
     num_ranges = 1 << (len(columns) - free_bits)
-    histograms = np.zeros((num_ranges, len(labels) + 1 if histogram else 0), np.int64)
     found = np.zeros((num_ranges, 3), np.int64)
 
     def search(begin: int, end: int) -> None:
         for part in range(begin, end):
-            found[part] = _search_range(
-                table, columns, margins, part << free_bits, free_bits, histograms[part]
-            )
+            found[part] = _search_range(table, columns, margins, part << free_bits, free_bits)
 
     over_rows(search, num_ranges, len(labels) << (free_bits + low_bits))
     best = int(found[:, 0].max())
     winners = found[found[:, 0] == best]
-    counts = histograms.sum(axis=0) if histogram else None
-    return best, int(winners[:, 1].sum()), int(winners[:, 2].min()), counts
+    return best, int(winners[:, 1].sum()), int(winners[:, 2].min())

@@ -134,8 +134,7 @@ def _rows(
 ):  # fmt: skip
     """New messages of the factors at rows first…last−1, into `out`, and their sum minus that of the
     old ones, into `moved`. out, gammas and change have one entry per row, all else one per factor
-    of the block. A single row of `message` holds for all factors, a single row of `out` is
-    overwritten by each; `change` may be empty where it is not needed."""
+    of the block."""
     arity = inputs.shape[1]
     agrees = np.empty(arity, np.float32)
     variance = np.empty(arity, np.float32)
@@ -143,8 +142,7 @@ def _rows(
     for place in range(first, last):
         factor = rows[place]
         x = inputs[factor]
-        old = message[factor if message.shape[0] > 1 else 0]
-        new = out[place if out.shape[0] > 1 else 0]
+        old, new = message[factor], out[place]
         mine = belief[start[factor] : start[factor] + arity]
         sign = float32(1.0) if labels[factor] == 1 else float32(-1.0)
         mean, spread, nonzero, minus = 0.0, 0.0, 0, 0
@@ -199,13 +197,12 @@ def _rows(
             new[i] = float32(whole) / LATTICE
         for i in range(arity):
             total[i] += np.float64(new[i]) - np.float64(old[i])
-        if change.shape[0]:
-            for i in range(arity):
-                agrees[i] = abs(_sigmoid(new[i]) - _sigmoid(old[i]))
-            largest = int32(0)
-            for i in range(arity):
-                largest = max(largest, ordered[i])
-            change[place] = int32(largest).view(np.float32)
+        for i in range(arity):
+            agrees[i] = abs(_sigmoid(new[i]) - _sigmoid(old[i]))
+        largest = int32(0)
+        for i in range(arity):
+            largest = max(largest, ordered[i])
+        change[place] = int32(largest).view(np.float32)
 
 
 def serves(factors: Factors, samples: int) -> bool:
@@ -232,42 +229,11 @@ def gaussian_sweep(
     Returns messages (f, A) on the lattice, their sum minus that of the old ones (V,), and the
     largest change of each factor's messages as probabilities (f,).
     """
+    assert isinstance(factors.scope, Dense)
     places = factors.once(all_rows) if rows is None else rows.numpy()
     # allocated by numpy, see `kernels.cpu.flip`
     out = np.empty((len(places), factors.arity), np.float32)
     change = np.empty(len(places), np.float32)
-    weight, old = gamma.to(torch.float32).numpy(), message.contiguous().numpy()
-    moved = _sweep_rows(factors, belief, old, limit, weight, out, change, places)
-    return torch.from_numpy(out), moved, torch.from_numpy(change)
-
-
-def gaussian_total(
-    factors: Network, belief: Tensor, limit: float, rows: Tensor | None = None
-) -> Tensor:
-    """The sum of first messages of perceptrons at rows (f,), (V,).
-
-    Messages are not stored, and rows are not copied.
-    """
-    places = factors.once(all_rows) if rows is None else rows.numpy()
-    none = np.zeros((1, factors.arity), np.float32)
-    undamped = np.ones(len(places), np.float32)
-    return _sweep_rows(
-        factors, belief, none, limit, undamped, None, np.empty(0, np.float32), places
-    )
-
-
-def _sweep_rows(
-    factors: Network,
-    belief: Tensor,
-    message: np.ndarray,
-    limit: float,
-    gamma: np.ndarray,
-    out: np.ndarray | None,
-    change: np.ndarray,
-    places: np.ndarray,
-) -> Tensor:
-    """Fill `out` and `change`, and return the change of the sum of messages, (V,)."""
-    assert isinstance(factors.scope, Dense)
     moved, adding = torch.zeros_like(belief), Lock()
     total = moved.numpy()
     given = (
@@ -278,17 +244,17 @@ def _sweep_rows(
         factors.once_at_beta(hard_rows),
         belief.numpy(),
         factors.scope.start.numpy(),
-        message,
+        message.contiguous().numpy(),
         limit,
-        gamma,
+        gamma.to(torch.float32).numpy(),
+        out,
     )
 
     def part(first: int, last: int) -> None:
         mine = np.zeros_like(total)
-        written = np.empty((1, factors.arity), np.float32) if out is None else out
-        _rows(*given, written, mine, change, places, first, last)
+        _rows(*given, mine, change, places, first, last)
         with adding:  # sums on the lattice are exact in any order
             np.add(total, mine, out=total)
 
     over_rows(part, len(places), LANES * factors.arity)
-    return moved
+    return torch.from_numpy(out), moved, torch.from_numpy(change)

@@ -171,13 +171,3 @@ def gaussian_sweep(
             num_warps=max(1, min(8, block // 128)),
         )  # fmt: skip
     return out, moved, change
-
-
-def gaussian_total(
-    factors: Network, belief: Tensor, limit: float, rows: Tensor | None = None
-) -> Tensor:
-    """The sum of first messages of factors, (V,)."""
-    factors = factors if rows is None else factors.select(rows)
-    none = torch.zeros(factors.num_factors, factors.arity, device=belief.device)
-    undamped = torch.ones(factors.num_factors, device=belief.device)
-    return gaussian_sweep(factors, belief, none, limit, undamped)[1]
