@@ -99,6 +99,17 @@ def test_columns_that_bring_others_along_stay_within_the_bits():
         assert (small.predict(rows) == TWO).mean() > least
 
 
+def test_small_models_read_one_side_of_thresholds():
+    """From 400 rows of two classes on, chains read both sides."""
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    label = x[:, 0] * x[:, 1] > 0
+    model = BinaryNetClassifier(random_state=0, effort="quick").fit(x, label).model_
+    assert all(code.both for code in model.encoder.columns)
+    small = compress(model, x, bits=600)
+    assert not any(code.both for code in small.encoder.columns)
+    assert (small.predict(x) == label).mean() > 0.9
+
+
 def test_small_models_of_arrays_read_arrays():
     rows = RNG.integers(0, 2, (200, 9))
     model = (

@@ -78,6 +78,19 @@ def test_many_numbers_become_a_thermometer_at_the_quantiles():
     assert rising.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]]
 
 
+def test_thresholds_of_two_bits_and_what_is_left_without_the_second():
+    table = {"age": [*range(80), "", *["far"] * 9], "chest": [1, 2, 4] * 30}
+    encoder = TableEncoder.fit(table, thresholds=2, both=True)
+    rows = {"age": [10, 30, "far", ""], "chest": [1, 1, 1, 1]}
+    ages = ("age=far", "age>19.5", "age>39.5", "age<=19.5", "age<=39.5", "age missing")
+    assert encoder.bit_names[:6] == ages
+    bits = encoder.transform(rows)
+    assert bits[:, 1:5].tolist() == [[0, 0, 1, 1], [1, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
+    fewer, left = encoder.one_sided()
+    assert fewer.columns == TableEncoder.fit(table, thresholds=2).columns
+    assert (fewer.transform(rows) == bits[:, left]).all()
+
+
 def test_a_value_that_fills_many_quantiles_leaves_its_thresholds_to_the_rest():
     gains = np.concatenate([np.zeros(60), np.arange(1, 41)])
     encoder = TableEncoder.fit({"gain": gains}, thresholds=4)

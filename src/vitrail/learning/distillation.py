@@ -35,12 +35,14 @@ class Distillation(Compressor):
         """For teachers of plain nets that read rows of 0/1, as chains require."""
         model = teacher.model
         self.teacher, self.nets = teacher, teacher.num_nets
-        self.num_inputs = model.program.num_inputs
-        self.partner = neighbours(model.encoder, model.bias)
+        self.inputs = teacher.one_sided
+        self.num_inputs = len(self.inputs.places)
+        self.partner = neighbours(self.inputs.encoder, model.bias)
+        rows = teacher.rows[:, self.inputs.places].contiguous()
         target = teacher.target[..., 0]  # (R, N)
         weight = teacher.weight * len(teacher.rows)
         self.samples = [
-            Sample(teacher.rows, (target[:, net] > 0).long(), weight * target[:, net].abs())
+            Sample(rows, (target[:, net] > 0).long(), weight * target[:, net].abs())
             for net in range(self.nets)
         ]
 
@@ -66,7 +68,7 @@ class Distillation(Compressor):
             starts,
             partner=self.partner,
             swaps=SWAPS,
-            ordered=self.teacher.model.encoder.ordered,
+            ordered=self.inputs.encoder.ordered,
         )
         for sweeps, warm, until in warm_up([BETA] * CHAINS, self._sweeps(program)):
             stays = [BETA] * cold
@@ -74,7 +76,7 @@ class Distillation(Compressor):
         best = running.wrong.argmin(0)  # (N,)
         found = running.bits[best, torch.arange(self.nets)]
         votes = torch.ones(1, self.nets, dtype=torch.int64)
-        return self.teacher.student(program, found[None], votes, clip=2 * size)
+        return self.teacher.student(program, found[None], votes, 2 * size, self.inputs)
 
     def _sweeps(self, program: Program) -> int:
         words = -(-len(self.teacher.rows) // 64)
@@ -87,8 +89,9 @@ class Distillation(Compressor):
         if not model.program.packable:
             return random_starts(Key(1), count, self.nets, program.num_bits)
         networks, (hidden,) = len(model.networks), model.program.hidden or (0,)
-        inner, outer = model.networks.split([hidden * self.num_inputs, hidden], -1)
-        weights = inner.reshape(networks, self.nets, hidden, self.num_inputs)
+        read = model.program.num_inputs
+        inner, outer = model.networks.split([hidden * read, hidden], -1)
+        weights = inner.reshape(networks, self.nets, hidden, read)[..., self.inputs.places]
         units = torch.cat([weights, outer[..., None]], -1).transpose(1, 2).flatten(0, 1)
         first = torch.linspace(0, len(units), count + 1).long()[:-1]
         places = (first[:, None] + torch.arange(width)) % len(units)

@@ -24,6 +24,7 @@ WIDE_FROM = 2000  # rows from which the widest pays
 FEW = 64  # rows per class, below which narrower nets do as well, and more of them better
 UNITS = 31 * 128  # hidden units of all networks: more networks where they are narrow
 WORK_PER_ROW = 4.5e5  # words per row and net
+ALONE = 1.5  # times that where there is one net
 LEAST_WORK = 5e8  # words, about a second of one core
 MOST_WORK, NETS = 1.1e10, 10  # words at most for so many nets; more nets get more by the root
 COLLECTING = 0.5  # of the work at most, for more networks than the least
@@ -70,7 +71,8 @@ def plan_chains(
     rows = max(one.num_rows for one in nets)
     few = rows < FEW * max(2, len(nets))  # rows per class
     most = EFFORTS[effort] * MOST_WORK * max(1.0, len(nets) / NETS) ** 0.5
-    work = min(most, EFFORTS[effort] * max(LEAST_WORK, WORK_PER_ROW * sum(map(len, nets))))
+    each = WORK_PER_ROW * (ALONE if len(nets) == 1 else 1)
+    work = min(most, EFFORTS[effort] * max(LEAST_WORK, each * sum(map(len, nets))))
     # words that a sweep of one chain of every net processes, per hidden unit
     words = (num_inputs + 1) * sum(PROPOSAL + BLOCK * -(-len(one) // (64 * BLOCK)) for one in nets)
     # chains on all rows, and those on the folds as so many that cost as much

@@ -60,6 +60,7 @@ BY_RULES = ", which solver='auto' takes for these rows and this net"
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 SCHEMES: dict[str, Scheme] = {"argmax": "argmax", "ovo": "pairs", "ovr": "one-vs-rest"}
 ACCURACY_ROWS = 20_000  # examples at most on which a model's training accuracy is measured
+TWO_SIDED_FROM = 400  # rows of two classes from which chains read both sides of thresholds
 REMEMBERED = 20_000  # examples at most that stand for all rows so far when more of them come
 UNRELATED = (
     "held-out rows show no relation between the columns and the labels, so probabilities stay near "
@@ -109,14 +110,16 @@ def prepare(
             "monotonic_cst is for columns of tables and nets with at most one hidden layer; leave "
             "it or module out"
         )
+    num_classes = len(coder.classes)
+    by_chains = _by_chains(options, num_classes)
     if image_shape is None:
-        encoder = fit_encoder(table, weight, directions)
+        many = int(np.count_nonzero(weight)) >= TWO_SIDED_FROM
+        both = by_chains and num_classes == 2 and many
+        encoder = fit_encoder(table, weight, directions, both)
     else:
         image = image_inputs(image_shape, options.module, bias)
         encoder = BitColumns.fit_images(table, image.cuts, whole=image.whole)
         bias = image.ones
-    num_classes = len(coder.classes)
-    by_chains = _by_chains(options, num_classes)
     coding: Any = options.inputs
     if coding == AUTO:
         coding = "binary" if by_chains else default_coding(encoder)

@@ -98,7 +98,7 @@ class QuantisedLinear(Compressor):
     def inputs(self, bits: tuple[int, ...] | None) -> Inputs:
         """The inputs of a model: these bits, those that must be read with them, and constants."""
         if bits is None:
-            return self.teacher.inputs
+            return self.teacher.one_sided
         model = self.teacher.model
         encoder, places = model.encoder.only(set(bits))
         constant = range(len(model.encoder.bit_names), model.program.num_inputs)

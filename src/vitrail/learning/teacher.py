@@ -79,6 +79,11 @@ class Teacher:
         self.target = 2 * self.probability.double() / ONE - 1  # from −1, certainly not, to 1
         self.num_nets = model.networks.shape[1]
         self.inputs = Inputs(model.encoder, torch.arange(model.program.num_inputs))
+        self.one_sided = self.inputs  # those that small models need
+        if isinstance(model.encoder, TableEncoder):
+            encoder, places = model.encoder.one_sided()
+            constant = range(len(model.encoder.bit_names), model.program.num_inputs)
+            self.one_sided = Inputs(encoder, torch.tensor([*places, *constant]))
 
     @property
     def plain(self) -> bool:

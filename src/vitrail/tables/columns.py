@@ -162,6 +162,15 @@ class ColumnCode:
         left += [len(words)] * fewer.other + [last] * missing
         return (fewer, left) if left else None
 
+    def one_sided(self) -> tuple[ColumnCode, list[int]]:
+        """The same with one bit per threshold, if it has no direction, and which bits are left."""
+        places = [*range(len(self.bit_names))]
+        if not self.both or self.direction:
+            return self, places
+        first = self.steps[0] + len(self.thresholds)
+        del places[first : first + len(self.thresholds)]
+        return replace(self, both=False), places
+
     def states(self) -> np.ndarray:
         """The bits of every kind of value, (states, bits) int64.
 

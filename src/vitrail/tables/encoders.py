@@ -14,7 +14,8 @@ Why two bits for two values: weights are +1 or -1, never 0. A single bit always 
 bits exactly one is on, so equal weights say the same whatever the value is (a constant, which the
 bias takes up) and the column is ignored, while opposite weights count double. In the same way few
 whole numbers get both readings, as codes and as an order: with weights ±1 neither can spell the
-other well.
+other well. Thresholds may have two bits for the same reason, `age>54.5` and `age<=54.5`: it pays
+where rows are many.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class TableEncoder:
         pairs: bool = True,
         weight: np.ndarray | None = None,
         directions: Mapping[str, int] | None = None,
+        both: bool = False,
     ) -> TableEncoder:
         """Learn the code of every column of a table.
 
@@ -76,6 +78,8 @@ class TableEncoder:
             weight: (rows,) > 0; a row of weight k counts as k rows.
             directions: By name, 1 of columns whose growth must never lower a probability, −1 of
                 those where it must never raise it.
+            both: Whether each threshold has two bits, one per side; one of them is on for every
+                number. Columns with a direction have them always, few whole numbers never.
 
         Returns:
             The encoder.
@@ -88,7 +92,7 @@ class TableEncoder:
             raise DataError("the table has no columns to learn from; add some beside the labels")
         if len(frame) < 2:
             raise DataError(f"expected at least two rows to learn from, got {len(frame)}; add rows")
-        fitter = ColumnFitter(frame, max_categories, pairs, weight, directions or {})
+        fitter = ColumnFitter(frame, max_categories, pairs, weight, directions or {}, both)
         fitted = fitter.fit(thresholds)
         codes = tuple(column.code for column in fitted if column.code is not None)
         account = tuple(column.account for column in fitted)
@@ -151,6 +155,11 @@ class TableEncoder:
         """What reads only these bits and those that must be read with them, and which are left."""
         codes = zip(self.columns, self.spans, strict=True)
         return self._with([code.only({bit - span.start for bit in bits}) for code, span in codes])
+
+    def one_sided(self) -> tuple[TableEncoder, list[int]]:
+        """What has one bit per threshold in columns of no direction, and which bits are left."""
+        codes = zip(self.columns, self.spans, strict=True)
+        return self._with([code.one_sided() for code, _ in codes])
 
     def _with(
         self, codes: list[tuple[ColumnCode, list[int]] | None]
@@ -245,12 +254,15 @@ class TableEncoder:
 
 
 def fit_encoder(
-    table: Any, weight: np.ndarray | None = None, directions: Mapping[str, int] | None = None
+    table: Any,
+    weight: np.ndarray | None = None,
+    directions: Mapping[str, int] | None = None,
+    both: bool = False,
 ) -> TableEncoder | BitColumns:
     """The encoder that suits a table: bits and pixels as they are, all else by its columns.
 
-    weight (rows,): a row of weight k counts as k rows, one of weight 0 not at all. directions: as
-    in `TableEncoder.fit`; bits are then encoded by their columns too.
+    weight (rows,): a row of weight k counts as k rows, one of weight 0 not at all. directions,
+    both: as in `TableEncoder.fit`; with directions bits are encoded by their columns too.
     """
     frame = as_frame(table)
     if weight is not None and not weight.all():
@@ -262,7 +274,7 @@ def fit_encoder(
     found = None if in_file or directions else bit_range(frame)
     if found is not None:
         return BitColumns.fit(frame, *found)
-    return TableEncoder.fit(frame, weight=weight, directions=directions)
+    return TableEncoder.fit(frame, weight=weight, directions=directions, both=both)
 
 
 def _two_readings(

@@ -62,6 +62,9 @@ class ColumnFitter:
     pairs: bool
     weight: np.ndarray | None
     directions: Mapping[str, int]
+    both: (
+        bool  # whether thresholds have two bits in all columns, not only in those with a direction
+    )
     decimal_marks: frozenset[str] = frozenset()  # in the columns so far
 
     def fit(self, thresholds: int | None) -> list[FittedColumn]:
@@ -202,7 +205,7 @@ class ColumnFitter:
             typical=float(values[np.searchsorted(np.cumsum(counts), counts.sum() / 2)]),
             held_as=held_as,
             direction=direction,
-            both=bool(direction),
+            both=bool(direction) or (self.both and not named and len(cuts) > 0),
         )
         bits, note = len(code.bit_names), "; ".join(notes)
         return FittedColumn(code, ColumnAccount(code.name, "numbers", bits, column.missing, note))
