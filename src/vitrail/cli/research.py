@@ -32,7 +32,7 @@ from vitrail.cli.options import (
 if TYPE_CHECKING:
     from vitrail.lab.demo import DemoResult
 
-DEMO_HEAD = ("", "result", "calibration\nerror", "bits", "seconds")
+DEMO_HEAD = ("", "accuracy", "calibration\nerror", "bits", "seconds")
 NEXT = "vitrail fit YOUR.csv --target COLUMN --report report.html"
 STOPPED = "stopped; finished results are saved, and the same command resumes"
 MOST_WEIGHTS = 10**9  # of a perceptron that fits into memory
@@ -67,19 +67,14 @@ def demo(
 
 def rows_of(found: DemoResult) -> Iterator[tuple[str, ...]]:
     """One row per method, problem by problem."""
-    from vitrail.lab.demo import SHOTS
-
-    yield f"ten digits, {SHOTS} images each", "", "", "", ""
-    for one in found.digits:
-        right, error = f"{100 * one.accuracy:.1f} % right", f"{one.calibration_error:.2f}"
-        yield f"  {one.name}", right, error, f"{one.bits:,}", f"{one.seconds:.1f}"
-    yield "MNIST 3-vs-5, one unit", "", "", "", ""
-    right, bits = f"{100 * found.pair_accuracy:.1f} % right", f"{found.pair.bits:,}"
-    yield "  messages", right, "", bits, f"{found.pair_seconds:.1f}"
-    yield f"random, {found.searches[0].constraints} constraints", "", "", "", ""
-    for one in found.searches:
-        result = f"{one.unsatisfied} violated" if one.unsatisfied else "solved"
-        yield f"  {one.name}", result, "", f"{one.bits:,}", f"{one.seconds:.1f}"
+    problem = ""
+    for row in found.rows:
+        if row.problem != problem:
+            problem = row.problem
+            yield problem, "", "", "", ""
+        result = "solved" if row.accuracy == 1 else f"{100 * row.accuracy:.1f} %"
+        error = "" if row.calibration_error is None else f"{row.calibration_error:.2f}"
+        yield f"  {row.method}", result, error, f"{row.bits:,}", f"{row.seconds:.1f}"
 
 
 @app.command(rich_help_panel=RESEARCH)

@@ -19,12 +19,10 @@ import torch
 from vitrail.datasets import mnist
 from vitrail.draws import random_order
 from vitrail.estimator import BinaryNetClassifier
-from vitrail.graph import FactorGraph
 from vitrail.lab.experiments.capacity import SOLVERS, annealing_restarts, instance
 from vitrail.lab.plots import Figure, Line, Panel, demo_figure
 from vitrail.model import Model
 from vitrail.scores import calibration_error, reliability
-from vitrail.solvers import Solution
 
 SHOTS = 10  # images of every digit
 TEST_IMAGES = 10_000  # all of them: accuracy on 2,000 varies by a percent
@@ -38,10 +36,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "best network": {"predictor": "best", "hidden": ()},
     "straight-through": {"solver": "ste", "predictor": "best", "hidden": ()},
 }
-SEARCHES = {  # by the names of the capacity sweep
-    "approximate messages": "amp",
-    "annealing": "annealing",
-}
+SEARCHES = {"approximate messages": "amp", "annealing": "annealing"}  # names of SOLVERS
 
 
 @dataclass
@@ -65,62 +60,42 @@ class Stopwatch:
 
 
 @dataclass(frozen=True)
-class DigitsResult:
-    """Predictions of one classifier for test images of ten digits."""
+class DemoRow:
+    """One method on one problem."""
 
-    name: str
+    problem: str
+    method: str
+    accuracy: float  # on test images; of a search, the share of satisfied constraints
+    calibration_error: float | None
     bits: int
-    confidence: np.ndarray  # (rows,)
-    right: np.ndarray  # (rows,)
     seconds: float
-
-    @property
-    def accuracy(self) -> float:
-        return float(self.right.mean())
-
-    @property
-    def calibration_error(self) -> float:
-        return calibration_error(self.confidence, self.right)
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """Result of one solver on the random perceptron."""
-
-    name: str
-    bits: int
-    unsatisfied: int
-    constraints: int
-    seconds: float
-    history: np.ndarray  # (steps,) constraints unsatisfied by the best configuration so far
 
 
 @dataclass
 class DemoResult:
-    """Results of the three examples."""
+    """Rows of the three examples, and the lines and images of their figure."""
 
-    digits: list[DigitsResult]
-    committee: Model
-    pair: Model
-    pair_accuracy: float
-    pair_seconds: float
-    searches: list[SearchResult]
+    rows: list[DemoRow] = field(default_factory=list)
+    reliability: list[Line] = field(default_factory=list)
+    searches: list[Line] = field(default_factory=list)
+    pixels: np.ndarray = field(default_factory=lambda: np.zeros((10, SIDE, SIDE)))
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
 def run_demo(seed: int = 0, progress: Callable[[str], None] = lambda line: None) -> DemoResult:
     """Run the three examples; `progress` is called with a line before each."""
-    watch = Stopwatch()
-    progress(f"ten digits from {SHOTS} images each")
-    digits, committee = learn_digits(seed, watch)
-    progress("a 3 from a 5, one unit")
-    pair, accuracy, seconds = learn_pair(seed, watch)
-    progress(f"a random perceptron, {INPUTS} bits and {round(ALPHA * INPUTS)} constraints")
-    searches = search_perceptron(seed, watch)
-    return DemoResult(digits, committee, pair, accuracy, seconds, searches, watch)
+    result = DemoResult()
+    for problem, example in (
+        (f"ten digits, {SHOTS} images each", learn_digits),
+        ("MNIST 3-vs-5, one unit", learn_pair),
+        (f"random, {round(ALPHA * INPUTS)} constraints", search_perceptron),
+    ):
+        progress(problem)
+        example(result, problem, seed)
+    return result
 
 
-def learn_digits(seed: int, watch: Stopwatch) -> tuple[list[DigitsResult], Model]:
+def learn_digits(result: DemoResult, problem: str, seed: int) -> None:
     """A vote of networks, one network, straight-through and logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
@@ -133,17 +108,20 @@ def learn_digits(seed: int, watch: Stopwatch) -> tuple[list[DigitsResult], Model
         for name, settings in LEARNERS.items()
     }
     learners["logistic regression"] = LogisticRegression(max_iter=1000)
-    found = []
     for name, learner in learners.items():
-        with watch.running():
+        with result.stopwatch.running():
             probabilities = learner.fit(images, labels).predict_proba(test)
         if name in LEARNERS:
             bits = learner.model_.networks.numel()
         else:
             bits = 32 * (learner.coef_.size + learner.intercept_.size)
-        right = probabilities.argmax(1) == truth
-        found.append(DigitsResult(name, bits, probabilities.max(1), right, watch.last))
-    return found, learners[next(iter(LEARNERS))].model_
+        confidence, correct = probabilities.max(1), probabilities.argmax(1) == truth
+        error, seconds = calibration_error(confidence, correct), result.stopwatch.last
+        row = DemoRow(problem, name, float(correct.mean()), error, bits, seconds)
+        result.rows.append(row)
+        x, y, _ = zip(*reliability(confidence, correct), strict=True)
+        result.reliability.append(Line(name, x, y))
+    result.pixels = pixel_agreement(learners[next(iter(LEARNERS))].model_)
 
 
 def few_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
@@ -152,48 +130,44 @@ def few_per_class(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     return np.concatenate([order[labels[order] == label][:count] for label in np.unique(labels)])
 
 
-def learn_pair(seed: int, watch: Stopwatch) -> tuple[Model, float, float]:
-    """MNIST 3-vs-5 by one unit: the model, its test accuracy and the seconds it took."""
+def learn_pair(result: DemoResult, problem: str, seed: int) -> None:
+    """MNIST 3-vs-5 by one unit."""
     pair = mnist(pair=(3, 5))
-    with watch.running():
-        net = BinaryNetClassifier(hidden=(), solver="messages", predictor="best", random_state=seed)
+    net = BinaryNetClassifier(hidden=(), solver="messages", predictor="best", random_state=seed)
+    with result.stopwatch.running():
         net.fit(pair.inputs.numpy(), pair.labels.numpy())
-    accuracy = net.score(pair.test_inputs.numpy(), pair.test_labels.numpy())
-    return net.model_, float(accuracy), watch.last
+    accuracy = float(net.score(pair.test_inputs.numpy(), pair.test_labels.numpy()))
+    seconds = result.stopwatch.last
+    result.rows.append(DemoRow(problem, "messages", accuracy, None, net.model_.bits, seconds))
 
 
-def search_perceptron(seed: int, watch: Stopwatch) -> list[SearchResult]:
+def search_perceptron(result: DemoResult, problem: str, seed: int) -> None:
     """Approximate message passing, then annealing for `LONGER` times as many seconds."""
     graph = instance(INPUTS, ALPHA, seed)
-    with watch.running():  # loads kernels before searches are timed
+
+    def search(solver: str, seconds: float) -> list[Any]:
+        """The runs within a time limit: annealing restarts, the other runs once."""
+        if solver == "annealing":
+            return list(annealing_restarts(graph, seed, seconds))
+        return [SOLVERS[solver](graph, seed, seconds)]
+
+    with result.stopwatch.running():  # loads kernels before searches are timed
         for solver in SEARCHES.values():
-            search(solver, graph, seed, WARM_UP)
-    found: list[SearchResult] = []
+            search(solver, WARM_UP)
+    limit = MAX_SECONDS
     for name, solver in SEARCHES.items():
-        with watch.running():
-            limit = LONGER * found[0].seconds if found else MAX_SECONDS
-            runs = search(solver, graph, seed, limit)
+        with result.stopwatch.running():
+            runs = search(solver, limit)
+        seconds = sum(part.seconds for part in runs)
+        limit = LONGER * seconds
+        best = float(runs[-1].best_accuracy)
+        result.rows.append(DemoRow(problem, name, best, None, graph.num_variables, seconds))
         # time may be up before the first step, which leaves an empty history
-        best = [part.history["best"][:, 0] for part in runs if len(part.history)]
-        accuracy = torch.cat([*best, torch.empty(0)]).double().numpy()
-        found.append(
-            SearchResult(
-                name,
-                graph.num_variables,
-                round((1 - float(runs[-1].best_accuracy)) * graph.num_factors),
-                graph.num_factors,
-                sum(part.seconds for part in runs),
-                np.minimum.accumulate((1 - accuracy) * graph.num_factors),
-            )
-        )
-    return found
-
-
-def search(solver: str, graph: FactorGraph, seed: int, seconds: float) -> list[Solution[Any]]:
-    """The runs of a solver within a time limit: annealing restarts, the others run once."""
-    if solver == "annealing":
-        return list(annealing_restarts(graph, seed, seconds))
-    return [SOLVERS[solver](graph, seed, seconds)]
+        parts = [part.history["best"][:, 0] for part in runs if len(part.history)]
+        accuracy = torch.cat([*parts, torch.empty(0)]).double().numpy()
+        violated = np.minimum.accumulate((1 - accuracy) * graph.num_factors)
+        clock = np.linspace(0, seconds, len(violated) + 1)[1:]
+        result.searches.append(Line(name, clock, violated))
 
 
 def pixel_agreement(committee: Model) -> np.ndarray:
@@ -212,15 +186,8 @@ def pixel_agreement(committee: Model) -> np.ndarray:
 
 def figure(result: DemoResult) -> Figure:
     """Agreement on pixels, reliability diagram, and progress of the searches."""
-    calibration, searches = [], []
-    for one in result.digits:
-        confidence, accuracy, _ = zip(*reliability(one.confidence, one.right), strict=True)
-        calibration.append(Line(one.name, confidence, accuracy))
-    for one in result.searches:
-        clock = np.linspace(0, one.seconds, len(one.history) + 1)[1:]
-        searches.append(Line(one.name, clock, one.history))
     return demo_figure(
-        pixel_agreement(result.committee),
-        Panel("ten digits, test images", "confidence", "accuracy", tuple(calibration)),
-        Panel("random perceptron", "seconds", "constraints not satisfied", tuple(searches)),
+        result.pixels,
+        Panel("ten digits, test images", "confidence", "accuracy", tuple(result.reliability)),
+        Panel("random perceptron", "seconds", "constraints violated", tuple(result.searches)),
     )

@@ -188,8 +188,8 @@ def _agreement(config: Config, rows: Rows) -> Claim:
     return Claim(
         "SBP agrees nearly identically with BP, even with few samples.",
         f"SBP minus BP, best decoded accuracy: {best}, with {few} samples {fewest}; at the last "
-        f"step: {last}. The means {'agree' if alike else 'do not agree'} to {NEGLIGIBLE:g}, which "
-        f"is what we ask for; single pairs lie {distance:.3f} apart on average.",
+        f"step: {last}. Criterion: means within {NEGLIGIBLE:g}. Mean distance of a pair: "
+        f"{distance:.3f}.",
         close if alike else Verdict.FAILS,
     )
 
@@ -200,7 +200,7 @@ def _few_samples(config: Config, rows: Rows) -> Claim:
     gain = _gain(first, second, "decoded")
     return Claim(
         "SBP is relatively insensitive to the number of samples L_BP.",
-        f"{many} samples instead of {few} change the best decoded accuracy by {gain}; we ask for "
+        f"{many} samples instead of {few} change the best decoded accuracy by {gain}; criterion: "
         f"less than {NEGLIGIBLE:g}.",
         Verdict.HOLDS if abs(gain.mean) <= NEGLIGIBLE else Verdict.FAILS,
     )
@@ -216,9 +216,7 @@ def _s4p(rows: Rows) -> Claim:
         f"With one score per step for both, S4P minus S3P is {gain} in best decoded accuracy. Of "
         f"{len(found)} pairs S4P is better in {wins}, worse in {losses}, equal in the rest.",
         verdict_of([gain]),
-        "Scoring every track of S4P and not only what its marginals decode to: figure 3 shows "
-        "that the best of its tracks gains with their number while the decoded configuration "
-        "does not. S3P has no tracks to score.",
+        "Scoring every track of S4P, not only its decoded marginals (figure 3).",
     )
 
 
@@ -229,20 +227,18 @@ def _more_draws(config: Config, rows: Rows) -> Claim:
     return Claim(
         "Higher numbers of MC samples lead to better S4P performance.",
         f"{most} survey samples instead of {least} change the best decoded accuracy by {decoded}, "
-        f"and the best configuration among all tracks by {best}; more tracks are also more "
-        "configurations scored.",
+        f"and the best of all tracks by {best}.",
         found_or_decoded(best, decoded),
-        "Counting the best of all tracks as what S4P found; decoded marginals do not profit.",
+        "Scoring all tracks; decoded marginals do not gain.",
     )
 
 
 EXPERIMENT = Experiment(
     "fig1",
     "Consistency of stochastic and exact message passing",
-    "Random problems (glass) under every setting of the grid in the paper's appendix A; on the "
-    "dashed line both solvers reach the same accuracy. Accuracy is that of the best decoded "
-    "configuration: 20 steps on the left, 10 on the right, one score per step. The paper does not "
-    "say how many steps it takes or which data it uses.",
+    "Random problems (glass) for the grid of settings in the paper's appendix A: accuracy of the "
+    "best decoded configuration, with 20 steps on the left and 10 on the right. On the dashed line "
+    "both solvers are equal. The paper does not state its steps or data.",
     FULL,
     QUICK,
     units,

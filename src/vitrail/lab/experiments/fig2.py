@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import hypot
-from typing import Any
 
 from vitrail.lab.experiments.claims import NEGLIGIBLE, Claim, Difference, Verdict, mean, verdict_of
 from vitrail.lab.experiments.experiment import (
@@ -41,13 +40,7 @@ PROBLEM = ("family", "examples", "repeat")
 ORDER = ("glass", "stained glass, 1 hidden", "digits")  # the paper's three panels
 SMALL = tuple(range(5, 55, 5))
 FEW = (10, 20, 30, 50)  # for runs of a hundred times the epochs
-GD_AS_SBP, GD_AS_SNMP = "GD, SBP's evaluations", "GD, SNMP's evaluations"
-SBP_AS_SNMP = "SBP, SNMP's evaluations"
-VARIANTS: tuple[dict[str, Any], ...] = (  # that the paper or our claims speak of
-    {"name": "SBP, adaptive", "damping": "adaptive"},
-    {"name": "SBP, steady", "settling": "steady"},
-    {"name": "SBP, reinforced", "settling": "reinforced"},
-)
+SBP_AS_SNMP, GD_AS_SNMP = "SBP, SNMP's evaluations", "GD, SNMP's evaluations"
 BATCH = 5  # factors per step of every method: flooding fails on digits, and GD gains by it too
 
 
@@ -111,19 +104,17 @@ def units(config: Config) -> Sequence[Unit]:
 
 
 def _runs(config: Config, sweep: Sweep, size: int) -> list[tuple[SBP | GD, int]]:
-    """The methods of a panel with their epochs: equal epochs, or equal evaluations.
+    """The methods of a panel with their epochs: equal epochs, or SNMP's evaluations.
 
     SBP evaluates a factor `samples` times per epoch, GD once, and SNMP's second stage
     `samples` times for each of its tracks.
     """
     sbp, gd = SBP(batch=BATCH), tuned(sweep.rates, size, BATCH)
-    methods = (sbp, config.surveys, gd, *(replace(sbp, **one) for one in VARIANTS))
-    runs: list[tuple[SBP | GD, int]] = [(method, config.epochs) for method in methods]
-    draws, tracks = sbp.samples, 1 + config.surveys.survey_samples
-    runs.append((replace(gd, name=GD_AS_SBP), config.epochs * draws))
+    runs: list[tuple[SBP | GD, int]] = [(m, config.epochs) for m in (sbp, config.surveys, gd)]
     if size in sweep.longer:
-        runs.append((replace(sbp, name=SBP_AS_SNMP), config.epochs * tracks))
-        runs.append((replace(gd, name=GD_AS_SNMP), config.epochs * draws * tracks))
+        epochs = config.epochs * (1 + config.surveys.survey_samples)
+        runs.append((replace(sbp, name=SBP_AS_SNMP), epochs))
+        runs.append((replace(gd, name=GD_AS_SNMP), epochs * sbp.samples))
     return runs
 
 
@@ -222,13 +213,8 @@ def _half_solved(rows: Rows) -> str:
 
 def claims(config: Config, rows: Rows) -> Sequence[Claim]:
     """Accuracy of the methods, its order over families, equal evaluations, and convergence."""
-    return [
-        _stronger(config, rows),
-        *_abstract(config, rows),
-        _order(config, rows),
-        _longer(config, rows),
-        *_early(config, rows),
-    ]
+    parts = (_stronger, _abstract, _order, _longer, _early)
+    return [part(config, rows) for part in parts]
 
 
 def _gain(rows: Rows, family: str, first: str, second: str) -> Difference:
@@ -255,46 +241,24 @@ def _stronger(config: Config, rows: Rows) -> Claim:
         gains += own
     return Claim(
         "SNMP's accuracy drops at higher α than that of the local methods SBP and GD.",
-        f"Best accuracy of SNMP over the sweep, same problems. {'; '.join(words)}. SNMP begins "
-        "with SBP's epochs and then scores many tracks, so a lead over SBP is no surprise.",
+        f"Best accuracy of SNMP over the sweep, same problems. {'; '.join(words)}. SNMP starts "
+        "with SBP's epochs and then scores many tracks.",
         verdict_of(gains),
     )
 
 
-def _abstract(config: Config, rows: Rows) -> list[Claim]:
-    """The abstract's claim at equal epochs and at equal evaluations."""
-    methods = ("SBP", "SNMP", *(one["name"] for one in VARIANTS))
-    found = []
-    for equal, rivals, remedy in (
-        (
-            "epochs",
-            dict.fromkeys(methods, "GD"),
-            "Reinforcement: reinforced SBP is level with GD or above it where SBP is below.",
-        ),
-        (
-            "evaluations",
-            dict.fromkeys(methods, GD_AS_SBP) | {"SNMP": GD_AS_SNMP},
-            "Epochs as the unit of work, as in the paper, and surveys after SBP.",
-        ),
-    ):
-        gains = {
-            sweep.family: {
-                name: _gain(rows, sweep.family, rival, name) for name, rival in rivals.items()
-            }
-            for sweep in config.sweeps
-        }
-        words = "; ".join(f"{family}: {listed(own)}" for family, own in gains.items())
-        judging = [own[name] for own in gains.values() for name in ("SBP", "SNMP")]
-        found.append(
-            Claim(
-                "Both stochastic BP and SP find better configurations than gradient methods "
-                f"(abstract), here at equal {equal}.",
-                f"Best accuracy minus that of GD. {words}. The verdict is over SBP and SNMP.",
-                verdict_of(judging),
-                remedy,
-            )
-        )
-    return found
+def _abstract(config: Config, rows: Rows) -> Claim:
+    gains = {
+        sweep.family: {name: _gain(rows, sweep.family, "GD", name) for name in ("SBP", "SNMP")}
+        for sweep in config.sweeps
+    }
+    words = "; ".join(f"{family}: {listed(own)}" for family, own in gains.items())
+    return Claim(
+        "Both stochastic BP and SP find better configurations than gradient methods (abstract).",
+        f"Best accuracy minus that of GD, same epochs. {words}.",
+        verdict_of([gain for own in gains.values() for gain in own.values()]),
+        "Surveys after SBP, as in SNMP.",
+    )
 
 
 def _order(config: Config, rows: Rows) -> Claim:
@@ -314,8 +278,7 @@ def _order(config: Config, rows: Rows) -> Claim:
         f"SNMP minus GD, best accuracy: {listed(gains)}. From each to the next the gap shrinks by "
         f"{' and by '.join(map(str, steps))}.",
         verdict_of(steps),
-        "More weights for glass: with 10 inputs all methods come near the optimum, which leaves "
-        "little room for a gap; at equal N the order has not been measured.",
+        "More weights for glass: with 10 inputs all methods are near the optimum.",
     )
 
 
@@ -332,53 +295,42 @@ def _longer(config: Config, rows: Rows) -> Claim:
         "epochs; here evaluations are equal).",
         f"SNMP's best is ahead by {words}.",
         verdict_of(list(gains.values())),
-        "Equal epochs, as in the paper. At equal evaluations SBP, given time, finds the same.",
+        "Equal epochs, as in the paper.",
     )
 
 
-def _early(config: Config, rows: Rows) -> list[Claim]:
+def _early(config: Config, rows: Rows) -> Claim:
     """Decoded and best accuracy after few epochs and at the end."""
-    moved, gained, words = {}, {}, {}
-    for name in ("SBP", "SNMP", "GD", *(one["name"] for one in VARIANTS)):
+    moved, gained, words = {}, {}, []
+    for name in ("SBP", "SNMP", "GD"):
         own = pick(rows, method=name)
         fifth, last, early, best = (
             mean(column(own, part)) for part in ("fifth", "last", "early", "best")
         )
-        words[name] = f"{name} decoded {fifth:.3f} and {last:.3f}, best {early:.3f} and {best:.3f}"
+        words.append(f"{name} decoded {fifth:.3f} and {last:.3f}, best {early:.3f} and {best:.3f}")
         moved[name], gained[name] = abs(last - fifth), best - early
-    slower = max(moved["GD"], gained["GD"]) > NEGLIGIBLE
-
-    def claim(names: Sequence[str], here: str = "") -> Claim:
-        still = max(moved[name] for name in names) <= NEGLIGIBLE
-        found = max(gained[name] for name in names) <= NEGLIGIBLE
-        some = Verdict.PARTLY if still or found else Verdict.FAILS
-        measured = "; ".join(words[name] for name in (*names, "GD"))
-        return Claim(
-            "Message passing usually converges in less than 5 epochs, much faster than gradient "
-            f"methods{here}.",
-            f"Accuracy after {EARLY} epochs (SNMP: of surveys, after {config.epochs} of SBP) and "
-            f"at the end: {measured}. We ask that both change by {NEGLIGIBLE:g} at most for "
-            "message passing, and by more for GD.",
-            Verdict.HOLDS if still and found and slower else some,
-            "Reinforcement, which commits the beliefs; SBP's messages alone go on jumping.",
-        )
-
-    return [
-        claim(("SBP", "SNMP")),
-        *(claim((one["name"],), f" (here {one['name']})") for one in VARIANTS),
-    ]
+    slower = max(moved.pop("GD"), gained.pop("GD")) > NEGLIGIBLE
+    met = [max(changes.values()) <= NEGLIGIBLE for changes in (moved, gained)]
+    some = Verdict.PARTLY if any(met) else Verdict.FAILS
+    return Claim(
+        "Message passing usually converges in less than 5 epochs, much faster than gradient "
+        "methods.",
+        f"Accuracy after {EARLY} epochs (SNMP: of surveys, after {config.epochs} of SBP) and at "
+        f"the end: {'; '.join(words)}. Criterion: both change by at most {NEGLIGIBLE:g} for "
+        "message passing, and by more for GD.",
+        Verdict.HOLDS if all(met) and slower else some,
+        "Reinforcement; SBP's messages alone keep fluctuating.",
+    )
 
 
 EXPERIMENT = Experiment(
     "fig2",
     "Phase curves: glass, stained glass, digits",
     "One linear unit of N one-bit weights on M examples, mean over repeats with the standard "
-    "deviation shaded: first row the best training accuracy seen, second row the accuracy at the "
-    "end. The black line is the true optimum, found by trying all 2^N configurations; the third "
-    "row shows how far below it the best of each method stays, also with many times the epochs. "
-    "All see the same problems in batches of 5 for the same epochs; GD is straight-through "
-    "descent, with optimiser and step chosen for every family and size from eleven on other "
-    "problems (scripts/tune_baselines.py).",
+    "deviation shaded: the best training accuracy, the accuracy at the end, and the gap between "
+    "the optimum (black line, by enumeration) and the best, also with many times the epochs. All "
+    "methods have the same problems, batches of 5 and epochs; GD is straight-through with "
+    "optimiser and rate tuned on other problems (scripts/tune_baselines.py).",
     FULL,
     QUICK,
     units,
