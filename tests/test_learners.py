@@ -102,7 +102,7 @@ def test_no_option_switches_from_one_learner_to_another(option):
         ({"predictor": "best", "networks": 8}, "answers with its best network"),
         ({"solver": "chains", "predictor": "best", "networks": 8}, "leave networks out"),
         ({"solver": "chains", "beta": [[1.0, 2.0], 3.0]}, "beta must be positive"),
-        ({"solver": "ste", "hidden": (3, 3), "predictor": "posterior"}, "knows no posterior"),
+        ({"solver": "ste", "hidden": (3, 3), "predictor": "posterior"}, "has no posterior"),
         ({"solver": "messages", "beta": (1.0, 2.0)}, "one beta"),
         ({"solver": "select"}, "select trains one net"),
     ],

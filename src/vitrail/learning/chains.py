@@ -59,17 +59,17 @@ from vitrail.solvers.journal import Journal
 from vitrail.solvers.progress import progress_bar
 
 RESTARTING = {"beta", "effort", "networks", "class_weight", "predictor"}
-"""Parameters whose change begins new chains."""
-RECALIBRATED = 2  # times as many rows as at the last calibration bring the next
-LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains go on
+"""Parameters whose change starts new chains."""
+RECALIBRATED = 2  # growth of the number of rows after which calibration is repeated
+LEAST_EFFECTIVE = 0.5  # share of the networks; below, chains continue
 MOST_VOTES = 64  # of a network
 
 
 def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) -> Posterior:
     """Chains from random starts, or from where previous ones ended.
 
-    Rows that are added weight the networks anew; where too few of these would count, chains go on.
-    The calibration stays. Once rows have doubled, all begins anew.
+    Added rows reweight the networks; where the effective sample size is too small, chains continue.
+    The calibration stays. Once rows have doubled, the fit starts from scratch.
     """
     fixed = data.preprocessing
     deep = not isinstance(options.hidden, str) and len(options.hidden) > 1
@@ -90,7 +90,7 @@ def chains(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     check_networks(options, "chains", options.predictor)
     if options.device not in (AUTO, "cpu"):
         raise ValueError(
-            f"chains run on the CPU; leave device={options.device!r} out, or take another solver"
+            f"chains run on the CPU; leave device={options.device!r} out, or use another solver"
         )
     data = replace(data, nets=[with_rare_raised(one, fixed.scheme) for one in data.nets])
     plan = plan_chains(
@@ -150,7 +150,7 @@ def _posterior(
         evidence, clip, scored_by = leave_one_out(data, program, networks), None, None
     elif found is not None:
         evidence = found.evidence
-    elif not keep_calibration:  # counts within a chain are fair: as if rows had been held out
+    elif not keep_calibration:  # leave-one-out weights within a chain: as if rows had been held out
         evidence = replace(leave_one_out(data, program, networks, drawn.counts), held_out=True)
     notes: dict[str, Any] = {"mixing": dict(drawn.mixing)}
     if found is not None:
@@ -194,7 +194,7 @@ def _posterior(
 
 @dataclass(frozen=True)
 class ChainState:
-    """What the chains left behind."""
+    """The state of the chains after a fit."""
 
     networks: Tensor  # (D, C, N, A) bool, draw by draw
     wrong: Tensor  # (D, C, N) float64, the weight of the examples that each gets wrong
@@ -208,7 +208,7 @@ class ChainState:
     log_weight: Tensor | None = None  # (D·C, N), by rows that came later; None: all alike
 
     def counts(self, wrong: Tensor, weight: Tensor) -> Tensor:
-        """How much networks count on a row as if chains had been without it, (rows, K, N)."""
+        """Leave-one-out weights of networks, (rows, K, N)."""
         chains, networks = self.networks.shape[1], wrong.shape[1]
         beta = torch.tensor(self.betas).repeat(-(-networks // chains))[:networks]
         counts = torch.exp(beta[:, None] * weight[:, None, None] * wrong)
@@ -219,7 +219,7 @@ class ChainState:
 
 @dataclass(frozen=True)
 class Run:
-    """What is the same for all chains of a training."""
+    """Settings shared by all chains of a fit."""
 
     data: TrainingData
     plan: ChainPlan
@@ -230,7 +230,7 @@ class Run:
     def learned(
         self, betas: Sequence[float] | None, starts: Tensor | None = None, step: int = 0
     ) -> tuple[ChainState, HeldOut | None]:
-        """The networks, and what was found on held-out rows.
+        """The networks, and the scores of held-out rows.
 
         betas: of the chains; None settles them on those rows. starts (C, N, A): where chains on all
         rows begin; None is anywhere. Ctrl-C keeps the networks drawn; before the first, where the
@@ -260,7 +260,7 @@ class Run:
     ) -> ChainState:
         """The networks, betas in turn.
 
-        starts (C, N, A): where chains go on at once, each at its beta; None: they begin anywhere
+        starts (C, N, A): states from which chains continue at their beta; None: random states
         and cool down.
         """
         data, plan, shown = self.data, self.plan, self.options.progress
@@ -290,7 +290,7 @@ class Run:
                     run.collect(draws, rows)
         except KeyboardInterrupt:
             if not run.sweeps:
-                raise  # the chains are where they began
+                raise  # no draw yet
             interrupted = True
             if not run.networks:
                 run.networks, run.wrong = [run.chains.bits], [run.chains.wrong]
@@ -310,7 +310,7 @@ class Run:
         """The same networks, weighted by exp(−beta·E), E the weight of added rows they get wrong.
 
         That is the posterior of all rows as far as these networks represent it; None where the
-        effective sample size of any net has fallen below half of them, and chains have to go on.
+        effective sample size of any net has fallen below half of them, and chains have to continue.
         """
         added = self.data.added
         assert added is not None
@@ -327,7 +327,7 @@ class Run:
         return replace(drawn, log_weight=log_weight, wrong=wrong, interrupted=False)
 
     def _from_folds(self, folds: FoldChains) -> ChainState:
-        """Where chains on folds were when Ctrl-C came."""
+        """The networks of chains on folds at the time of Ctrl-C."""
         bits = folds.run.chains.bits.unflatten(1, (-1, len(self.data.nets)))
         networks, history = bits.flatten(0, 1)[None], History()
         chains = networks.shape[1]
@@ -362,7 +362,7 @@ class Run:
         return (weight[:, None] * wrong).sum(0)
 
     def _journal(self, name: str, *settings: Any) -> Journal:
-        """Where chains are saved to and go on from; its file's name tells this run from others."""
+        """The journal of this run; its file name has a digest of rows and settings."""
         assert self.options.checkpoint is not None
         nets = [(one.inputs, one.labels, one.weight) for one in self.data.nets]
         num_bits, burn_in, world = (

@@ -1,4 +1,4 @@
-"""Which net, and whether to search on after message passing: decided on held-out rows.
+"""Net and local search, chosen on held-out rows.
 
 Local search fits training rows better than anything, which is right where labels follow a rule
 and wrong where they are noisy; the same goes for hidden units. So each candidate is trained on
@@ -26,8 +26,8 @@ from vitrail.solvers import Status
 
 FOLDS = 5
 STANDARD_ERRORS = 2.0
-ROWS_IN_ALL = 3000  # to train on, about: all folds of a small table, one of a large one
-CLIP = 31  # of margins, where nets of pairs are weighed against each other
+ROWS_IN_ALL = 3000  # training rows of all folds: several of a small table, one of a large one
+CLIP = 31  # limit of margins of nets of pairs
 
 Fold = tuple[Examples, Examples]  # rows to train on, and rows held out
 
@@ -61,7 +61,7 @@ def trial_folds(data: TrainingData, seed: int) -> list[Fold]:
 def train_each(
     nets: Sequence[Examples], plans: Sequence[Plan], options: FitOptions
 ) -> Iterator[Trained]:
-    """What each plan finds on the same nets, in order; over workers where there are any."""
+    """The result of each plan on the same nets, in order; on workers where there are any."""
     settings = (options.seed, options.device, options.progress)
     return map_tasks(_trained, [(nets, plan, *settings) for plan in plans])
 
@@ -82,7 +82,7 @@ def choose(
     programs: Sequence[Program],
     plan_of: Callable[[Problem], Plan],
 ) -> tuple[Choice | None, bool]:
-    """The simplest candidate that none after it clearly beats; and whether Ctrl-C came.
+    """The simplest candidate that none after it clearly beats, and whether Ctrl-C interrupted.
 
     programs: from simple to large; with local search comes before without. None where there are
     too few rows to hold any out.
@@ -133,7 +133,7 @@ def _trained(
 
 
 def best_of_folds(choice: Choice, nets: Sequence[Examples], restarts: int) -> Trained:
-    """The best net of any fold for each of `nets`, where there is no time to train on all rows."""
+    """The best net of any fold for each of `nets`, for a fit that is stopped."""
     found = choice.found
     bits = found.starts if choice.polished else found.unpolished_starts
     folds = bits.reshape(-1, len(nets), bits.shape[-1])
@@ -154,7 +154,7 @@ def best_of_folds(choice: Choice, nets: Sequence[Examples], restarts: int) -> Tr
 
 
 def _accuracy(program: Program, folds: Tensor, net: int, examples: Examples) -> Tensor:
-    """Weighted share of examples that the net of each fold gets right, (folds,) float64."""
+    """Weighted accuracy of the net of each fold, (folds,) float64."""
     raw = raw_margins_of(program, folds[:, net : net + 1], examples.inputs)[:, :, 0]
     answers = (raw[..., 0] > 0).long() if raw.shape[-1] == 1 else raw.argmax(-1)
     hits = (answers == examples.labels[:, None]).double()

@@ -1,4 +1,4 @@
-"""A small model that answers as many networks do: what goes onto a device.
+"""A small model that agrees with many networks, for devices.
 
 Several compressors are tried: committees of the teacher's own networks (`committee`), one net that
 learns the teacher's outputs (`distillation`), and linear models (`quantised_linear`). They learn
@@ -34,11 +34,11 @@ MAX_ROWS = 4000  # of those given, at most, that are used
 CROSSED_ROWS = 4000  # crossed rows to learn from, and as many to measure agreement on
 REAL_WEIGHT = 3.0  # weight of all rows given, relative to all crossed rows
 HELD_OUT_STEP = 4  # every fourth row is a parent of crossed rows that measure agreement alone
-MIN_ROWS = 20  # fewer say nothing about agreement on others
+MIN_ROWS = 20  # fewer do not predict agreement on others
 MAX_MEMBERS = 32  # hidden units per net of the largest student tried where `bits` is None
 NO_LIMIT = 2**62  # bits, more than any model has
 NEAR = 1.1  # times the flash allowed: estimates beyond are not compiled
-SMALLEST = 3  # students compiled at most, where none fits, to tell the smallest
+SMALLEST = 3  # students compiled at most, where none fits, to find the smallest size
 TOLERANCE = 0.01  # agreement that the default gives up for a smaller model
 TEACHER_RECORD = {  # entries of the record that do not hold for the student
     "train_accuracy", "best_accuracy", "test_accuracy", "test_rows", "seconds", "steps",
@@ -68,7 +68,7 @@ def compress(
     bits: int | None = None,
     flash: int | None = None,
 ) -> Model:
-    """A small model that answers nearly as the model does, in at most `bits` bits or `flash` bytes.
+    """A small model that agrees with the model, in at most `bits` bits or `flash` bytes.
 
     Args:
         model: A model of many networks, as the default predictor returns it.

@@ -1,4 +1,4 @@
-"""How wide nets are and how long chains run: what rows, bits and classes leave time for.
+"""Width of nets and length of chains, by rows, bits and classes.
 
 Work is counted in words of 64 rows that proposals process, at about 2 ns per word on one core. It
 grows with the rows of all nets, between bounds; `effort` multiplies it. With the same work, more
@@ -20,40 +20,40 @@ from vitrail.learning.table import EFFORTS
 from vitrail.nn import Program
 
 WIDTHS = (63, 31, 15, 7, 3)  # odd, so that the units' vote has no tie
-WIDE_FROM = 2000  # rows from which the widest pays
-FEW = 64  # rows per class, below which narrower nets do as well, and more of them better
+WIDE_FROM = 2000  # rows from which the widest net is more accurate
+FEW = 64  # rows per class, below which narrower nets are as accurate
 UNITS = 31 * 128  # hidden units of all networks: more networks where they are narrow
 WORK_PER_ROW = 4.5e5  # words per row and net
 ALONE = 1.5  # times that where there is one net
 LEAST_WORK = 5e8  # words, about a second of one core
 MOST_WORK, NETS = 1.1e10, 10  # words at most for so many nets; more nets get more by the root
 COLLECTING = 0.5  # of the work at most, for more networks than the least
-PROPOSAL = 24  # words that drawing and judging a proposal costs, however few its rows are
+PROPOSAL = 24  # fixed cost of a proposal, in words
 BLOCK = 8  # words that are processed together
-CHAINS = 16  # starts: what one chain does not find another does
+CHAINS = 16  # random starts per net
 BURN_IN = 150  # sweeps; half of them while beta rises
 WIDER_FROM = 40  # sweeps that a wider net must be able to afford
 SHORTEST = 20  # sweeps of burn-in, however large the table
 FOLDS = 4  # of which as many are held out as the rows need
-HELD_OUT_ROWS = 1000  # further folds would say little more
+HELD_OUT_ROWS = 1000  # more rows hardly change beta and calibration
 FOLD_BURN_IN = 1 / 2  # of the burn-in of chains on all rows
-FOLD_CHAINS = 4  # per beta and fold, where rows are few: one chain may miss what all others find
+FOLD_CHAINS = 4  # per beta and fold, where rows are few: one chain may miss a mode
 USUAL_BETAS = (2.0, 5.0, 8.0)  # the first is better on noise, the last where labels follow a rule
 BETA_SETS = (USUAL_BETAS, (0.5,), (0.5, 1.0), (1.0,), (1.0, 2.0), (5.0, 8.0))
-COUPLING = 1.5  # of neighbouring thresholds, a candidate with few rows: labels that noise flips
-UNCOUPLED_ROWS = 1000  # from which it is none
+COUPLING = 1.5  # of neighbouring thresholds, a candidate with few rows: for noisy labels
+UNCOUPLED_ROWS = 1000  # from which it is no candidate
 CANDIDATE_BETAS = sorted({beta for one in BETA_SETS for beta in one})
 
 
 @dataclass(frozen=True)
 class ChainPlan:
-    """The net, and how much its chains do."""
+    """Net and work of its chains."""
 
     program: Program
     burn_in: int  # sweeps
     networks: int  # per net
     fold_chains: int  # per beta and fold
-    clip: int  # limit of margins: those beyond √units, the scale of random margins, say no more
+    clip: int  # limit of margins, √units: the scale of random margins
 
 
 def plan_chains(
@@ -62,7 +62,7 @@ def plan_chains(
     networks: int | str = "auto",
     effort: str = "normal",
 ) -> ChainPlan:
-    """What chains on these nets can afford.
+    """The plan within the work that rows and nets allow.
 
     hidden, networks: as in `FitOptions`; "auto" is more networks of narrow nets. effort: a name of
     EFFORTS.

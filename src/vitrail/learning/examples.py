@@ -1,7 +1,7 @@
 """Training rows as examples of nets: merged where equal, divided among folds and nets, crossed.
 
 Rows of each class are held out in a random order, so a split does not depend on how a file is
-sorted. A fold is made of rows: an example that stands for 500 of them is divided among the folds,
+sorted. A fold is made of rows: the rows of an example of weight 500 are divided among the folds,
 so that a row that repeats is seen in training as it will be seen later, and a row with both labels
 is scored by networks that saw both.
 """
@@ -38,7 +38,7 @@ class Examples:
     inputs: Tensor  # (F, I) int8, or uint8 of whole numbers
     labels: Tensor  # (F,) int64
     weight: Tensor  # (F,) float64 > 0: rows times class weight
-    rows: Tensor  # (F,) float64 > 0: how many rows an example stands for, by their sample weights
+    rows: Tensor  # (F,) float64 > 0: the number of rows of an example, by their sample weights
     complete: bool = False  # whether they are all combinations of what their columns hold
 
     @staticmethod
@@ -59,7 +59,7 @@ class Examples:
 
     @property
     def num_rows(self) -> int:
-        """How many rows the examples stand for."""
+        """The number of rows of all examples."""
         return round(float(self.rows.sum()))
 
     def where(self, chosen: Tensor) -> Examples:
@@ -83,7 +83,7 @@ class Examples:
         return replace(part, weight=part.weight * share, rows=part.rows * share)
 
     def merged(self, more: Examples) -> Examples:
-        """The examples of both; weights of classes are to be set anew."""
+        """The examples of both; class weights have to be set again."""
         return Examples.distinct(
             torch.cat([self.inputs, more.inputs]),
             torch.cat([self.labels, more.labels]),
@@ -110,7 +110,7 @@ class Examples:
         return replace(self, complete=varying > 1 and product == distinct)
 
     def subsampled(self, most: int, seed: int) -> Examples:
-        """At most about `most` examples at random, which stand for the rows of all, class by class.
+        """At most about `most` random examples, reweighted to the rows of all, class by class.
 
         A class keeps its share of them, but at least one.
         """

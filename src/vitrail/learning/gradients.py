@@ -51,7 +51,7 @@ FIRST_SPREAD = 2.0  # of a class's score, as a log-odds: outputs are whole numbe
 
 @dataclass(frozen=True)
 class GradientState:
-    """What a fit goes on from."""
+    """State from which a fit continues."""
 
     module: nn.Module
 

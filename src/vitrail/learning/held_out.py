@@ -38,12 +38,12 @@ from vitrail.solvers.progress import Progress
 
 DRAWS = 16  # networks per beta and fold, of all its chains
 FOLD_STEP = 2**30  # number of the step: no chain on all rows has these draws
-STANDARD_ERRORS = 0.5  # by which others must be better than the usual
+STANDARD_ERRORS = 0.5  # by which others must be better than USUAL_BETAS
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What was learned from held-out rows."""
+    """Settings and scores from held-out rows."""
 
     betas: tuple[float, ...]  # for the chains on all rows
     coupling: float  # likewise
@@ -53,7 +53,7 @@ class HeldOut:
 
 
 class FoldChains:
-    """Chains on all rows but a fold; `networks` are of use even where `score` was interrupted."""
+    """Chains on all rows but a fold; `networks` are valid even where `score` was interrupted."""
 
     def __init__(
         self,

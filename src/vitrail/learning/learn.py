@@ -54,14 +54,14 @@ from vitrail.tables.frames import as_frame
 from vitrail.tables.labels import LabelCoder
 
 LEARNERS: dict[str, Learner] = {"chains": chains, "select": select, "streaming": stream}
-"""Those that decide before stages run, or run none; `learn_by_stages` runs all others."""
+"""Learners with a module of their own; `learn_by_stages` runs all others."""
 REMEMBERING = ("chains", "streaming")  # whose earlier evidence can fade
 BY_RULES = ", which solver='auto' takes for these rows and this net"
 MAX_PAIR_CLASSES = 12  # beyond, a net per pair has more bits than it is worth
 SCHEMES: dict[str, Scheme] = {"argmax": "argmax", "ovo": "pairs", "ovr": "one-vs-rest"}
 ACCURACY_ROWS = 20_000  # examples at most on which a model's training accuracy is measured
 TWO_SIDED_FROM = 400  # rows of two classes from which chains read both sides of thresholds
-REMEMBERED = 20_000  # examples at most that stand for all rows so far when more of them come
+REMEMBERED = 20_000  # most examples that represent all rows so far
 UNRELATED = (
     "held-out rows show no relation between the columns and the labels, so probabilities stay near "
     "the shares of the classes; check the columns, or add rows"
@@ -69,21 +69,21 @@ UNRELATED = (
 
 
 def weight_after(rows: int, memory: float | None) -> float:
-    """What earlier evidence weighs after so many rows: exp(−rows/memory)."""
+    """Weight of earlier evidence after so many rows: exp(−rows/memory)."""
     return 1.0 if memory is None else math.exp(-rows / memory)
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """All that training has found, and what later training goes on from."""
+    """The result of training, from which later training continues."""
 
     preprocessing: Preprocessing
     posterior: Posterior
     calibration: Calibration
     model: Model
     rows: int  # so far
-    remembered: Examples  # they stand for all rows so far
-    status: tuple[Status, ...]  # how it ended, of each net
+    remembered: Examples  # weighted to represent all rows so far
+    status: tuple[Status, ...]  # of each net
 
 
 def prepare(
@@ -93,7 +93,7 @@ def prepare(
     options: FitOptions,
     image_shape: tuple[int, ...] | None,
 ) -> Preprocessing:
-    """How rows of this kind become inputs of nets, and what the nets distinguish.
+    """The coding of inputs, and the classes that each net distinguishes.
 
     weight: of each row, (rows,). image_shape: of an image (channels, height, width), where rows
     came as such; a table may know it too.
@@ -146,7 +146,7 @@ def learn(
     *,
     added: bool = False,
 ) -> FitResult:
-    """Train on rows; with `previous`, its net starts from what it was.
+    """Train on rows; with `previous`, continue from it.
 
     added: the rows come on top of those that `previous` has seen. The net learns from all of them,
     so that a batch of few rows, or of one class, does not undo what others have taught.
@@ -203,7 +203,7 @@ def resolved(
             deep = one_net and needs_select(problem_of(programs[0], data.nets))
             solver = "select" if deep else "messages"
     if solver != "chains" and isinstance(options.given.get("beta"), tuple):
-        raise ValueError("several betas are for chains; give one beta, or take solver='chains'")
+        raise ValueError("several betas are for chains; give one beta, or use solver='chains'")
     name = solver if isinstance(solver, str) else ""
     if data.preprocessing.directions and name != "chains":
         other = repr(name) if name else "a solver object"
@@ -213,21 +213,21 @@ def resolved(
         )
     if options.memory is not None and name not in REMEMBERING:
         raise ValueError(
-            f"memory is for learners that go on from a posterior, {' and '.join(REMEMBERING)}, not "
-            f"for {name or 'a solver object'}; leave it out, or take one of these"
+            f"memory is for learners that continue from a posterior, {' and '.join(REMEMBERING)}, "
+            f"not for {name or 'a solver object'}; leave it out, or use one of these"
         )
     for option in options.given if name in SOLVERS else ():
         if option not in SOLVERS[name].options:
             others = [other for other, entry in SOLVERS.items() if option in entry.options]
             raise ValueError(
                 f"{parameter_of(option)} is no option of {name!r}{BY_RULES if by_rules else ''}; "
-                f"leave it out, or take a solver that has it: {', '.join(others)}"
+                f"leave it out, or use a solver that has it: {', '.join(others)}"
             )
     return LEARNERS.get(name, learn_by_stages), replace(options, solver=solver)
 
 
 def _by_chains(options: FitOptions, num_classes: int) -> bool:
-    """Whether chains learn from rows of so many classes."""
+    """Whether chains learn from rows of this number of classes."""
     if options.solver != AUTO:
         return options.solver == "chains"
     return (
@@ -245,7 +245,7 @@ def model_of(
     calibration: Calibration,
     thresholds: tuple[int, ...],
 ) -> Model:
-    """The posterior as it answers and is saved."""
+    """The posterior as the model that predicts and is saved."""
     scheme = next(name for name, scheme in SCHEMES.items() if scheme == fixed.scheme)
     record = {
         "vitrail": __version__,

@@ -41,7 +41,7 @@ from vitrail.solvers.streaming import Streaming
 
 HIDDEN_SIZES = ((), (3,), (7,))  # odd, so that a vote of the units has no tie
 START_LOG_ODDS = 4.0  # a chain near a network begins with two percent of its bits flipped
-MAX_LEAVE_ONE_OUT_BETA = 5.0  # where a row is left out by weighting networks anew
+MAX_LEAVE_ONE_OUT_BETA = 5.0  # where a row is left out by reweighting networks
 SWEEPS = 20  # of short chains
 MAX_CHAIN_EVALUATIONS = 10**10  # flips × examples, some minutes; beyond, marginals are drawn from
 WIDEST_LINEAR = 2**14  # inputs; beyond, local search takes no linear net
@@ -49,7 +49,7 @@ WIDEST_LINEAR = 2**14  # inputs; beyond, local search takes no linear net
 
 @dataclass(frozen=True)
 class StageState:
-    """What a run of stages goes on from."""
+    """State from which a run of stages continues."""
 
     plan: Plan
     trained: Trained
@@ -57,7 +57,7 @@ class StageState:
 
 @dataclass(frozen=True)
 class PlanChoice:
-    """The plan to run, and what was found while it was chosen."""
+    """The plan to run, and the results of choosing it."""
 
     plan: Plan
     choice: Choice | None = None  # with its answers on held-out rows
@@ -70,7 +70,7 @@ def learn_by_stages(
 ) -> Posterior:
     """Run the stages of a solver's name, of a solver, or those given.
 
-    Where rows are added, streaming goes on from its beliefs; others learn anew from all rows.
+    With added rows streaming continues from its beliefs; others start from scratch on all rows.
     """
     if previous is None:
         chosen = _choose_plan(data, options)
@@ -81,7 +81,7 @@ def learn_by_stages(
 
 
 def continued_plan(data: TrainingData, options: FitOptions, previous: Posterior) -> PlanChoice:
-    """The plan that ran, but for what is given; another solver begins with its own settings."""
+    """The previous plan with the options given; another solver has its own settings."""
     kept: dict[str, Any] = {"solver": options.solver}
     if isinstance(previous.state, StageState):
         ran = previous.state.plan.settings
@@ -152,18 +152,18 @@ def _undone(solution: Any) -> int:
 def _divergence_warning(undone: int) -> str:
     times = "once" if undone == 1 else f"{undone} times"
     return (
-        f"training diverged {times}; it went on from the last good beliefs at 1/{2**undone} of the "
-        "rate, so that more epochs may help, or solver='ste'"
+        f"training diverged {times}; it continued from the last good beliefs at 1/{2**undone} of "
+        "the rate; try more epochs, or solver='ste'"
     )
 
 
 def num_networks(options: FitOptions) -> int:
-    """How many networks are drawn."""
+    """The number of networks to draw."""
     return LEAST_NETWORKS if isinstance(options.networks, str) else options.networks
 
 
 def predictor_of(options: FitOptions, plan: Plan) -> Predictor:
-    """What predicts: "auto" is the posterior where it means something and can be drawn from.
+    """The predictor: "auto" is the posterior where it is defined and can be sampled.
 
     A solver set by name predicts with the network that it finds; hard rows have no temperature;
     chains of nets whose flips are not compiled would take longer than the training.
@@ -177,11 +177,11 @@ def predictor_of(options: FitOptions, plan: Plan) -> Predictor:
 
 
 def check_posterior(options: FitOptions, plan: Plan) -> None:
-    """Raise for predictor="posterior" where this plan knows no posterior."""
+    """Raise for predictor="posterior" where this plan has no posterior."""
     deep = plan.problem.program.shallow is None
     if predictor_of(options, plan) == "posterior" and deep and plan.solver == "ste":
         raise ValueError(
-            f"{plan.solver!r} knows no posterior of a net with more than one hidden layer; take "
+            f"{plan.solver!r} has no posterior of a net with more than one hidden layer; use "
             "predictor='best', or solver='streaming'"
         )
 
@@ -244,7 +244,7 @@ def _trained(
     chosen: PlanChoice,
     calls: int,
 ) -> tuple[Trained, bool]:
-    """What training on all rows finds; after Ctrl-C, if that is better, what the choice found."""
+    """The result of training on all rows; after Ctrl-C that of the choice, if it is better."""
     plan, choice, stopped = chosen.plan, chosen.choice, chosen.stopped
     found: Trained | None = None
     if not stopped:
@@ -272,7 +272,7 @@ def _trained(
 
 
 def _as_trained(previous: Posterior) -> Trained:
-    """What the nets were: of stages as they ended, else by the marginals of the networks."""
+    """The state to continue from: that of the stages, else the marginals of the networks."""
     if isinstance(previous.state, StageState):
         return previous.state.trained
     log_odds = torch.logit(previous.marginals.double())[None]
@@ -325,7 +325,7 @@ def _training_evidence(data: TrainingData, plan: Plan, networks: Tensor) -> Evid
 
     def counts(wrong: Tensor, weight: Tensor) -> Tensor:
         counts = torch.exp(beta * weight[:, None, None] * wrong)
-        # the heaviest are cut, as usual where few networks would count for all
+        # the largest weights are clipped, so that few networks do not decide alone
         return torch.minimum(counts, len(networks) ** 0.5 * counts.mean(1, keepdim=True))
 
     return leave_one_out(data, program, networks, counts)

@@ -58,7 +58,7 @@ FORMAT = "vitrail-stream-3"
 
 @dataclass(eq=False)
 class OnlineLearner:
-    """A model that goes on learning: `answers` and `learn`, row after row.
+    """A model that keeps learning: `answers` and `learn`, row after row.
 
     Args:
         began: What it begins with: nets with at most one hidden layer and one output.
@@ -294,7 +294,7 @@ class OnlineLearner:
 
 @dataclass(frozen=True)
 class StreamFiles:
-    """A model's file, and beside it what its learning goes on from.
+    """A model's file, and the state file from which learning continues.
 
     The latter holds the model too and is written first, so that a crash between the two loses
     nothing.
@@ -312,7 +312,7 @@ class StreamFiles:
     ) -> tuple[OnlineLearner, dict[str, Any]]:
         """The learner as it was saved, with its notes, or a new one of the model.
 
-        A model file that is neither the saved one nor the one before was made anew since.
+        A model file that is neither the saved one nor the one before has been replaced.
         """
         if self.state.exists():
             learner, notes = OnlineLearner.from_bytes(self.state.read_bytes())
@@ -320,7 +320,7 @@ class StreamFiles:
                 if learner.memory != memory:
                     raise ValueError(
                         f"this stream was begun with memory {learner.memory}; give the same, or "
-                        f"remove {self.state.name} to begin anew"
+                        f"remove {self.state.name} to start again"
                     )
                 return learner, notes
         return OnlineLearner(model, memory, seed), {}
@@ -353,7 +353,7 @@ def memory_setting(text: str) -> float | str | None:
 def memories_of(
     memory: float | str | None, auto: tuple[float, ...] = MEMORIES
 ) -> tuple[float, ...]:
-    """The memories that a setting asks for."""
+    """The memories of a setting."""
     if memory is None:
         return (math.inf,)
     return auto if isinstance(memory, str) else (float(memory),)

@@ -1,4 +1,4 @@
-"""What learners learn from and what they return, and the calibration of it.
+"""Input and output of learners, and calibration.
 
 A learner takes `TrainingData` and `FitOptions` and returns a `Posterior`: networks with votes,
 their scores on rows they had not seen, and a record of what ran. Everything after it sees only
@@ -28,9 +28,9 @@ from vitrail.solvers import Solver, Stage, Status
 from vitrail.solvers.history import History
 
 Predictor = Literal["best", "posterior"]
-LEAST_NETWORKS = 128  # that "auto" draws
-CALIBRATION_ROWS = 4096  # enough to place two numbers
-CALIBRATION_SIZE = 4_000_000  # margins looked at: fewer rows where networks and nets are many
+LEAST_NETWORKS = 128  # drawn by "auto"
+CALIBRATION_ROWS = 4096  # enough for two parameters
+CALIBRATION_SIZE = 4_000_000  # margins used: fewer rows where networks and nets are many
 LEAST_ROWS = 64
 DRAWN_BITS = 2**23  # a megabyte of networks, where they are drawn from marginals alone
 CROSSED_ROWS = 2000  # made to compare the confidence of networks
@@ -55,7 +55,7 @@ class FitOptions:
     class_weight: Any = None  # None, "balanced" or a mapping of labels to weights
     monotonic_cst: Any = None  # per column 1, 0 or −1, by name or by place
     memory: float | None = None  # rows after which earlier evidence weighs 1/e
-    checkpoint: str | Path | None = None  # where a run is saved, to go on from
+    checkpoint: str | Path | None = None  # file from which a stopped run resumes
     changed: frozenset[str] = frozenset()  # parameters of the classifier, since the previous fit
 
 
@@ -66,13 +66,13 @@ class TrainingData:
     preprocessing: Preprocessing
     examples: Examples  # of all rows, labels are numbers of classes
     nets: Sequence[Examples]  # the same for each net, labels are 0 and 1 or numbers of classes
-    added: Examples | None = None  # those that come on top of what a previous posterior has seen
-    kept: float = 1.0  # what the evidence of a previous posterior still weighs
+    added: Examples | None = None  # new since the previous posterior
+    kept: float = 1.0  # weight of the evidence of the previous posterior
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """What a learner found."""
+    """The result of a learner."""
 
     program: Program
     networks: Tensor  # (K, N, A) bool; one where one network predicts
@@ -80,18 +80,18 @@ class Posterior:
     best: Tensor  # (N, A) bool, the network that fits best
     marginals: Tensor  # (N, A) float, P(w = 1)
     accuracy: Tensor  # (N,) float64, of `best` on the training rows; NaN without any
-    evidence: Evidence | None  # what networks say on rows; None keeps the previous calibration
+    evidence: Evidence | None  # scores of rows; None keeps the previous calibration
     settings: Mapping[str, Any]  # the options that ran, as plain values
     history: History
     steps: int
     evaluations: int
-    status: tuple[Status, ...]  # how it ended, of each net that had examples
+    status: tuple[Status, ...]  # of each net that had examples
     found_by: tuple[str, ...]  # the stage that found `best`, of each net
-    state: Any  # what the same learner goes on from
-    calls: int = 1  # how often it has gone on, this time included
+    state: Any  # from which the same learner continues
+    calls: int = 1  # number of fits, this one included
     interrupted: bool = False
-    clip: int | None = None  # how far margins count; None is chosen with the calibration
-    scored_by: Tensor | None = None  # (folds, K, N, A): whose evidence it is, if not of `networks`
+    clip: int | None = None  # limit of margins; None is chosen with the calibration
+    scored_by: Tensor | None = None  # (folds, K, N, A): networks of the evidence, if not `networks`
     notes: Mapping[str, Any] = field(default_factory=dict)  # for the record
 
 
@@ -99,10 +99,10 @@ CountsOf = Callable[[Tensor, Tensor], Tensor]
 
 
 class Learner(Protocol):
-    """One way to find a posterior.
+    """A method that finds a posterior.
 
-    previous: what was learned before; its net stays, and the learner goes on from it where it can.
-    Ctrl-C keeps what is found; before anything is, it goes on up.
+    previous: an earlier posterior; its net stays, and the learner continues from it where it can.
+    Ctrl-C keeps the best so far; before there is one, KeyboardInterrupt is raised.
     """
 
     def __call__(
@@ -111,7 +111,7 @@ class Learner(Protocol):
 
 
 def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, tuple[int, ...]]:
-    """How scores become probabilities, and the thresholds of abstaining, by the evidence.
+    """Calibration table and thresholds of abstention from the evidence.
 
     Training rows give no thresholds: networks are too confident in them. Networks of the folds had
     fewer rows to learn from, which makes them less confident in new rows than all networks are. How
@@ -153,7 +153,7 @@ def calibrated(data: TrainingData, posterior: Posterior) -> tuple[Calibration, t
 
 
 def check_networks(options: FitOptions, solver: str, predictor: str) -> None:
-    """Raise where networks are counted and one answers."""
+    """Raise where `networks` is given and a single network predicts."""
     if predictor == "best" and options.networks not in (AUTO, 1):
         raise ValueError(
             f"networks counts those of predictor='posterior', and {solver!r} answers with its "
@@ -169,7 +169,7 @@ def raw_margins_of(program: Program, networks: Tensor, inputs: Tensor) -> Tensor
 def leave_one_out(
     data: TrainingData, program: Program, networks: Tensor, counts_of: CountsOf | None = None
 ) -> Evidence:
-    """What networks say on training rows.
+    """Scores of training rows.
 
     counts_of: how much networks count on a row, from which of them got it wrong (rows, K, N) and
     the weights of the rows (rows,): more where they did, as if they were drawn without it.
@@ -193,7 +193,7 @@ def drawn_from_marginals(log_odds: Tensor, count: int, seed: int) -> Tensor:
 
 
 def wrong_answers(raw: Tensor, labels: Tensor, fixed: Preprocessing) -> Tensor:
-    """Which nets got the rows wrong that they were trained on, (rows, K, N) float64."""
+    """Whether each network misclassifies the rows it was trained on, (rows, K, N) float64."""
     num_classes, scheme = fixed.num_classes, fixed.scheme
     if raw.shape[-1] > 1:
         own = raw[:, :, 0].gather(2, labels[:, None, None].expand(-1, raw.shape[1], 1))

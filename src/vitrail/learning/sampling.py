@@ -1,4 +1,4 @@
-"""Chains of several nets: burn-in, draws, and how far the chains agree."""
+"""Chains of several nets: burn-in, draws, and diagnostics of mixing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from vitrail.tables.encoders import TableEncoder
 SWAPS = 0.3  # share of proposals that move a threshold
 SWEEPS_PER_DRAW = 2  # from one network to the next
 MIXING_ROWS = 256  # at most, on which mixing is measured
-LEAST_CHAINS, LEAST_DRAWS = 4, 12  # below, nothing is said about mixing
+LEAST_CHAINS, LEAST_DRAWS = 4, 12  # below, mixing is not assessed
 MIN_EFFECTIVE_VOTES = 25  # independent undecided networks whose mean has the largest error allowed
-MAX_R_HAT = 99.0  # where chains stand still
+MAX_R_HAT = 99.0  # where chains do not move
 
 
 def neighbours(encoder: TableEncoder | BitColumns, bias: int) -> Tensor:
@@ -82,7 +82,7 @@ class ChainRun:
         self.show: Progress | None = None
 
     def advance(self, sweeps: int, warm: Sequence[float], cold: Sequence[float]) -> None:
-        """Go on for some sweeps, chain c's beta going from warm[c] to cold[c]."""
+        """Run some sweeps, chain c's beta changing from warm[c] to cold[c]."""
         self.chains.advance(sweeps, warm, cold)
         self.sweeps += sweeps
         accuracy = 1 - self.chains.wrong / self._total
@@ -91,7 +91,7 @@ class ChainRun:
             self.show(self.sweeps, accuracy.mean(0), accuracy.amax(0))
 
     def burn_in(self, sweeps: int, *, rising: bool = True) -> None:
-        """Go on without draws; rising: beta rises during the first half."""
+        """Run without draws; rising: beta rises during the first half."""
         if rising:
             for count, warm, cold in warm_up(self.betas, sweeps):
                 self.advance(count, warm, cold)
@@ -118,7 +118,7 @@ class ChainRun:
 
 
 def mixing(signs: Sequence[Tensor], betas: Sequence[float]) -> dict[str, Any]:
-    """How far chains agree on rows: answers (rows, chains, N) of each draw, and betas (chains,).
+    """R-hat and effective sample size of answers (rows, chains, N) per draw, for betas (chains,).
 
     `spread` is R-hat, √(V/W), W the mean variance within chains and V that of all with the same
     beta; 1 is well mixed. `effective_networks` is the effective sample size: the number of
@@ -145,7 +145,7 @@ def mixing(signs: Sequence[Tensor], betas: Sequence[float]) -> dict[str, Any]:
 
 
 def mixing_warning(found: Mapping[str, Any]) -> str | None:
-    """The warning about chains that do not agree, where enough is known of them."""
+    """The warning about chains that do not mix, where there are enough draws."""
     known = found["draws"] >= LEAST_DRAWS and found["chains"] >= LEAST_CHAINS
     if not known or found.get("error", 0.0) ** 2 * MIN_EFFECTIVE_VOTES <= 1:
         return None

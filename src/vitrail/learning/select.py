@@ -54,7 +54,7 @@ def select(data: TrainingData, options: FitOptions, previous: Posterior | None) 
     check_networks(options, "select", options.predictor)
     if previous is None or "solver" in options.changed:
         problem = _problem(data, options)
-        # straight-through knows no posterior of a deep net
+        # straight-through has no posterior of a deep net
         alone = options.predictor == "posterior" and problem.program.shallow is None
         chosen = _chosen(data, options, problem, CANDIDATES[:1] if alone else CANDIDATES)
     else:
@@ -99,7 +99,7 @@ def _problem(data: TrainingData, options: FitOptions) -> Problem:
 
 
 def needs_select(problem: Problem) -> bool:
-    """Whether they come into question: no messages to keep, or no cheap way to make them."""
+    """Whether these candidates apply: messages do not fit into memory, or flips are expensive."""
     program = problem.program
     return (program.shallow is None or not messages_fit(problem)) and _has_moments(program)
 
@@ -148,7 +148,7 @@ def _chosen(
 
 
 def _answering(trained: Trained, options: FitOptions, plan: Plan) -> dict[str, Tensor]:
-    """The networks (K, N, A) bool that would answer after the trial of a plan, by name."""
+    """The networks (K, N, A) bool that would predict after the trial of a plan, by name."""
     if plan.polish:
         return {POLISHED: trained.best[None], plan.solver: trained.unpolished[None]}
     bits = trained.best[None]
@@ -159,7 +159,7 @@ def _answering(trained: Trained, options: FitOptions, plan: Plan) -> dict[str, T
 
 
 def _plan(problem: Problem, options: FitOptions, name: str, share: float = 1.0) -> Plan:
-    """The plan of a candidate: both see the rows equally often, in equal batches."""
+    """The plan of a candidate: both have equal epochs and batches."""
     usual = make_plan(problem, {"solver": "streaming"})
     equal: dict[str, Any] = {"batch": usual.batch, "epochs": usual.epochs, "beta": math.inf}
     settings = {**equal, **options.given, "polish": 0, "solver": name}

@@ -1,8 +1,8 @@
 """Small convolutional nets under a limit of flash: the shape that answers best.
 
 Every family of shapes gives the widest net that fits, and the widest in half the bytes. All learn
-for a few epochs on some rows and are compared on others. The best learn anew for more epochs, from
-images as they are and from warped ones.
+for a few epochs on some rows and are compared on others. The best are trained again for more
+epochs, with and without warped images.
 """
 
 from __future__ import annotations

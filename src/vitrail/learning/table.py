@@ -79,7 +79,7 @@ class Problem:
     program: Program
     factors: int  # distinct examples of the largest net
     examples: int  # of all nets together
-    weight: float = 1.0  # mean weight of an example: how many rows it stands for
+    weight: float = 1.0  # mean weight of an example, in rows
 
     def beta(self, of_example: float = BETA) -> float:
         """Inverse temperature of a row under which an example has this one on average.
@@ -95,13 +95,13 @@ class Problem:
 
     @property
     def cheap_flips(self) -> bool:
-        """Whether the effect of one weight is known without evaluating the net anew."""
+        """Whether the effect of one flip is known without evaluating the whole net."""
         return self.program.shallow is not None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a training run does: `stages`, one after another, on `restarts` copies of each net.
+    """A training run: `stages`, one after another, on `restarts` copies of each net.
 
     The other fields are the settings that the stages are made from.
     """
@@ -136,7 +136,7 @@ class Plan:
         return {"solver": stages, **{name: getattr(self, name) for name in BY_STAGES}}
 
     def changed(self, **settings: Any) -> Plan:
-        """The plan with some settings changed; stages are made anew."""
+        """The plan with some settings changed and new stages."""
         return make_plan(self.problem, {**self.settings, **settings})
 
     def __reduce__(self) -> Any:
@@ -152,11 +152,11 @@ class Plan:
         return UPDATES[self.update](self.samples)
 
     def passing(self) -> MessageOptions:
-        """How messages pass."""
+        """The options of message passing."""
         return MessageOptions(self.made_update(), self.damping, self.batch, self.epochs)
 
     def shape(self) -> Shape:
-        """The problem as the portfolio sees it."""
+        """The problem as the portfolio describes it."""
         problem, bits = self.problem, self.problem.program.num_bits
         return Shape(
             factors=problem.factors,
@@ -172,7 +172,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a solver's name stands for.
+    """The learner and the options of a solver's name.
 
     settings: other than those of `default_plan`. stages: None of learners that do not run any.
     """
@@ -192,12 +192,12 @@ def canonical(name: str) -> str:
 
 
 def parameter_of(option: str) -> str:
-    """What the classifier calls an option."""
+    """The classifier's name of an option."""
     return PARAMETERS.get(option, option)
 
 
 def default_plan(problem: Problem, solver: str = "sbp") -> Plan:
-    """Stochastic belief propagation in batches of factors: what other rules begin with."""
+    """Settings of stochastic belief propagation in batches, from which other rules start."""
     passing = default_message_options(problem.factors, problem.cheap_flips)
     return Plan(
         problem=problem,
@@ -212,7 +212,7 @@ def default_plan(problem: Problem, solver: str = "sbp") -> Plan:
 
 
 def make_plan(problem: Problem, given: Mapping[str, Any]) -> Plan:
-    """The plan for a problem; what is given stands as it is.
+    """The plan for a problem; given options are not changed.
 
     given: any of PASSING, and `solver`: a name, a solver, or a sequence of stages.
     """
@@ -241,7 +241,7 @@ def make_plan(problem: Problem, given: Mapping[str, Any]) -> Plan:
 
 
 def _own_pace(solver: Any, plan: Plan) -> Stage:
-    """As many steps as the solver has, or so many that it sees every example `epochs` times."""
+    """The solver's own number of steps, or that of `epochs` passes over the examples."""
     name, steps = type(solver).__name__, getattr(solver, "steps", None)
     if isinstance(steps, int):
         return Stage(name, solver, steps)
@@ -249,7 +249,7 @@ def _own_pace(solver: Any, plan: Plan) -> Stage:
 
 
 def _by_epochs(name: str, solver: Any, plan: Plan) -> Stage:
-    """A solver that takes batches, for as many epochs as the plan says."""
+    """A solver in batches, for the epochs of the plan."""
     passing, factors = plan.passing(), plan.problem.factors
     return Stage(name, solver, passing.steps(factors), score_every=passing.score_every(factors))
 
@@ -262,7 +262,7 @@ def polished(plan: Plan) -> Plan:
 
 
 def _finishes_by_gradients(plan: Plan) -> bool:
-    """Whether a flip evaluates the whole of a net that was learned by streams."""
+    """Whether a flip evaluates the whole net, in a plan of streaming."""
     return plan.solver == "streaming" and not plan.problem.cheap_flips
 
 
@@ -396,7 +396,7 @@ SOLVERS: dict[str, Entry] = {
         "surveys, exact on the side of variables", PASSING, _survey_settings, _surveys(s3p)
     ),
     "s4p": Entry("surveys, sampled on both sides", PASSING, _survey_settings, _surveys(s4p)),
-    "snmp": Entry("sbp, then s4p on what is left", PASSING, _survey_settings, _snmp),
+    "snmp": Entry("sbp, then s4p on unsolved problems", PASSING, _survey_settings, _snmp),
     "reinforced": Entry("belief propagation that commits", SEARCHING, HARD, _reinforced),
     "sampled": Entry("the same by sampled flips", SEARCHING, HARD, _sampled),
     "streaming": Entry(

@@ -1,4 +1,4 @@
-"""One run of a plan on all nets at once, and what it found."""
+"""One run of a plan on all nets at once, and its result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MESSAGE_BYTES = 10  # of an example and a weight: a message, its copy as it chan
 
 @dataclass(frozen=True)
 class Trained:
-    """What training found for N nets, each from R starts. NaN is a net that never had examples."""
+    """The result for N nets, each from R starts. NaN is a net without examples."""
 
     solution: Any  # a Solution: its problems are the nets that had examples, start by start
     starts: Tensor  # (R, N, A) bool, the best network of each start
@@ -101,7 +101,7 @@ def train(
 
     device: "auto" is a GPU where there is one and enough messages to fill it.
     earlier: what the nets were before: their marginals are the prior, and a net without examples
-    stays as it was. Ctrl-C ends the run with the best so far; where there is none, it goes on up.
+    stays as it was. Ctrl-C ends the run with the best so far, or raises without one.
     checkpoint: the name of files, to which a digest of the problem is appended: fits of other rows
     or settings have files of their own. They are removed when the run has ended without a stop.
     """
@@ -174,7 +174,7 @@ def train(
 
 
 def _from_earlier(stage: Stage) -> Stage:
-    """The stage from what earlier rows have taught, where its solver can go on."""
+    """The stage started from earlier beliefs, where its solver can continue."""
     if not isinstance(stage.solver, Streaming):
         return stage
     return replace(stage, solver=stage.solver.from_earlier())
