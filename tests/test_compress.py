@@ -10,11 +10,17 @@ import torch
 
 from vitrail import BinaryNetClassifier, compress
 from vitrail.learning import compression
-from vitrail.learning.committee import GreedySelection
 from vitrail.learning.examples import crossed
-from vitrail.learning.input_selection import RIDGE, TeacherOutputs, elimination_order, fit_logistic
-from vitrail.learning.quantised_linear import LinearSize, QuantisedLinear, digits_of
-from vitrail.learning.teacher import Teacher
+from vitrail.learning.quantised_linear import (
+    RIDGE,
+    LinearSize,
+    QuantisedLinear,
+    TeacherOutputs,
+    digits_of,
+    elimination_order,
+    fit_logistic,
+)
+from vitrail.learning.teacher import GreedySelection, Teacher
 from vitrail.model import Model, model_from_bytes
 from vitrail.model.explanation import max_margin
 from vitrail.model.model import outputs_of

@@ -8,8 +8,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from vitrail.cli import main
 from vitrail.model import load_model
-from vitrail.report.charts import round_ticks
 from vitrail.report.measures import measure
+from vitrail.report.page import round_ticks
 from vitrail.tables.table import read_table
 
 PHONE = {"width": 390, "height": 844}

@@ -12,8 +12,7 @@ from parts import need
 
 from vitrail.export import export_model
 from vitrail.export.c.header import MANY_WORDS
-from vitrail.export.devices import TARGETS, cost, run_firmware
-from vitrail.export.report import report_page
+from vitrail.export.devices import TARGETS, cost, run_firmware, write_costs
 from vitrail.nn import mlp, paper_conv
 
 BY_NAME = {target.name: target for target in TARGETS}
@@ -46,7 +45,7 @@ def test_firmware_says_when_an_answer_differs(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["m0plus", "avr"])
-def test_costs_are_measured_by_real_tools(target):
+def test_costs_are_measured_by_real_tools(target, tmp_path):
     need(BY_NAME[target].compiler, BY_NAME[target].emulator)
     found = cost(header_of(committee()), "tiny", BY_NAME[target])
     assert found.agree
@@ -55,20 +54,21 @@ def test_costs_are_measured_by_real_tools(target):
     sizes = [found.sizes[entry].flash for entry in ("predict_bits", "predict", "proba")]
     assert 100 < sizes[0] < sizes[1] < sizes[2] < 3000
     assert all(0 < found.sizes[entry].stack < 512 for entry in found.sizes)
-    page = report_page("tiny", ["A lead."], [found])
+    page = write_costs(tmp_path / "page.html", "tiny", ["A lead."], [found]).read_text("utf-8")
     assert f"{sizes[1]:,}</td>" in page
     assert f"{found.work:,} {found.unit}" in page
     assert "http" not in page.replace("http-equiv", "")
 
 
 @pytest.mark.parametrize(("inputs", "units", "networks"), [(300, 100, 20), (118, 31, 128)])
-def test_a_program_that_does_not_fit_is_reported(inputs, units, networks):
+def test_a_program_that_does_not_fit_is_reported(inputs, units, networks, tmp_path):
     """75 and 59 kB: compilers find other words for them."""
     need("avr-gcc")
     model = plain(mlp(inputs, (units,)), (inputs,), networks)
     found = cost(header_of(model), "tiny", BY_NAME["avr"])
     assert not found.sizes
-    assert "does not fit" in report_page("tiny", ["A lead."], [found])
+    page = write_costs(tmp_path / "page.html", "tiny", ["A lead."], [found])
+    assert "does not fit" in page.read_text("utf-8")
 
 
 SLOW = settings(

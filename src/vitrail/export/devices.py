@@ -1,4 +1,4 @@
-"""What an exported header costs on a device: bytes by real compilers, work by emulators."""
+"""C headers as libraries and programs, and their cost: bytes by compilers, work by emulators."""
 
 from __future__ import annotations
 
@@ -10,8 +10,49 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitrail.export.layouts import AVR, CORTEX, program, text_of
+from vitrail import __version__
+from vitrail.export.c import c_header
+from vitrail.export.c.text import with_prefix
+from vitrail.export.golden import Rows
+from vitrail.export.plan import ExportError
+from vitrail.model import Model
+from vitrail.pages import write_page
 
+CORTEX = ("main.c", "startup.c", "say.h", "link.ld", "Makefile")
+AVR = ("avr.c", "say.h")
+LAYOUTS: dict[str, dict[str, str]] = {
+    "header": {"tiny.h": "header"},
+    "arduino": {
+        "tiny/library.properties": "libraries/library.properties",
+        "tiny/src/tiny.h": "header",
+        "tiny/examples/Check/Check.ino": "libraries/Check.ino",
+    },
+    "platformio": {
+        "tiny/library.json": "libraries/library.json",
+        "tiny/src/tiny.h": "header",
+        "tiny/examples/check/main.c": "libraries/check.c",
+    },
+    "zephyr": {
+        "tiny/zephyr/module.yml": "libraries/module.yml",
+        "tiny/CMakeLists.txt": "libraries/module.cmake",
+        "tiny/include/tiny.h": "header",
+        "tiny/samples/check/CMakeLists.txt": "libraries/sample.cmake",
+        "tiny/samples/check/prj.conf": "libraries/prj.conf",
+        "tiny/samples/check/src/main.c": "libraries/check.c",
+    },
+    "firmware": {
+        "tiny/tiny.h": "header",
+        **{f"tiny/{part}": f"firmware/{part}" for part in CORTEX},
+    },
+}
+"""The files of each layout of C by name: where they go for the name `tiny`, what they are."""
+
+ENTRY_NAMES = {
+    "predict_bits": "predict, of bits",
+    "predict": "predict, with the encoder",
+    "proba": "proba, with the encoder",
+}
+HEAD = ("", "flash", "code", "constants", "RAM", "stack, at most")
 SECONDS = 120  # more than any of these tools needs
 
 
@@ -154,3 +195,73 @@ def _run(command: list[str], folder: Path) -> str:
     if done.returncode and "simavr" not in command[0]:
         raise RuntimeError(f"{command[0]} failed on exported code: {done.stderr[-500:]}")
     return done.stdout + done.stderr
+
+
+def layout_files(header: str, name: str, layout: str) -> dict[str, str]:
+    """The files of a layout by path; ExportError if there is none of that name."""
+    if layout not in LAYOUTS:
+        raise ExportError(f"unknown layout {layout!r}; choose one of: {', '.join(LAYOUTS)}")
+    return {
+        program(path, name): header if source == "header" else program(text_of(source), name)
+        for path, source in LAYOUTS[layout].items()
+    }
+
+
+def text_of(source: str) -> str:
+    """A file beside this one."""
+    text = (Path(__file__).parent / source).read_text(encoding="utf-8")
+    return text.replace("@version@", __version__)
+
+
+def program(text: str, name: str) -> str:
+    """A text about `tiny`.h for the header `name`.h."""
+    return re.sub(r"\btiny\b", name, with_prefix(text, name))
+
+
+def costs(
+    model: Model, name: str, rows: Rows, entries: Sequence[str] = tuple(ENTRIES)
+) -> list[Cost]:
+    """The costs of a model's header on every target whose compiler is installed."""
+    header = c_header(model, name, rows)
+    return [cost(header, name, target, entries) for target in TARGETS if target.installed]
+
+
+def table_of(found: Cost) -> list[tuple[str, ...]]:
+    """A line for each function: its name, then bytes."""
+    return [
+        (ENTRY_NAMES[name], *(f"{n:,}" for n in (b.flash, b.code, b.constants, b.data, b.stack)))
+        for name, b in found.sizes.items()
+    ]
+
+
+def work_of(found: Cost) -> str:
+    """What the emulator counted, in words."""
+    if not found.sizes:
+        return "it does not fit into the flash of this device; `vitrail compress` makes it smaller"
+    if found.work is None:
+        needed = found.target.emulator
+        return f"instructions are counted where {needed} is installed" if needed else ""
+    agreed = "known answers agree" if found.agree else "KNOWN ANSWERS DIFFER"
+    return f"{found.work:,} {found.unit} per prediction by {found.target.emulator}; {agreed}"
+
+
+def absent() -> list[str]:
+    """Targets without a compiler on this machine, in words."""
+    missing = [target for target in TARGETS if not target.installed]
+    return [f"{target.title}: {target.compiler} is not installed" for target in missing]
+
+
+def write_costs(path: Path, title: str, lead: Sequence[str], found: Sequence[Cost]) -> Path:
+    """Write one page that needs nothing but itself."""
+    return write_page(
+        path,
+        "devices.html",
+        title=f"{title} on devices",
+        lead=" ".join(lead),
+        found=found,
+        most=max((size.flash for cost in found for size in cost.sizes.values()), default=1),
+        head=HEAD,
+        lines=lambda cost: zip(table_of(cost), cost.sizes.values(), strict=True),
+        work_of=work_of,
+        notes=". ".join([*absent(), ""]),
+    )

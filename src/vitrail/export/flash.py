@@ -15,9 +15,8 @@ from typing import Any
 
 from vitrail.export.c import c_header
 from vitrail.export.c.encoder import encoder_values
-from vitrail.export.c.header import as_strings, plan_header, row_bits
+from vitrail.export.c.header import as_strings, plan_header, row_bits, vote_values
 from vitrail.export.c.text import size_of
-from vitrail.export.c.vote import vote_values
 from vitrail.export.devices import TARGETS, cost
 from vitrail.export.golden import sample_rows
 from vitrail.export.plan import ExportPlan

@@ -10,9 +10,9 @@ import numpy as np
 
 from vitrail.export.arrays import npz_file
 from vitrail.export.c import c_header
+from vitrail.export.devices import layout_files
 from vitrail.export.golden import GOLDEN, Rows, sample_rows
 from vitrail.export.js import js_module
-from vitrail.export.layouts import layout_files
 from vitrail.export.onnx import onnx_file
 from vitrail.export.plan import ExportError
 from vitrail.model import Model

@@ -1,6 +1,6 @@
 """A small model that agrees with many networks, for devices.
 
-Several compressors are tried: committees of the teacher's own networks (`committee`), one net that
+Several compressors are tried: committees of the teacher's own networks (`teacher`), one net that
 learns the teacher's outputs (`distillation`), and linear models (`quantised_linear`). They learn
 from some of the rows given, and from crossed rows: pairs of these, every column being taken from
 the second with probability 0.3. The compressor is chosen whose student agrees with the teacher on
@@ -21,11 +21,10 @@ from torch import Tensor
 from vitrail.checks import check_made, checked_count
 from vitrail.export.flash import estimated, flash_bytes
 from vitrail.export.plan import ExportError
-from vitrail.learning.committee import CommitteeCompressor
 from vitrail.learning.distillation import Distillation
 from vitrail.learning.examples import crossed
 from vitrail.learning.quantised_linear import QuantisedLinear
-from vitrail.learning.teacher import Compressor, Teacher
+from vitrail.learning.teacher import CommitteeCompressor, Compressor, Teacher
 from vitrail.model import Model
 from vitrail.model.model import transferred
 

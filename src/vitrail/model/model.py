@@ -179,9 +179,9 @@ class Model:
         """The importance of each column of training, (columns,) float64 ≥ 0, of sum 1.
 
         It is the share of the votes' variance that changes of the column account for, by the
-        networks alone: `vitrail.model.importance` has the definition.
+        networks alone: `vitrail.model.explanation` has the definition.
         """
-        from vitrail.model.importance import importances
+        from vitrail.model.explanation import importances
 
         return importances(self)
 

@@ -11,8 +11,7 @@ import torch
 
 from vitrail.draws import random_order
 from vitrail.model import Explanation, Model, explain
-from vitrail.model.explanation import LEAST_PAIRS
-from vitrail.model.importance import column_bits
+from vitrail.model.explanation import LEAST_PAIRS, column_bits
 from vitrail.model.voting import ONE, class_scores
 from vitrail.scores import area_under_curve, calibration_error, coverage, log_loss, reliability
 from vitrail.tables.bits import BitColumns
