@@ -20,19 +20,23 @@ from vitrail.graph import FactorGraph
 from vitrail.lab.experiments.units import Row
 from vitrail.learning.table import IN_FIGURES
 from vitrail.random import Key
-from vitrail.solvers import Solver, adaptive, belief_propagation
+from vitrail.solvers import Solver, adaptive, belief_propagation, linear, reinforced, steady
 from vitrail.solvers.s4p import from_messages, s3p, s4p
 from vitrail.solvers.stages import Stage, StagedSolution, run_stages
 from vitrail.surveys import weighted
 from vitrail.updates import UPDATES, flip
 
 UpdateName = Literal["pinned", "flip", "counting", "closed_form"]
+Settling = Literal["none", "steady", "reinforced"]
 EARLY = 5  # epochs within which the paper says that message passing converges
 
 
 @dataclass(frozen=True)
 class SBP:
-    """Stochastic belief propagation, or exact with `closed_form`."""
+    """Stochastic belief propagation, or exact with `closed_form`.
+
+    settling: what makes its messages converge; reinforcement does so within EARLY epochs.
+    """
 
     name: str = IN_FIGURES["sbp"]
     update: UpdateName = "flip"
@@ -40,12 +44,18 @@ class SBP:
     damping: float | Literal["adaptive"] = 0.8
     batch: int | None = None
     beta: float = HARD
+    settling: Settling = "none"
 
     def solver(self) -> Solver[Any]:
         damping = adaptive() if self.damping == "adaptive" else self.damping
         drawn = () if self.update == "closed_form" else (self.samples,)
         update = UPDATES[self.update](*drawn)
-        return belief_propagation(update, damping=damping, batch=self.batch)
+        solver = belief_propagation(update, damping=damping, batch=self.batch)
+        if self.settling == "steady":
+            return steady(solver)
+        if self.settling == "reinforced":
+            return reinforced(solver, linear(1 / EARLY), attempts=1)
+        return solver
 
 
 @dataclass(frozen=True)
