@@ -100,7 +100,7 @@ def test_images_of_another_size_are_refused(tmp_path):
     assert call("fit", tmp_path / "6.npz", *QUICK, "-o", out)[0] == 0
     code, said = call("predict", out, tmp_path / "7.npz", "-o", tmp_path / "p.csv")
     assert code == 2
-    assert "the images are 7×6, the model knows 6×6" in said
+    assert "the images are 7×6, the model has 6×6" in said
     for name in ("../x", ""):
         code, said = call("export", out, "--to", "js", "--name", name, "-o", tmp_path / "e")
         assert code == 2

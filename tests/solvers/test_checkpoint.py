@@ -175,7 +175,7 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
         patch.setattr(checkpoint, "FORMAT", "vitrail-checkpoint-1")
         run(make_solver(), make_graph(), seed=3, max_steps=10, checkpoint=path, checkpoint_every=5)
     kept = path.read_bytes()
-    with pytest.raises(CheckpointError, match="of this version of vitrail; start the run anew"):
+    with pytest.raises(CheckpointError, match="of this version of vitrail; start the run again"):
         run(make_solver(), make_graph(), seed=3, max_steps=60, checkpoint=path)
     assert path.read_bytes() == kept
 

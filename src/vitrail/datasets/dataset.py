@@ -27,7 +27,7 @@ class Dataset:
     test_inputs: Tensor  # as inputs
     test_labels: Tensor  # as labels
     name: str  # of the data set
-    classes: tuple[int, ...]  # what the labels stand for
+    classes: tuple[int, ...]  # meaning of the labels
     shape: tuple[int, ...]  # of one example: (D,), or (channels, height, width) for images
 
     def shaped(self) -> Dataset:

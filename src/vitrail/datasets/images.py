@@ -2,7 +2,7 @@
 
 MNIST's file is an npz of `images` (70000, 25) uint8, each row 196 bits packed most significant
 first, row by row of the image, and `labels` (70000,) uint8; the 60,000 training images come first.
-`mnist14.md` beside it tells where the images come from and on what terms;
+`mnist14.md` beside it has source and licence of the images;
 `scripts/build_mnist14.py` makes the file from the originals.
 """
 

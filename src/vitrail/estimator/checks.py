@@ -1,4 +1,4 @@
-"""Checks on what the classifier is given, before anything is trained: settings, labels, weights.
+"""Checks before training: settings, labels, weights.
 
 One table says what each setting may be, whichever learner it leads to.
 """
@@ -33,7 +33,7 @@ from vitrail.updates import UPDATES
 from vitrail.updates.base import checked_draws
 
 LARGEST_SUM = 2.0**53  # of weights; floats count whole numbers up to there
-MAX_BIAS, MAX_NETWORKS = 2**12, 2**16  # beyond is a typing error, and takes all memory
+MAX_BIAS, MAX_NETWORKS = 2**12, 2**16  # larger values are typing errors that would take all memory
 CHOICES: dict[str, tuple[str, ...]] = {
     "predictor": (AUTO, "best", "posterior"),
     "multiclass": (AUTO, "argmax", "ovo", "ovr"),
@@ -48,7 +48,7 @@ Check = Callable[[str, Any], Any]  # of a name and a value
 
 
 def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as a training takes them; an error that names the first that it cannot take."""
+    """Checked settings; an error names the first invalid one."""
     checked = {}
     for name, value in settings.items():
         choices = CHOICES.get(name)

@@ -108,13 +108,13 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         memory: Rows of `partial_fit` after which earlier evidence weighs 1/e; None is for ever. For
             `chains` and `streaming`.
         warm_start: Whether `fit` starts from the previous fit, with the same net: chains from where
-            they were, messages from the marginals. Gradient methods and searches train anew.
+            they were, messages from the marginals. Gradients and searches start from scratch.
             Options of the training may change between the two.
         random_state: Same number, same networks.
         device: "auto", "cpu" or "cuda"; `chains` run on the CPU.
         verbose: 1 shows a progress bar on a terminal; 2 also prints what became of each column,
             before training.
-        checkpoint: A file that training is saved to; a fit that was cut goes on from it. Names of
+        checkpoint: A file that training is saved to; a stopped fit resumes from it. Names of
             files end with a digest of rows and settings, so folds of a cross-validation may share
             the path. A fit that has ended removes its files.
 
@@ -235,7 +235,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         """Go on with more rows: the net learns from all rows so far. Encoder and net stay.
 
         The first call fixes them, and the classes. Of more than 20,000 different rows a random
-        sample of that size stands for all.
+        weighted sample of that size represents all.
 
         Args:
             X: Rows (rows, columns).
@@ -323,7 +323,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         Args:
             X: Rows (rows, columns) to explain.
             background: Rows to compare with, such as those of training. None draws every column
-                uniformly from the values that the encoder tells apart.
+                uniformly from the values that the encoder distinguishes.
 
         Returns:
             Reasons whose sum and base are `decision_function`, with curves and interactions of the
@@ -478,7 +478,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             if fixed:
                 raise ValueError(
                     f"{fixed[0]} was changed to {getattr(self, fixed[0])!r} after the net was "
-                    "built; set it back, or fit anew with warm_start=False"
+                    "built; set it back, or fit again with warm_start=False"
                 )
         if previous is not None and "random_state" not in changed:
             seed = previous.posterior.settings["seed"]
@@ -515,5 +515,5 @@ def _check_classes(classes: Any, coder: LabelCoder) -> None:
     if given.classes != coder.classes:
         raise ValueError(
             f"classes must stay those of the first training, {listed(coder.classes)}, got "
-            f"{listed(given.classes)}; leave them out, or fit anew"
+            f"{listed(given.classes)}; leave them out, or fit again"
         )

@@ -1,4 +1,4 @@
-"""Trained models: one network or many that answer together, their files, their predictions."""
+"""Trained models: one network or a committee, their files and predictions."""
 
 from vitrail.model.explanation import Curve, Explanation, Interaction, explain
 from vitrail.model.files import load_model, model_from_bytes

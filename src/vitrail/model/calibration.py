@@ -27,14 +27,14 @@ from vitrail.model.voting import (
 )
 
 CLIPS: tuple[int, ...] = tuple(2**k - 1 for k in range(1, 11))
-EDGE = 0.02  # share of votes that unanimity stays off certainty
+EDGE = 0.02  # distance of unanimous scores from 0 and 1
 NEWTON_STEPS = 50
 HALVINGS = 30
 CONVERGED = 1e-12  # relative fall of the loss
 RIDGE = 1e-3
-SMALLEST = 1e-9  # probability below which a loss does not look
-LEAST_SLOPE = 0.05  # unanimous votes move the log-odds by 0.2 then: answers more than confidence
-STEEPER = 3.0  # at most, where a curve is made for more networks than it was fitted to
+SMALLEST = 1e-9  # lower limit of probabilities in a loss
+LEAST_SLOPE = 0.05  # unanimous votes then move the log-odds by 0.2
+STEEPER = 3.0  # most, where a curve is extrapolated to more networks
 SEARCH = ((2.0, 1.0), (1.25, 0.25), (1.06, 0.06))  # steps of slopes (factors) and of shifts
 LARGEST_SHIFT, BISECTIONS = 50.0, 60
 HALF = LEVELS // 2
@@ -42,16 +42,16 @@ MIDDLES = (torch.arange(LEVELS + 1, dtype=torch.float64) + 0.5 - HALF) / HALF
 """The middle of each level, in scores from −1 to 1."""
 
 SLOPES = tuple(2.0 ** (k / 4) for k in range(-12, 25))  # of curves without a shift
-Source = Literal["held-out rows", "training rows", "base rate"]  # what a curve comes from
+Source = Literal["held-out rows", "training rows", "base rate"]  # data of a curve
 Part = tuple[Tensor, Tensor, Tensor]  # logits of scores, targets, weights: (rows,) float64 each
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What networks say on rows, and what is true.
+    """Raw margins of networks on rows, and the labels.
 
     counts: how much each network counts on each row and net; None for all alike. Rows that the
-    networks were trained on are judged fairly by counting those more that got them wrong.
+    networks were trained on are scored as if left out: those that misclassify a row count more.
     """
 
     raw_margins: Tensor  # (rows, K, N, O) int64, of `voting.raw_margins`
@@ -77,9 +77,9 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How scores become probabilities."""
+    """The table from scores to probabilities."""
 
-    clip: int  # how far a margin counts
+    clip: int  # limit of margins
     table: Tensor  # (N, LEVELS + 1) int64, one row per net
     source: Source
 
@@ -105,7 +105,7 @@ def calibrate(
 
     clip: how far margins count; None chooses among CLIPS by the same likelihood. networks: how many
     will answer, where those of the evidence are fewer. A mean of few networks is noisy, which makes
-    a curve flatter by 1/networks: half of them tell how much.
+    a curve flatter by 1/networks; the curve of half of them gives the size of the effect.
     """
     if clip is None:
         margins = (2 * evidence.raw_margins - 1).abs()
@@ -150,7 +150,7 @@ class _Fit:
         scores, labels = evidence.scores(clip), evidence.labels
         self._nets, self._held_out = scores.shape[1], evidence.held_out
         one_net_of_many = scheme == "argmax" and scores.shape[-1] > 1
-        # pairs of rows that networks have seen keep the curve that each pair is likeliest under
+        # with training rows each pair keeps its own maximum-likelihood curve
         self._pairs = scheme == "pairs" and num_classes > 2 and evidence.held_out
         self._joint = one_net_of_many or scheme == "one-vs-rest" or self._pairs
         self._z = _logit(scores[:, 0] if one_net_of_many else scores[..., 0])
@@ -176,7 +176,7 @@ class _Fit:
         self._smoothing = 1 / (float(evidence.weight.sum()) + 2)
 
     def curve(self, slope: float | None = None) -> _Curve:
-        """The likeliest curve; with a slope, the one that has it."""
+        """The maximum-likelihood curve; with `slope`, among curves of that slope."""
         if slope is None and not self._held_out:
             flat = (0.0,) * self._nets
             curves = [_Curve(one, flat, "training rows") for one in SLOPES]
@@ -226,7 +226,7 @@ def logistic_table(slope: float) -> Tensor:
 
 
 def soft_table(score: Tensor, probability: Tensor, weight: Tensor) -> Tensor:
-    """The table (LEVELS + 1,) under which scores give nearly these probabilities.
+    """The table (LEVELS + 1,) whose probabilities are closest to these.
 
     score (rows, O) in [−1, 1], probability (rows, O) in parts of ONE, weight (rows,) of sum one.
     """
@@ -243,7 +243,7 @@ def rising(table: Tensor) -> Tensor:
 
 
 def _table(logits: Tensor) -> Tensor:
-    """Probabilities in parts of ONE, int64, never 0 or ONE: no score is certain."""
+    """Probabilities in parts of ONE, int64, never 0 or ONE."""
     return torch.round(ONE * torch.sigmoid(logits)).to(torch.int64).clamp(1, ONE - 1)
 
 

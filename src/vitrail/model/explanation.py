@@ -31,7 +31,7 @@ from vitrail.tables.encoders import TableEncoder
 
 WORK = 2e10  # weights read in all: a few seconds in packed words
 LEAST_PAIRS, MOST_PAIRS = 8, 64  # of an order of the columns and its reverse, per row
-BACKGROUND = 256  # rows, against which reasons of linear scores are exact
+BACKGROUND = 256  # rows for exact reasons of linear scores
 CURVE_ROWS = 64  # background rows of a curve
 MOST_VALUES = 24  # of a column on its curve
 GROUPS = 8  # of networks, whose curves show the spread over the posterior
@@ -60,7 +60,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Interaction:
-    """How far the effect of one column depends on another."""
+    """Interaction of two columns."""
 
     columns: tuple[str, str]  # names of the pair
     strength: float  # half the root mean square of the second difference of the log-odds
@@ -132,7 +132,7 @@ def explain(model: Model, rows: Any, *, background: Any = None, seed: int = 0) -
         model: Any model.
         rows: The rows to explain, with the columns that the model was trained with.
         background: Rows to compare with, such as those of training. None draws every column
-            uniformly from the values that its encoder tells apart.
+            uniformly from the values that its encoder distinguishes.
         seed: Of the background rows used and of the orders of columns.
 
     Returns:
@@ -344,7 +344,7 @@ def column_bits(model: Model) -> list[tuple[str, slice]]:
 def importances(model: Model) -> np.ndarray:
     """The share of the votes' variance that each column of training accounts for, (columns,).
 
-    Rows x are drawn with every column uniform over the values that its encoder tells apart. With
+    Rows x are drawn with every column uniform over the values that its encoder distinguishes. With
     score f(x), the weighted mean of clipped margins, and x' equal to x but for a new draw of the
     column, the importance is the total effect E (f(x) − f(x'))² / 2 (Jansen, Comput. Phys. Commun.
     117, 1999, eq. 11), summed over nets and divided by the sum over columns. Interactions count

@@ -1,4 +1,4 @@
-"""Model files, format 2: one .safetensors file that is read back whole or refused.
+"""Model files, format 2: one .safetensors file that is read completely or refused.
 
     tensors   best (N, ⌈A/8⌉), networks (K, N, ⌈A/8⌉) uint8, the first bit of an octet lowest;
               marginals (N, A) and calibration (N, 257) uint16; votes (K, N) int32;
@@ -156,7 +156,7 @@ def model_from_bytes(
     except DataError as error:
         raise ModelError(f"{name}: {error}") from None
     except (SafetensorError, ValueError, KeyError, RecursionError, TypeError, MemoryError):
-        raise ModelError(f"{name} is damaged or no model; copy it again or train anew") from None
+        raise ModelError(f"{name} is damaged or no model; copy it again or train again") from None
 
 
 def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
@@ -170,7 +170,7 @@ def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
 
 
 def spelled(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
-    """The one spelling of a safetensors file: names in order, no gaps, padded to eight bytes."""
+    """The canonical form of a safetensors file: names in order, no gaps, padded to eight bytes."""
     header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     parts, end = [], 0
     for name in sorted(tensors):
@@ -185,7 +185,7 @@ def spelled(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes
 
 
 def constants(program: Program) -> dict[str, Tensor]:
-    """What the opaque parts of a program hold beside their bits, by the names of the file."""
+    """Constants of the opaque parts of a program, by their names in the file."""
     return {
         f"{CONSTANT}{place}.{name}": value
         for place, node in enumerate(program.nodes)
@@ -280,13 +280,13 @@ def _tensors(tensors: Mapping[str, Tensor], nets: int, weights: int) -> dict[str
         "calibration": ((nets, LEVELS + 1), torch.uint16),
     }
     if set(tensors) != set(expected):
-        raise DataError("the model's tensors are not those of a vitrail model; train anew")
+        raise DataError("the model's tensors are not those of a vitrail model; train again")
     for name, (shape, kind) in expected.items():
         found = tensors[name]
         if tuple(found.shape) != shape or found.dtype != kind:
             raise DataError(
                 f"the model's {name} are {found.dtype} of shape {tuple(found.shape)}, expected "
-                f"{kind} of {shape}; train anew"
+                f"{kind} of {shape}; train again"
             )
     votes, table = tensors["votes"].to(torch.int64), tensors["calibration"].to(torch.int64)
     if not count or bool((votes < 1).any()) or bool((table.diff(dim=1) < 0).any()):

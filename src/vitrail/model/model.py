@@ -1,4 +1,4 @@
-"""A trained network or committee: its bits, what rows and labels mean to it, its predictions."""
+"""A trained network or committee: its bits, encoder and labels, and its predictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vitrail.tables.labels import LabelCoder
 
 PACKED_BYTES = 64  # of a row and a net or an input, with what voting makes of it
 MOST_PACKED = 2**31 - 1  # that a score may be in packed prediction
-RATES = 100  # steps of the share of rows left unanswered for which a model knows its threshold
+RATES = 100  # steps of the abstention rate for which a model has thresholds
 LEAST_HELD_OUT = 100  # rows: a share of 0.3 of them has a standard error of 0.046
 ROUNDING = 1e-9  # of shares that are compared
 
@@ -45,7 +45,7 @@ class Answers(NamedTuple):
 
 
 class Abstention(NamedTuple):
-    """Which rows a model leaves unanswered."""
+    """Abstention of a model."""
 
     threshold: int  # in parts of 65535: those whose answer has a lower probability
     rate: float  # share of held-out rows left out, to the next whole percent
@@ -53,7 +53,7 @@ class Abstention(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Bits with all that is needed to use them.
+    """Networks with encoder, labels and calibration.
 
     A model has N nets by its scheme: one; with "pairs" one for each pair of classes (i, j), i < j,
     in lexicographic order, whose output is positive for class j; with "one-vs-rest" one per class.
@@ -73,33 +73,33 @@ class Model:
     """
 
     encoder: TableEncoder | BitColumns  # how a table becomes bits
-    labels: LabelCoder  # what the classes are called
+    labels: LabelCoder  # names of the classes
     coding: Coding  # how the net reads a bit: "binary" as 0/1, "bipolar" as ±1
     bias: int  # constant inputs after the encoder's bits
-    program: Program  # what one net computes
-    scheme: voting.Scheme  # which net speaks for which classes
+    program: Program  # the net
+    scheme: voting.Scheme  # classes of each net
     best: Tensor  # (N, A) bool, the best network found
     marginals: Tensor  # (N, A) int64, P(w = 1) in parts of 65535
-    networks: Tensor  # (K, N, A) bool, those that answer
-    votes: Tensor  # (K, N) int64 > 0, how much each counts
-    clip: int  # how far a margin counts
+    networks: Tensor  # (K, N, A) bool, those that vote
+    votes: Tensor  # (K, N) int64 > 0, the weight of each
+    clip: int  # limit of margins
     calibration: Tensor  # (N, 257) int64, from 0 to 65535, non-decreasing
     thresholds: tuple[int, ...] = ()  # () or RATES + 1 of them, non-decreasing
     record: dict[str, Any] = field(default_factory=dict)  # settings, timings, versions, scores
 
     @property
     def num_classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return len(self.labels.classes)
 
     @property
     def bits(self) -> int:
-        """How many one-bit weights the best network has."""
+        """The number of one-bit weights of the best network."""
         return self.best.numel()
 
     @property
     def directions(self) -> dict[str, int]:
-        """Columns whose growth moves the second class one way: 1 only up, −1 only down."""
+        """Monotone columns: 1 where the second class never falls with it, −1 never rises."""
         columns = self.encoder.columns if isinstance(self.encoder, TableEncoder) else ()
         return {code.name: code.direction for code in columns if code.direction}
 
@@ -112,11 +112,11 @@ class Model:
         return None
 
     def inputs(self, table: Any) -> Tensor:
-        """What the network reads of a table's rows, (rows, inputs): bits, then constants."""
+        """The inputs of the network for a table's rows, (rows, inputs): bits, then constants."""
         given, known = getattr(table, "image_shape", None), self.image_shape
         if given is not None and known is not None and tuple(given) != known:
             sizes = ["×".join(map(str, shape)) for shape in (given, known)]
-            raise ModelError(f"the images are {sizes[0]}, the model knows {sizes[1]}; scale them")
+            raise ModelError(f"the images are {sizes[0]}, the model has {sizes[1]}; scale them")
         return as_inputs(self.encoder.transform(table), self.coding, self.bias)
 
     def answers(self, table: Any) -> Answers:
@@ -194,7 +194,7 @@ class Model:
         return self.answers(table).against.numpy() / voting.ONE
 
     def predict(self, table: Any) -> np.ndarray:
-        """The likeliest class of each row, as it was written in training."""
+        """The most probable class of each row, as written in training."""
         return self.labels.decode(self.answers(table).numbers)
 
     def abstention(self, rate: float) -> Abstention:
@@ -214,7 +214,7 @@ class Model:
         return Abstention(threshold, self.thresholds.index(threshold) / RATES)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one .safetensors file, whole or not at all."""
+        """Write the model to one .safetensors file, completely or not at all."""
         with atomic_output(path) as stream:
             stream.write(self.to_bytes())
 
@@ -228,7 +228,7 @@ class Model:
 def thresholds_of(confidence: Tensor, rows: Tensor | None = None) -> tuple[int, ...]:
     """Thresholds of a model by its confidence (F,) in answers to held-out rows.
 
-    rows (F,): how many rows each stands for; None is one. Fewer than LEAST_HELD_OUT give none.
+    rows (F,): the number of rows of each; None is one. Fewer than LEAST_HELD_OUT give none.
     """
     rows = torch.ones(len(confidence), dtype=torch.float64) if rows is None else rows
     total = float(rows.sum())

@@ -1,4 +1,4 @@
-"""How networks answer together: integers from the first sum to the last digit of a probability.
+"""Votes of networks, in integers from the first sum to the last digit of a probability.
 
 One rule for one network, committees and posteriors, so that every language computes the same:
 
@@ -13,7 +13,7 @@ answer, the first of equals.
 
 Pairs: with r = max(64, q), or max(64, 65535 − q) for the first class of a pair, a class costs
 Σ 2³⁰ // r over its pairs, and scores 2³⁰ // (cost − 2¹⁴·(C − 2)). Where all pairs agree, r / 65535
-is p_i / (p_i + p_j), and the score 2¹⁶·p_i. One against the rest: a class has a net of its own,
+is p_i / (p_i + p_j), and the score 2¹⁶·p_i. One against the rest: each class has a net,
 whose q is its score. One net with an output per class, argmax: class c leads rival r by h_c − h_r,
 and by one more where c < r, so that of equals the first wins; its smallest lead takes the place of
 h, and its q is its score.
@@ -33,9 +33,9 @@ from torch import Tensor
 Scheme = Literal["argmax", "pairs", "one-vs-rest"]  # "argmax" for two classes: one net, one output
 LEVELS = 256  # of scores; a table has one more entry
 ONE = 65535  # probability 1
-HALF = 32767  # the largest q that is no majority
+HALF = 32767  # the largest q below a majority
 LEAST = 64  # of a class in a pair, so that costs of 256 classes fit 32 bits
-COSTS, CERTAIN = 2**30, 2**14  # CERTAIN is the cost of a pair that is won for sure
+COSTS, CERTAIN = 2**30, 2**14  # CERTAIN is the cost of a pair of probability 1
 
 
 def raw_margins(outputs: Tensor) -> Tensor:

@@ -20,13 +20,13 @@ SHOWN_ROWS = 8  # hardest rows
 SHOWN_CELLS = 6  # per row
 SHOWN_COLUMNS = 12
 UNCLIPPED = 2**16  # margin that no pixel reaches
-EXPLAINED_ROWS = 32  # besides those shown, to find the columns whose curves are drawn
+EXPLAINED_ROWS = 32  # in addition to those shown, to select the columns with curves
 EXPLAINED_WORK = 5e10  # weights read for reasons: a few seconds in packed words
 
 
 @dataclass(frozen=True)
 class ShownRow:
-    """A row worth looking at."""
+    """A row of the page: one of the hardest."""
 
     place: str  # in its file
     label: str

@@ -79,7 +79,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise DamagedError(f"the checkpoint {path} is damaged: its metadata are missing")
     if meta.get("format") != FORMAT:
         raise CheckpointError(
-            f"{path} is not a checkpoint of this version of vitrail; start the run anew with "
+            f"{path} is not a checkpoint of this version of vitrail; start the run again with "
             "another file, or finish it with the version that wrote it"
         )
     if meta.get("digest") != _digest(tensors, meta):

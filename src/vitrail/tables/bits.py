@@ -34,7 +34,7 @@ class BitColumns:
 
     names      the columns in training, in their order
     low, high  (0, 1) for bits and booleans, (−1, 1) for signs, (0, 255) for pixels
-    constant   the columns that had the same bits in all rows of training
+    constant   the columns with the same bits in all training rows
     cuts       bits per column
     whole      whether a column is read as a whole number
     trained    all columns of training, where fewer are read; those of arrays are found by place
@@ -58,7 +58,7 @@ class BitColumns:
 
     @staticmethod
     def fit_images(table: Any, cuts: int = 1, *, whole: bool = False) -> BitColumns:
-        """The pixels of a table of images, and their scale, told by the values there are.
+        """The pixels of a table of images, and their scale, by their range of values.
 
         Whole numbers are the pixels themselves where those are, up to 255; `cuts` plays no part.
         """
@@ -88,18 +88,18 @@ class BitColumns:
 
     @property
     def levels(self) -> np.ndarray:
-        """What values are compared with, ascending, (cuts,) float64."""
+        """The cuts, ascending, (cuts,) float64."""
         step = np.arange(1, self.cuts + 1)
         return (self.low * step[::-1] + self.high * step) / (self.cuts + 1)
 
     @property
     def inputs_per_column(self) -> int:
-        """How many inputs of a net a column becomes."""
+        """The number of net inputs per column."""
         return 1 if self.whole else self.cuts
 
     @property
     def bit_names(self) -> tuple[str, ...]:
-        """One name per input: the column's, and of several per column the cut, `x7>63.75`."""
+        """One name per input: the column's; with several per column also the cut, `x7>63.75`."""
         if self.inputs_per_column == 1:
             return self.names
         return tuple(f"{name}>{level:g}" for level in self.levels for name in self.names)
@@ -112,7 +112,7 @@ class BitColumns:
         return [slice(column, end, count) for column in range(count)]
 
     def only(self, bits: Collection[int]) -> tuple[BitColumns, list[int]]:
-        """What reads only the columns of these bits, and which bits are left."""
+        """The encoder of these bits alone, and the bits that it keeps."""
         count = len(self.names)
         columns = sorted({bit % count for bit in bits})
         names = tuple(self.names[i] for i in columns)
@@ -139,19 +139,19 @@ class BitColumns:
         return list(range(len(self.names)))
 
     def states(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Of each column the place of its bits, and those of every kind of value it can have."""
+        """The place of each column's bits, and the bits of each of its values."""
         for bits in self.spans:
             states = np.tri(self.cuts + 1, self.cuts, -1, dtype=np.int64)
             yield bits, states.sum(1, keepdims=True) if self.whole else states
 
     def value_names(self) -> Iterator[list[str]]:
-        """Of each column the names of its states."""
+        """The names of each column's states."""
         for _ in self.names:
             yield ["0", "1"] if self.cuts == 1 else bin_names(self.levels.tolist())
 
     @property
     def account(self) -> tuple[ColumnAccount, ...]:
-        """What the columns became, all of them in one entry."""
+        """One summary for all columns."""
         names = " to ".join(dict.fromkeys((self.names[0], self.names[-1])))
         step, ends = self.levels[0] - self.low, f"from {self.low:g} to {self.high:g}"
         of_column = f"whole numbers to {self.cuts}" if self.whole else f"{self.cuts} per column"
@@ -236,7 +236,7 @@ def bit_range(table: Any) -> tuple[float, float] | None:
         values = frame[name]
         if values.dtype.kind not in "biufO":
             return None
-        if values.dtype.kind == "O":  # booleans that may be missing, say
+        if values.dtype.kind == "O":  # such as booleans with missing values
             if not all(isinstance(value, bool | np.bool_) for value in values.tolist()):
                 return None
             values = values.astype(bool)
@@ -247,7 +247,7 @@ def bit_range(table: Any) -> tuple[float, float] | None:
 
 
 def pixel_range(table: Any) -> tuple[float, float]:
-    """What the pixels of a table of images range over, told by the values there are."""
+    """The scale of the pixels of a table of images, by their range of values."""
     frame: Frame = as_frame(table)
     if not len(frame):
         raise DataError("expected images to learn from, got none; add some")
@@ -257,7 +257,7 @@ def pixel_range(table: Any) -> tuple[float, float]:
     whole = all(bool((values == np.round(values)).all()) for values in columns)
     for ends in WHOLE_PIXELS if low >= 0 or high > 0 else ():  # no scale ends at 0
         if ends[0] <= low and high <= ends[1]:
-            # fractions are shares of full intensity, or means of bytes; between, who knows
+            # fractions are shares of full intensity, or means of bytes; others are ambiguous
             if whole or ends in (BITS, SIGNS) or (ends[1] == 255 and high > 16):
                 return ends
             break

@@ -39,22 +39,22 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass(frozen=True)
 class Cells:
-    """One column, parsed: L distinct values and where each row finds its own."""
+    """One column, parsed: L distinct values and the index of each row's value."""
 
-    levels: np.ndarray  # (L,) the distinct values as they came
+    levels: np.ndarray  # (L,) the distinct values, unparsed
     numbers: np.ndarray  # (L,) float64, finite, NaN where the value is no number
     missing: np.ndarray  # (L,) bool
     codes: np.ndarray  # (rows,) index into the levels
-    weight: np.ndarray | None = None  # (rows,) how often each row counts; once if None
-    are_words: bool = False  # whether its maker calls the values categories, also if they are 1, 2
+    weight: np.ndarray | None = None  # (rows,) weight of each row; 1 if None
+    are_words: bool = False  # whether the source calls the values categories, even numbers
 
     @property
     def counts(self) -> np.ndarray:
-        """How many rows hold each level, (L,), each row as often as it counts."""
+        """The weighted number of rows per level, (L,)."""
         return np.bincount(self.codes, self.weight, minlength=len(self.levels))
 
     def spelled(self, spelling: Spelling) -> Cells:
-        """The same cells, their numbers read as a column spells them."""
+        """The same cells, with numbers in the format of a column."""
         numbers = self.numbers.copy()
         plain = spelling.decimal == "." and not spelling.unit
         for i in np.flatnonzero(np.isnan(numbers) if plain else np.ones(len(numbers), bool)):
@@ -73,7 +73,7 @@ class Cells:
 
 
 def place_in_table(row: int) -> str:
-    """What a row, counted from 0, is called that stands in no file."""
+    """The name of a row, counted from 0, that is not from a file."""
     return f"row {row + 1}"
 
 
@@ -97,7 +97,7 @@ def as_category(value: object) -> str:
 def as_column(
     values: Any, demand: str, as_array: Callable[[Any], np.ndarray] = np.asarray
 ) -> np.ndarray:
-    """The values as an array (rows,), or an error that begins with the demand."""
+    """The values as an array (rows,), or an error that starts with the demand."""
     try:
         column = as_array(values)
     except ValueError:  # lists of different lengths
@@ -167,14 +167,14 @@ def _not_a_cell(kind: str, name: str) -> DataError:
 
 
 def advice_on_dates(kind: str) -> str:
-    """What to do about a type of dates or times, as numpy, pandas and Python call it; else none."""
+    """Advice for a type of dates or times of numpy, pandas or Python; "" for other types."""
     if not kind.casefold().startswith(DATES):
         return ""
     return "put what matters of it in columns of numbers, such as year, month, weekday or age"
 
 
 def checked_names(names: list[str], title: str = "") -> list[str]:
-    """The names, if no two are the same and a file has not absurdly many."""
+    """The names, if they are distinct and within the limit of columns."""
     of_file = f"{title}: " * bool(title)
     if title and len(names) > MAX_COLUMNS:
         raise DataError(
@@ -209,7 +209,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_table(table: pa.Table) -> pa.Table:
-    """The table with its columns as they are held, without what others note beside them."""
+    """The table in the stored types, without metadata."""
     names = table.column_names
     columns = [_held(column, name) for name, column in zip(names, table.columns, strict=True)]
     return pa.Table.from_arrays(columns, names)

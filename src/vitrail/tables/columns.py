@@ -21,14 +21,14 @@ from vitrail.tables.cells import Cells, as_category
 from vitrail.tables.spelling import PLAIN, Spelling, numeral
 
 NumberType = Literal["int32", "float32", "float64"]
-MOST_WHOLE = 2**31 - 1  # the smallest int32 stands for no number in exported code
+MOST_WHOLE = 2**31 - 1  # the smallest int32 is a missing number in exported code
 Kind = Literal["numbers", "words", "bits", "dropped"]
 MOST_LINES = 20  # of a summary of all columns
 MOST_NAMES = 3  # of columns that share a line
 
 
 def rounded(numbers: Any, kind: NumberType) -> np.ndarray:
-    """Numbers as a column compares them, held in float64, which all three types fit in.
+    """Numbers rounded to the type in which a column compares them, as float64.
 
     float32: the nearest, its largest for what is out of range. Whole numbers lie on neither side
     of a threshold by rounding, so int32 leaves numbers as they are.
@@ -50,7 +50,7 @@ def bin_names(thresholds: Sequence[float]) -> list[str]:
 
 @dataclass(frozen=True)
 class ColumnCode:
-    """What one column becomes. Bits come in the order of the fields, the missing bit last.
+    """The bits of one column, in the order of the fields, the missing bit last.
 
     categories  words with a bit each
     other       whether any other word has a bit of its own
@@ -58,7 +58,7 @@ class ColumnCode:
     values      a name for each bin, if the bins have a bit each; a thermometer bit `x > threshold`
                 besides, unless there are only two bins, where it would repeat one of them
     missing     whether a missing value has a bit of its own
-    typical     the training median, read where a number is missing that never was in training
+    typical     the training median, for missing numbers where training had none
     held_as     the type that numbers and thresholds are rounded to before they are compared
     spelling    how numbers are written
     strays      words among the numbers of training that count as missing
@@ -99,7 +99,7 @@ class ColumnCode:
         return names
 
     def bits(self, cells: Cells) -> np.ndarray:
-        """The column's bits, (rows, bits) int8; cells as the column spells them."""
+        """The column's bits, (rows, bits) int8; cells in the column's format."""
         missing = cells.missing
         # else numbers are words, as are missing values where training had none
         words = cells.is_word if self.numeric else ~missing | (not self.missing)
@@ -138,9 +138,9 @@ class ColumnCode:
         return [*(self.steps if self.numeric else range(len(self.categories))), *rest]
 
     def only(self, bits: Collection[int]) -> tuple[ColumnCode, list[int]] | None:
-        """What reads only these of its bits, and which are left; None where that is nothing.
+        """The code of these bits alone, and the bits that it keeps; None without any.
 
-        Of numbers only thresholds are chosen: what is said of words among them and of missing ones
+        Of numbers only thresholds are chosen: the bits of words among them and of missing ones
         stays. Of categories any are; those left out are words never seen.
         """
         last = len(self.bit_names) - 1
@@ -163,7 +163,7 @@ class ColumnCode:
         return (fewer, left) if left else None
 
     def one_sided(self) -> tuple[ColumnCode, list[int]]:
-        """The same with one bit per threshold, if it has no direction, and which bits are left."""
+        """The code with one bit per threshold, unless it has a direction, and the bits kept."""
         places = [*range(len(self.bit_names))]
         if not self.both or self.direction:
             return self, places

@@ -1,4 +1,4 @@
-"""CSV and TSV: opened once, read in blocks, every cell kept as the text it was written as.
+"""CSV and TSV: opened once, read in blocks, every cell kept as text.
 
 pyarrow splits the rows, fast and in constant memory, in threads of its own. Only when it finds a
 fault is the file read again, slowly, to name the line.
@@ -28,13 +28,13 @@ from vitrail.tables.spelling import BLANKS, as_number, stripped
 
 BLOCK_BYTES = 1 << 23  # a row must fit in a block; a dozen or so are in flight at once
 DELIMITERS = ",;\t|"  # looked for in this order
-BLANK_LINE = BLANKS.encode() + b"\r\n"  # what a line without text is made of
+BLANK_LINE = BLANKS.encode() + b"\r\n"  # characters of a line without text
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BINARY = "is not a text table (it holds binary data); give CSV or TSV, or name it by its format"
 LONGEST_WAIT = 5.0  # seconds; a pipe may be silent for longer, with a thread waiting for its bytes
-SURROGATE = re.compile("[\ud800-\udfff]")  # what bytes that are no text are decoded to
+SURROGATE = re.compile("[\ud800-\udfff]")  # bytes that are not UTF-8, decoded
 RAGGED = re.compile(r"Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)  # of pyarrow
-INTERVAL = 0.001  # seconds between looks at whether threads have ended
+INTERVAL = 0.001  # seconds between checks whether threads have ended
 
 
 class DelimitedFile(Source):
@@ -174,7 +174,7 @@ class DelimitedFile(Source):
         return delimiter or DELIMITERS[0], names
 
     def _fault(self, noticed: str) -> DataError:
-        """The first fault of the file with its line, or what was noticed of it."""
+        """The first error of the file with its line, or the parser's message."""
         width, last = len(self.names), None
         for row in self._read_again():
             line = f"{self.title}, line {row.first}:"
@@ -220,7 +220,7 @@ class DelimitedFile(Source):
                         is_text = not any(map(SURROGATE.search, row))
                         yield _FileRow(first, rows.line_num, len(row), is_text)
                     first = rows.line_num + 1
-            except csv.Error:  # a field longer than Python reads; what follows is not known
+            except csv.Error:  # a field longer than Python reads; later lines are unknown
                 yield _FileRow(first, rows.line_num, None, True)
 
 
@@ -250,14 +250,14 @@ class _BackgroundReads:
     mark: bytes = BYTE_ORDER_MARK  # pyarrow drops one where it begins: the first cell's stays
 
     def source(self) -> Any:
-        """What to give to pyarrow, and to keep no reference to."""
+        """The file object for pyarrow; the caller keeps no reference to it."""
         source = _HeldFile()
         source.read = self._read
         self.held.append(weakref.ref(source))
         return source
 
     def finish(self) -> None:
-        """Return when no thread holds anything; the next read of any of them is the last."""
+        """Return when no thread reads; their next read is the last."""
         self.finished = True
         latest = time.monotonic() + LONGEST_WAIT
         while any(one() is not None for one in self.held) and time.monotonic() < latest:
@@ -281,4 +281,4 @@ class _HeldFile:
     read: Any
 
     def close(self) -> None:
-        """The one who opened the stream closes it."""
+        """The caller that opened the stream closes it."""

@@ -1,4 +1,4 @@
-"""Real tables as bits: what each column becomes is learned on the training part and then fixed.
+"""Tables as bits: the code of each column is learned on training rows and then fixed.
 
 | column | bits |
 |---|---|
@@ -42,7 +42,7 @@ from vitrail.tables.table import Table
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """Turns tables into bits the way it was fitted to.
+    """Encodes tables to bits by fitted codes.
 
     Examples:
         >>> from vitrail.tables import TableEncoder
@@ -53,7 +53,7 @@ class TableEncoder:
 
     columns: tuple[ColumnCode, ...]  # the code of each informative column
     names: tuple[str, ...]  # all columns of the training table, in their order
-    account: tuple[ColumnAccount, ...] = ()  # what became of each of them, and why
+    account: tuple[ColumnAccount, ...] = ()  # summary of each column
 
     @staticmethod
     def fit(
@@ -120,12 +120,12 @@ class TableEncoder:
         return [slice(start, end) for start, end in pairwise([0, *ends])]
 
     def states(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Of each column the place of its bits, and those of every kind of value it can have."""
+        """The place of each column's bits, and the bits of each of its values."""
         for code, bits in zip(self.columns, self.spans, strict=True):
             yield bits, code.states()
 
     def value_names(self) -> Iterator[list[str]]:
-        """Of each column the names of its first states: its bins of numbers, or its categories."""
+        """The names of each column's first states: bins of numbers, or categories."""
         for code in self.columns:
             yield code.value_names
 
@@ -152,19 +152,19 @@ class TableEncoder:
         return [span.start + bit for code, span in codes for bit in code.selectable]
 
     def only(self, bits: Collection[int]) -> tuple[TableEncoder, list[int]]:
-        """What reads only these bits and those that must be read with them, and which are left."""
+        """The encoder of these bits and of those tied to them, and the bits that it keeps."""
         codes = zip(self.columns, self.spans, strict=True)
         return self._with([code.only({bit - span.start for bit in bits}) for code, span in codes])
 
     def one_sided(self) -> tuple[TableEncoder, list[int]]:
-        """What has one bit per threshold in columns of no direction, and which bits are left."""
+        """The encoder with one bit per threshold in columns without direction, and its bits."""
         codes = zip(self.columns, self.spans, strict=True)
         return self._with([code.one_sided() for code, _ in codes])
 
     def _with(
         self, codes: list[tuple[ColumnCode, list[int]] | None]
     ) -> tuple[TableEncoder, list[int]]:
-        """These codes in place of the columns', None for none, and which bits are left."""
+        """The encoder with these codes, None for dropped ones, and the bits that it keeps."""
         chosen: dict[str, ColumnCode] = {}
         left: list[int] = []
         for one, span in zip(codes, self.spans, strict=True):
@@ -259,7 +259,7 @@ def fit_encoder(
     directions: Mapping[str, int] | None = None,
     both: bool = False,
 ) -> TableEncoder | BitColumns:
-    """The encoder that suits a table: bits and pixels as they are, all else by its columns.
+    """The encoder for a table: bits and pixels unchanged, all else by columns.
 
     weight (rows,): a row of weight k counts as k rows, one of weight 0 not at all. directions,
     both: as in `TableEncoder.fit`; with directions bits are encoded by their columns too.
@@ -280,7 +280,7 @@ def fit_encoder(
 def _two_readings(
     frame: Frame, code: ColumnCode, cells: Cells, level: int, unknown: str
 ) -> DataError:
-    """The refusal of a cell that may mean two numbers, because training had nothing of the kind."""
+    """The error about a cell with two possible values in a format that training did not have."""
     text = str(cells.levels[level])
     found = numeral(text)
     return DataError(

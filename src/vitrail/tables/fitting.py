@@ -1,4 +1,4 @@
-"""What a column of training rows becomes: words, numbers or nothing, and why.
+"""The code of a column of training rows: words, numbers or none, with the reason.
 
 Columns are read one after another; of each only its distinct values and their counts are kept, so
 that thresholds can be shared out when all columns are known.
@@ -22,12 +22,12 @@ from vitrail.tables.spelling import infer_spelling, numeral, stripped
 THRESHOLD_BUDGET = 256  # thresholds that the columns share; twice as many from MANY rows on
 MANY = 2000
 FEWEST_THRESHOLDS, MOST_THRESHOLDS = 8, 32  # of a column
-FEW_COLUMNS = 4  # up to which columns get twice as many: a line through two of them has fine steps
+FEW_COLUMNS = 4  # up to this number of columns each gets twice as many
 SMALL = 1000  # rows below which finer cuts than half of these fit noise
 FEW_NUMBERS = 10  # up to this many distinct whole numbers may be codes rather than amounts
 STRAY_WORDS = 0.1  # a column of numbers may hold this share of words, such as "unknown"
-MOST_STRAYS = 32  # different words among numbers; more are no oversight
-OWN_BIT = 0.02  # the share of rows from which a word among numbers gets a bit of its own
+MOST_STRAYS = 32  # most different words among numbers; more are an error
+OWN_BIT = 0.02  # least share of rows for which a word among numbers has a bit
 DATE = re.compile(
     r"(?:[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4})"
     r"(?:[T ].{1,30})?|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
@@ -44,7 +44,7 @@ class FittedColumn:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """A column of numbers, to be cut when it is known how many thresholds it can have."""
+    """A column of numbers before its thresholds are placed."""
 
     code: ColumnCode
     values: np.ndarray  # (L,) distinct, ascending
@@ -70,7 +70,7 @@ class ColumnFitter:
     def fit(self, thresholds: int | None) -> list[FittedColumn]:
         """One per column, in their order."""
         found = {name: self._column(name, None) for name in self.frame.columns}
-        # Columns whose numbers have two readings follow what the others have shown.
+        # Columns of ambiguous numbers follow the format of the others.
         columns = [
             column or self._column(name, self.decimal_marks) for name, column in found.items()
         ]
@@ -88,7 +88,7 @@ class ColumnFitter:
         ]
 
     def _column(self, name: str, marks: frozenset[str] | None) -> FittedColumn | _Numbers | None:
-        """One column; None where it takes the usual marks of decimals to tell its numbers."""
+        """One column; None where its format depends on that of other columns."""
         if not stripped(name):
             place = self.frame.columns.index(name) + 1
             warnings.warn(
@@ -133,7 +133,7 @@ class ColumnFitter:
         categories, other = sorted(counts), len(counts) > self.max_categories
         if other:
             dates = [word for word in counts if DATE.fullmatch(word)]
-            if len(dates) > len(counts) / 2:  # all different, they tell nothing as words
+            if len(dates) > len(counts) / 2:  # all different, of no use as words
                 raise DataError(
                     f"column {name!r} holds dates or times, such as {dates[0]!r}; "
                     f"{advice_on_dates('date')}"
@@ -211,7 +211,7 @@ class ColumnFitter:
         return FittedColumn(code, ColumnAccount(code.name, "numbers", bits, column.missing, note))
 
     def _refuse_numerals(self, name: str, cells: Cells, words: np.ndarray) -> None:
-        """Raise a DataError where a word among numbers may be a number that nobody can read."""
+        """Raise a DataError where a word among numbers may be a malformed number."""
         for level in np.flatnonzero(words):
             word = as_category(cells.levels[level])
             digits, letters = (any(map(test, word)) for test in (str.isdigit, str.isalpha))
@@ -248,13 +248,13 @@ def _count_words(cells: Cells, levels: np.ndarray) -> dict[str, float]:
 
 
 def bins(values: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
-    """Where at most `most` thresholds go: each lies below values[i], i ascending, from 1 on.
+    """Places of at most `most` thresholds: each lies below values[i], i ascending, from 1 on.
 
     Quantiles, but a value that fills several of them (many zeros, say) leaves its cuts to the
     rest: the fullest bin is halved again. values, counts: (L,) distinct, ascending, and how often
     each occurs.
     """
-    rows = np.concatenate([[0], np.cumsum(counts)])  # rows[i]: how many lie below values[i]
+    rows = np.concatenate([[0], np.cumsum(counts)])  # rows[i]: the number below values[i]
     if len(values) <= most + 1:
         return np.arange(1, len(values))
     found = [(0, len(values))]
@@ -262,7 +262,7 @@ def bins(values: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
         fullest = max(found, key=lambda b: rows[b[1]] - rows[b[0]] if b[1] - b[0] > 1 else 0)
         low, high = fullest
         if high - low == 1 or (rows[high] - rows[low]) * 2 * (most + 1) < rows[-1]:
-            break  # what is left to halve is too small to tell much
+            break  # the remaining bins are too small to be useful
         middle = (rows[low] + rows[high]) / 2
         cut = low + 1 + int(np.searchsorted(rows[low + 1 : high - 1], middle))
         if cut > low + 1 and middle - rows[cut - 1] <= rows[cut] - middle:

@@ -1,4 +1,4 @@
-"""Tables of all makers in one shape: named columns, read one at a time.
+"""Tables of all types as one: named columns, read one at a time.
 
 vitrail's own tables, arrays, sparse matrices of scipy, mappings and data frames of pandas are read
 as they are. Others, polars' and pyarrow's among them, hand over their columns by the Arrow protocol
@@ -37,7 +37,7 @@ class ColumnFrame:
     read: Callable[[int], Any]  # a column by its place
     height: int  # rows of the whole table
     has_names: bool = True
-    rows: np.ndarray | None = None  # the rows that were taken, all if None
+    rows: np.ndarray | None = None  # selected rows, all if None
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -136,7 +136,7 @@ def _sparse_frame(matrix: Any) -> ColumnFrame:
 
 
 def _mapping_frame(table: Any) -> ColumnFrame:
-    """A mapping of columns, or a data frame of pandas; its first column tells the rows."""
+    """A mapping of columns, or a data frame of pandas; its first column gives the height."""
     keys = list(table if isinstance(table, Mapping) else table.columns)
     names = checked_names([str(key) for key in keys])
     first = table[keys[0]] if keys else ()

@@ -171,7 +171,7 @@ def require_labels(
     """The labels as Python values, and their kind.
 
     A DataError where one is missing, or is neither text, number nor boolean.
-    untyped: whether labels are cells of a text file, where `NA` and the like stand for no value.
+    untyped: whether labels are cells of a text file, where `NA` and the like are missing values.
     """
     array = as_column(labels, "expected one label per row", as_labels)
     if array.dtype.kind not in LABEL_KINDS:

@@ -57,7 +57,7 @@ class Source:
     file_bytes   the size of the file, None if unknown
     num_rows     how many rows there are, where that is known before they are read
     untyped      whether all cells are text
-    num_blocks   about how many blocks there are, by those so far: the first tells the whole's size
+    num_blocks   estimated number of blocks, by the size of those so far
     """
 
     schema: pa.Schema
@@ -331,7 +331,7 @@ def read_idx(path: str | Path, axes: int) -> np.ndarray:
         what = f"{announced:,} values of shape {shape}"
         if rest in (None, announced):
             check_size(str(path), what, announced, counter.file_bytes)
-            content = stream.read(announced + 1)  # the one more tells that there is more
+            content = stream.read(announced + 1)  # one byte more shows that there is more
             rest = len(content)
         if rest != announced:
             unknown = rest > announced and size is None

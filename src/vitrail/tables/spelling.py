@@ -23,7 +23,7 @@ CELL_TYPES = (str, int, float, np.integer, np.floating, np.bool_)
 TRUTH_WORDS = {"true": 1.0, "false": 0.0}  # so that a flag reads alike from text and Parquet
 PERCENT = "%"
 LONGEST = 60  # characters of a number; longer texts are not looked at
-GROUPS = " '’\u00a0\u2009\u202f"  # what may stand between groups of three digits in any country
+GROUPS = " '’\u00a0\u2009\u202f"  # separators between groups of three digits
 NUMERAL = re.compile(
     r"(?:(?P<sign>[-+−])\s*)?(?:(?P<before>[^\w\s.,'’%+−-])\s*)?(?P<inner>[-+−]?)"
     rf"(?P<digits>[0-9.,][0-9.,{GROUPS}]*?)(?P<exponent>[eE][-+]?[0-9]+)?"
@@ -43,7 +43,7 @@ class Spelling:
 
     decimal  the mark of decimals in cells that have two readings; "" where no cell may have two
     unit     a currency sign, `%`, or letters behind every number; "" for none
-    grouped  whether the other mark, the point or the comma, stands between thousands
+    grouped  whether the other mark, the point or the comma, separates thousands
     """
 
     decimal: str = "."
@@ -173,7 +173,7 @@ class SpellingEvidence:
     """Evidence in the cells of a column for its number format."""
 
     marks: frozenset[str]  # the marks of decimals that some cell leaves no doubt of
-    spelling: Spelling | None  # None where it takes the rest of the table to tell
+    spelling: Spelling | None  # None where the rest of the table decides
 
 
 def infer_spelling(
@@ -182,7 +182,7 @@ def infer_spelling(
     """How the cells of a column of numbers, different texts none of them missing, spell numbers.
 
     Texts that are no numbers are left out of account.
-    are_plain  whether all are numbers as programs write them, which is quickly told
+    are_plain  whether all are numbers as programs write them
     usual      the marks of decimals in the rest of the table, None where they are not known yet
     """
     if are_plain:

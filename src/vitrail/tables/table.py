@@ -71,7 +71,7 @@ class Table:
         return read_cells(self._column(name), name)
 
     def labels(self, name: str) -> np.ndarray:
-        """A column, (rows,), if a classifier can learn to tell its values."""
+        """A column, (rows,), if it can be a target of classification."""
         labels = self[name]
         check_target(labels, self.place, self.untyped)
         return labels
@@ -125,7 +125,7 @@ def read_table(path: str | Path, kind: Format | None = None) -> Table:
     Args:
         path: .csv and .tsv (gzipped or not), .parquet, .npz with arrays X and y or inputs and
             labels, MNIST's idx files; `-` is CSV from standard input.
-        kind: The format; None is what the file's name tells.
+        kind: The format; None is that of the file name's ending.
 
     Returns:
         The table.
@@ -141,7 +141,7 @@ def read_table(path: str | Path, kind: Format | None = None) -> Table:
             if block.num_rows:
                 blocks.append(block)
                 rows, held = rows + block.num_rows, held + block.nbytes
-                # refused as soon as the blocks so far tell that memory cannot hold the rest
+                # refused as soon as the blocks so far show that memory cannot hold the rest
                 more = max(1.0, source.num_blocks / len(blocks))
                 what = f"about {int(rows * more):,} rows × {len(source.schema):,} columns"
                 needed = int(held * more * LOADING_COPIES)
@@ -158,12 +158,12 @@ def iter_table(
 ) -> Iterator[Table]:
     """The table as batches of rows; CSV, TSV, Parquet and NPZ in constant memory.
 
-    There is always a first batch, empty if the file has no rows, to tell the columns.
+    There is always a first batch, empty if the file has no rows, with the columns.
 
     Args:
         path: As for `read_table`.
         batch_rows: Rows of a batch at most.
-        kind: The format; None is what the file's name tells.
+        kind: The format; None is that of the file name's ending.
         select: Returns the numbers, from 0, of the rows to give among `count` rows from `first`
             on; a row group of Parquet without any stays unread.
 
@@ -195,7 +195,7 @@ def _table_of(source: Source, arrow: pa.Table) -> Table:
 
 
 def open_source(path: str | Path, kind: Format | None = None) -> Source:
-    """Open a file by its format, told by its name unless given."""
+    """Open a file by its format, that of its name unless given."""
     kind = kind or file_format(path)
     if kind not in get_args(Format):
         raise DataError(f"unknown format {kind!r}; choose one of {', '.join(get_args(Format))}")
@@ -216,7 +216,7 @@ def open_source(path: str | Path, kind: Format | None = None) -> Source:
 
 
 def file_format(path: str | Path) -> Format:
-    """The format a file's name tells; standard input and pipes are CSV."""
+    """The format by a file's name; standard input and pipes are CSV."""
     path = Path(path)
     if is_stream(path):
         return "csv"
@@ -226,7 +226,7 @@ def file_format(path: str | Path) -> Format:
     suffix = Path(name).suffix
     if suffix not in SUFFIXES:
         if not path.is_file():
-            open_file(path)[0].close()  # that it is not there is said before its name tells nothing
+            open_file(path)[0].close()  # a missing file is reported first
         raise DataError(
             f"cannot tell the format of {path} from its name; expected it to end in "
             f"{', '.join(SUFFIXES)} or idx3-ubyte: rename it"
