@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
-from vitrail.tables.sources import read_idx
+from vitrail.datasets.idx import read_idx
 from vitrail.tables.table import Table, read_table
 
 LABEL = "class"  # the column of labels in every table of a benchmark
@@ -71,12 +71,6 @@ def mnist_files(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
         for kind, axes in (("images", 3), ("labels", 1))
     )
     return images, labels
-
-
-def max_pool(images: np.ndarray, size: int) -> np.ndarray:
-    """The brightest pixel of each size×size block: (F, H, W) to (F, H/size, W/size)."""
-    count, height, width = images.shape
-    return images.reshape(count, height // size, size, width // size, size).max(axis=(2, 4))
 
 
 def _numbers(values: np.ndarray) -> np.ndarray:

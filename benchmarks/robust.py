@@ -36,10 +36,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from harness import max_pool, mnist_files, parser_of, save_record
+from harness import mnist_files, parser_of, save_record
 from torch import Tensor, nn
 
 from vitrail.baselines import straight_through
+from vitrail.datasets.idx import max_pool
 from vitrail.factors import Network, network
 from vitrail.graph import FactorGraph, factor_graph
 from vitrail.learning.table import Problem, make_plan, polished

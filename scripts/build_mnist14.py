@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail.datasets.images import EMBEDDED, SIDE
-from vitrail.tables.sources import read_idx
+from vitrail.datasets.idx import max_pool, read_idx
+from vitrail.datasets.images import EMBEDDED
 
 
 def original(folder: Path, name: str) -> Path:
@@ -49,8 +49,8 @@ def main() -> None:
     images, labels = [], []
     for part in ("train", "t10k"):
         pixels = read_idx(original(arguments.folder, f"{part}-images-idx3-ubyte"), axes=3)
-        pooled = pixels.reshape(-1, SIDE, 2, SIDE, 2).max(axis=(2, 4))
-        images.append(np.packbits((pooled > 127).reshape(-1, SIDE * SIDE), axis=1))
+        bits = max_pool(pixels, 2) > 127
+        images.append(np.packbits(bits.reshape(len(bits), -1), axis=1))
         labels.append(read_idx(original(arguments.folder, f"{part}-labels-idx1-ubyte"), axes=1))
     write_npz(arguments.out, {"images": np.concatenate(images), "labels": np.concatenate(labels)})
     digest = hashlib.sha256(arguments.out.read_bytes()).hexdigest()

@@ -17,12 +17,12 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier
 
 from footprints.images import WIDTHS, convolutions
-from footprints.rivals import Logistic, majority
 from footprints.rows import Features, Rows, split_of
 from vitrail import BinaryNetClassifier
 from vitrail.export.linear import linear_form
 from vitrail.export.plan import plan_export
 from vitrail.export.rule import fold_sign, rule_of
+from vitrail.lab.rivals import Logistic, majority
 from vitrail.learning.compression import Candidate, Compression, best_of
 from vitrail.learning.quantised_linear import QuantisedLinear
 from vitrail.model import Model

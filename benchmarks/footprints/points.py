@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from footprints.learners import OURS, Trained
-from footprints.rivals import headers
-from footprints.rivals.boosted import Boosted
 from footprints.rows import Features, Rows, read, split_of
 from vitrail.export.c import c_header
 from vitrail.export.devices import TARGETS, cost
 from vitrail.export.formats import golden_rows
 from vitrail.export.golden import GOLDEN
+from vitrail.lab.rivals import headers
+from vitrail.lab.rivals.boosted import Boosted
 
 M0PLUS = TARGETS[0]
 MANY = 99  # more cuts than are ever named

@@ -12,8 +12,8 @@ import pandas as pd
 from harness import labelled_table
 from sklearn import datasets
 
-from footprints.rivals import Features, as_integers, device_columns
 from vitrail.datasets import mnist
+from vitrail.lab.rivals import Features, as_integers, device_columns
 
 __all__ = ["Features", "Rows", "all_rows", "names", "read", "split_of"]
 

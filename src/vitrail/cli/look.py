@@ -249,7 +249,7 @@ def report(
 
     It shows accuracy with its standard error, AUC and log-loss beside the base rate, calibration,
     the confusion matrix, important columns, shape curves and interactions, the hardest rows with
-    reasons, and the size on a device. The page is one file that loads nothing.
+    reasons, and sizes on devices. The page is one file that loads nothing.
 
     Example: `vitrail report mushroom.safetensors mushroom.csv -o report.html`
     """

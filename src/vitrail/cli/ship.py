@@ -156,23 +156,53 @@ def _reported(net: Any, name: str, output: Path, table: Any) -> Path:
     from vitrail.export import devices
     from vitrail.export.formats import golden_rows
 
-    target = net.record.get("target")
+    accuracy, target = None, net.record.get("target")
     size, networks = net.networks.numel(), net.networks[..., 0].numel()
     lead = [f"{size:,} one-bit weights in {networks:,} networks."]
     if table is not None and len(table) and target in table.columns:
         right = net.answers(table).numbers.numpy() == net.labels.encode(table[target])
+        accuracy = float(right.mean())
         lead.append(f"{right.sum():,} of {len(right):,} rows predicted correctly.")
     for part in ("test", "train"):
         if (score := net.record.get(f"{part}_accuracy")) is not None:
             lead.append(f"{part} accuracy {score:.4f} when trained.".capitalize())
     with working("measuring on devices"):
         found = devices.costs(net, name, golden_rows(net, table))
+        others, notes = _rival_lines(net, table, found, accuracy)
     console = plain_console()
     console.print(" ".join(lead))
     for cost in found:
         print_table(devices.HEAD, devices.table_of(cost), cost.target.title)
         if work := devices.work_of(cost):
             console.print(work)
-    for line in devices.absent():
+    if others:
+        print_table(devices.RIVAL_HEAD, others, "Compared with other classifiers")
+    for line in [*devices.absent(), *notes]:
         console.print(line)
-    return devices.write_costs(output / f"{name}-report.html", name, lead, found)
+    path = output / f"{name}-report.html"
+    return devices.write_costs(path, name, lead, found, others, notes)
+
+
+def _rival_lines(
+    net: Any, table: Any, found: list[Any], accuracy: float | None
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Results of other classifiers on the same rows, the model first; and notes."""
+    from vitrail.export.devices import rival_line
+
+    own = next((cost for cost in found if cost.target.name == "m0plus"), None)
+    if own is None:
+        return [], []
+    if accuracy is None:
+        return [], ["other classifiers are compared where --rows has labels"]
+    from vitrail.extras import MissingPackageError
+    from vitrail.lab.rivals import rival_costs
+
+    names = [str(name) for name in net.encoder.all_names]
+    try:
+        rivals = rival_costs({name: table[name] for name in names}, table[net.record["target"]])
+    except MissingPackageError as error:
+        return [], [str(error)]
+    lines = [rival_line("vitrail", accuracy, own)]
+    lines += [rival_line(one.name, one.accuracy, one.cost) for one in rivals]
+    note = "other classifiers have the accuracy of two-fold cross-validation on these rows"
+    return lines, [f"{note}; the model may have been trained on them"]

@@ -79,6 +79,16 @@ def encode(bits: np.ndarray, coding: Coding) -> Tensor:
     return 2 * flat - 1 if coding == "bipolar" else flat
 
 
+def binarise(pixels: np.ndarray, full: int, threshold: float) -> np.ndarray:
+    """Bits of the pixels strictly above the fraction `threshold` of full intensity."""
+    if not 0 <= threshold < 1:
+        raise ValueError(
+            f"threshold is a fraction of full intensity, 0 <= threshold < 1, got {threshold}; "
+            "0.5 is half intensity"
+        )
+    return pixels > threshold * full
+
+
 def indices_of_pair(labels: np.ndarray, pair: Sequence[int]) -> np.ndarray:
     """Indices of the examples that belong to either class of the pair, in their order."""
     present = sorted({int(label) for label in np.unique(labels)})

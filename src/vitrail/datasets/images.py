@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.checks import checked_count
-from vitrail.datasets.dataset import Coding, Dataset, dataset_of, indices_of_pair
+from vitrail.datasets.dataset import Coding, Dataset, binarise, dataset_of, indices_of_pair
+from vitrail.datasets.idx import labelled_images
 from vitrail.draws import random_order
 
-DIGITS_SIDE, DIGITS_USED = 8, 250
-FULL_INTENSITY = 16  # of scikit-learn's digits: a pixel counts the black dots of a 4×4 block
+DIGITS_SIDE, DIGITS_INTENSITY = 8, 16  # a pixel counts the black dots of a 4×4 block
 EMBEDDED = Path(__file__).with_name("mnist14.npz")
 SIDE = 14
 NUM_TRAIN = 60_000
@@ -28,17 +28,20 @@ def digits(
     pair: tuple[int, int] = (3, 5),
     seed: int = 0,
     *,
+    num_images: int = 250,
+    threshold: float = 0.5,
     coding: Coding = "bipolar",
 ) -> Dataset:
-    """250 images of two classes of handwritten digits, 64 bits each, above half intensity or not.
+    """Two classes of handwritten digits, 64 bits each; label 1 is the second of the pair.
 
-    Label 1 is the second of the pair. The paper has num_examples=5…245, and does not name the
-    classes or the threshold.
+    The paper has 250 images, num_examples=5…245, and does not name the classes or the threshold.
 
     Args:
-        num_examples: Images to train on; None is all of them. The others are the test part.
+        num_examples: Images to train on; None is all of `num_images`. The others are the test part.
         pair: The two digits.
-        seed: Puts the pair's images (about 360) in a random order, of which the first are used.
+        seed: Puts the pair's images (about 360) in a random order.
+        num_images: How many of them are used, the first in that order.
+        threshold: A pixel is 1 if strictly above this share of full intensity.
         coding: How a bit is written: −1/+1 ("bipolar") or 0/1 ("binary").
 
     Returns:
@@ -52,10 +55,11 @@ def digits(
 
     pixels, classes = (np.asarray(part) for part in load_digits(return_X_y=True))
     chosen = indices_of_pair(classes, pair)
-    count = DIGITS_USED if num_examples is None else num_examples
-    checked_count("num_examples", count, 1, DIGITS_USED)
-    order = chosen[random_order(seed, len(chosen))][:DIGITS_USED]
-    bits = pixels > FULL_INTENSITY / 2
+    checked_count("num_images", num_images, 1, len(chosen))
+    count = num_images if num_examples is None else num_examples
+    checked_count("num_examples", count, 1, num_images)
+    order = chosen[random_order(seed, len(chosen))][:num_images]
+    bits = binarise(pixels, DIGITS_INTENSITY, threshold)
     train, test = ((bits[part], classes[part]) for part in (order[:count], order[count:]))
     name, shape = f"digits {pair[0]}-vs-{pair[1]}", (1, DIGITS_SIDE, DIGITS_SIDE)
     return dataset_of(name, train, test, coding, pair, shape)
@@ -79,15 +83,10 @@ def mnist(pair: tuple[int, int] | None = None, *, coding: Coding = "bipolar") ->
     """
     with np.load(EMBEDDED, allow_pickle=False) as stored:
         images, labels = unpack(stored["images"]), stored["labels"]
-    name = "mnist"
-    if pair is None:
-        keep, classes = np.arange(len(labels)), tuple(range(10))
-    else:
-        keep, classes = indices_of_pair(labels, pair), pair
-        name += f" {pair[0]}-vs-{pair[1]}"
-    parts = keep[keep < NUM_TRAIN], keep[keep >= NUM_TRAIN]
-    train, test = ((images[part], labels[part]) for part in parts)
-    return dataset_of(name, train, test, coding, classes, (1, SIDE, SIDE))
+    train, test = (
+        (images[part], labels[part]) for part in (slice(NUM_TRAIN), slice(NUM_TRAIN, None))
+    )
+    return labelled_images("mnist", train, test, pair, coding)
 
 
 def unpack(packed: np.ndarray) -> np.ndarray:

@@ -52,6 +52,7 @@ ENTRY_NAMES = {
     "predict": "predict, with the encoder",
     "proba": "proba, with the encoder",
 }
+RIVAL_HEAD = ("on a Cortex-M0+", "accuracy", "flash", "instructions")
 HEAD = ("", "flash", "code", "constants", "RAM", "stack, at most")
 SECONDS = 120  # more than any of these tools needs
 
@@ -251,8 +252,26 @@ def absent() -> list[str]:
     return [f"{target.title}: {target.compiler} is not installed" for target in missing]
 
 
-def write_costs(path: Path, title: str, lead: Sequence[str], found: Sequence[Cost]) -> Path:
-    """Write one page that needs nothing but itself."""
+def rival_line(name: str, accuracy: float | None, found: Cost) -> tuple[str, ...]:
+    """A classifier among others: how often it is right, and what it costs with its encoder."""
+    size = found.sizes.get("predict")
+    return (
+        name,
+        "" if accuracy is None else f"{accuracy:.3f}",
+        "does not fit" if size is None else f"{size.flash:,}",
+        "" if found.work is None else f"{found.work:,}",
+    )
+
+
+def write_costs(
+    path: Path,
+    title: str,
+    lead: Sequence[str],
+    found: Sequence[Cost],
+    others: Sequence[Sequence[str]] = (),
+    notes: Sequence[str] = (),
+) -> Path:
+    """Write one page that needs nothing but itself; `others` are lines of `rival_line`."""
     return write_page(
         path,
         "devices.html",
@@ -263,5 +282,7 @@ def write_costs(path: Path, title: str, lead: Sequence[str], found: Sequence[Cos
         head=HEAD,
         lines=lambda cost: zip(table_of(cost), cost.sizes.values(), strict=True),
         work_of=work_of,
-        notes=". ".join([*absent(), ""]),
+        rival_head=RIVAL_HEAD,
+        others=others,
+        notes=". ".join([*absent(), *notes, ""]),
     )

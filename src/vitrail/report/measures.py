@@ -19,6 +19,9 @@ from vitrail.tables.bits import BitColumns
 SHOWN_ROWS = 8  # hardest rows
 SHOWN_CELLS = 6  # per row
 SHOWN_COLUMNS = 12
+WORK = 3e7  # evaluations of a net on a row: a second or two
+LEAST_ROWS = 50
+SHUFFLES = 3  # of a column
 UNCLIPPED = 2**16  # margin that no pixel reaches
 EXPLAINED_ROWS = 32  # in addition to those shown, to select the columns with curves
 EXPLAINED_WORK = 5e10  # weights read for reasons: a few seconds in packed words
@@ -38,6 +41,15 @@ class ShownRow:
 
 
 @dataclass(frozen=True)
+class Column:
+    """Permutation importance of a column: the accuracy lost when its values are shuffled."""
+
+    name: str
+    loss: float
+    error: float  # standard error of the loss
+
+
+@dataclass(frozen=True)
 class Measures:
     """All numbers of a report."""
 
@@ -53,7 +65,7 @@ class Measures:
     reliability: tuple[tuple[float, float, int], ...]  # confidence, share right, rows
     calibration_error: float
     coverage: tuple[tuple[float, float], ...]  # share answered, accuracy there
-    columns: tuple[tuple[str, float], ...]  # the most important, with their share of the votes
+    columns: tuple[Column, ...]
     picture: np.ndarray | None  # (C, height, width) from −1 to 1, for images
     cell_names: tuple[str, ...]
     hardest: tuple[ShownRow, ...]
@@ -77,7 +89,6 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
     encoder, shape = model.encoder, _image_shape(model)
     bits = isinstance(encoder, BitColumns)
     names = () if bits else tuple(code.name for code in encoder.columns)[:SHOWN_CELLS]
-    important = zip(encoder.all_names, model.importances().tolist(), strict=True)
 
     share = np.bincount(truth, minlength=model.num_classes) / len(truth)
     decisions = model.decisions_of(inputs)
@@ -119,7 +130,7 @@ def measure(model: Model, table: Any, labels: np.ndarray, seed: int = 0) -> Meas
         reliability=tuple(reliability(confidence, right)),
         calibration_error=calibration_error(confidence, right),
         coverage=tuple((n / len(truth), share) for n, share in coverage(confidence, right, 20)),
-        columns=tuple(sorted(important, key=lambda one: -one[1])[:SHOWN_COLUMNS]),
+        columns=() if shape else _columns(model, inputs, truth, seed),
         picture=_picture(model, inputs[some], shape) if shape else None,
         cell_names=names,
         hardest=tuple(rows),
@@ -164,3 +175,30 @@ def _picture(model: Model, rows: torch.Tensor, shape: tuple[int, int]) -> np.nda
         on, off = class_scores(margins, model.num_classes, model.scheme).chunk(2)
         effect[:] = (on - off).sign().double().mean(0)
     return found.T.reshape(model.num_classes, -1, *shape).mean(1)
+
+
+def _columns(
+    model: Model, inputs: torch.Tensor, truth: np.ndarray, seed: int
+) -> tuple[Column, ...]:
+    """The columns of highest importance, on as many rows as the work allows."""
+    spans = column_bits(model)
+    cost = SHUFFLES * len(spans) * model.networks.shape[:2].numel()
+    most = int(max(LEAST_ROWS, WORK // max(1, cost)))
+    rows = np.sort(random_order(seed, len(inputs))[:most])
+    kept, labels = inputs[rows], truth[rows]
+
+    def right(changed: torch.Tensor) -> np.ndarray:
+        return (model.answers_of(changed).numbers.numpy() == labels).astype(float)
+
+    baseline = right(kept)
+    orders = [random_order(seed + 1 + turn, len(rows)) for turn in range(SHUFFLES)]
+    found = []
+    for name, span in spans:
+        lost = np.zeros(len(rows))
+        for order in orders:
+            changed = kept.clone()
+            changed[:, span] = kept[torch.from_numpy(order)][:, span]
+            lost += (baseline - right(changed)) / SHUFFLES
+        error = float(lost.std() / math.sqrt(max(1, len(rows) - 1)))
+        found.append(Column(name, float(lost.mean()), error))
+    return tuple(sorted(found, key=lambda one: -one.loss)[:SHOWN_COLUMNS])

@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from vitrail import __version__, pages
-from vitrail.export import ExportError, flash_bytes
+from vitrail.export import ExportError
+from vitrail.export.devices import TARGETS, costs, work_of
+from vitrail.export.formats import golden_rows
 from vitrail.model import Explanation, Model
 from vitrail.report.measures import Measures, measure
 
+MOST_BITS = 2**21  # of networks that are compiled for devices; more would take minutes
+ENTRY = "predict"  # the function whose bytes are shown: rows in, an answer out
 MOST_CLASSES = 30  # of a confusion matrix that fits a page
 MOST_CONFUSED = 20  # pairs of classes that are listed instead
 MOST_EXPLAINED = 200  # rows on a page of reasons
@@ -57,10 +61,7 @@ def write_report(
     settings = record.get("settings") or {}
     trained = f"Trained on {record['rows']:,} rows. " if "rows" in record else ""
     size = f"{-(-model.networks.numel() // 8):,}"
-    try:
-        device = f"{flash_bytes(model)}."
-    except ExportError as error:
-        device = f"It cannot be exported to C: {error}."
+    device, sizes = _device(model, table)
     return pages.write_page(
         Path(path),
         "model.html",
@@ -100,6 +101,7 @@ def write_report(
             for row in found.hardest
         ],
         device=f"{size} bytes of weights in {len(model.networks):,} networks. {device}",
+        costs=sizes,
         foot=f"Made by vitrail {__version__}. "
         + ", ".join(f"{name} {value}" for name, value in settings.items()),
     )
@@ -196,6 +198,24 @@ def _most_confused(found: Measures) -> list[tuple[int, str, str]]:
         if label != answer and count
     ]
     return sorted(wrong, reverse=True)[:MOST_CONFUSED]
+
+
+def _device(model: Model, table: Any) -> tuple[str, list[tuple[str, ...]]]:
+    """Why nothing was measured, or a line for each device that has its compiler here."""
+    if model.networks.numel() > MOST_BITS:
+        return "That is more than small devices hold; --predictor best gives one network.", []
+    if not any(target.installed for target in TARGETS):
+        return "No compiler is installed here, so nothing was measured.", []
+    try:
+        found = costs(model, "tiny", golden_rows(model, table), (ENTRY,))
+    except ExportError as error:
+        return f"It cannot be exported to C: {error}.", []
+    too_large = [f"It does not fit on {one.target.title}." for one in found if not one.sizes]
+    return " ".join(too_large), [
+        (one.target.title, *(f"{n:,}" for n in (b.flash, b.data, b.stack)), work_of(one))
+        for one in found
+        for b in one.sizes.values()
+    ]
 
 
 def line_chart(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -11,14 +10,14 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
 from vitrail.errors import DataError, listed
-from vitrail.files import Unpacked, open_file
+from vitrail.files import open_file
 from vitrail.memory import check_size, most_bytes
 from vitrail.tables.cells import MAX_COLUMNS, checked_names, place_in_table, plain_table, sentence
 
@@ -33,7 +32,6 @@ HEADERS = {
 }
 # what numpy raises on one, which it reads with Python's own tokenizer and parser
 BAD_HEADER = (ValueError, KeyError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError)
-UNSIGNED_BYTES = 8  # the type code of idx files
 SAVE = "save it with numpy.savez(path, X=…, y=…)"
 
 Block = tuple[int, pa.RecordBatch]
@@ -314,51 +312,3 @@ class NpzSource(Source):
             raise DataError(
                 f"{self._path} is damaged, or packed in an unknown way; {SAVE}"
             ) from None
-
-
-def read_idx(path: str | Path, axes: int) -> np.ndarray:
-    """The unsigned bytes of a file in MNIST's idx format with that many axes, gzipped or not.
-
-    Two zero bytes, a type code (8: unsigned bytes), the number of axes, the length of each as a
-    big-endian 32-bit integer, then the values, last axis fastest. The header is read first: what it
-    announces must fit in memory, and be there.
-    """
-    counter = Unpacked(path)
-    with io.BufferedReader(counter) as stream:
-        shape = _read_shape(path, stream, axes)
-        size, announced = counter.plain_bytes, prod(shape)
-        rest = None if size is None else size - (4 + 4 * axes)
-        what = f"{announced:,} values of shape {shape}"
-        if rest in (None, announced):
-            check_size(str(path), what, announced, counter.file_bytes)
-            content = stream.read(announced + 1)  # one byte more shows that there is more
-            rest = len(content)
-        if rest != announced:
-            unknown = rest > announced and size is None
-            held = "more" if unknown else f"{rest:,}"
-            raise DataError(f"{path} announces {what} but holds {held}; fetch or copy it again")
-    return np.frombuffer(content, np.uint8).reshape(shape)
-
-
-def _read_shape(path: str | Path, stream: BinaryIO, axes: int) -> tuple[int, ...]:
-    start = stream.read(4)
-    if len(start) < 4 or start[:2] != b"\0\0":
-        raise DataError(
-            f"{path} does not start like an idx file; give a file in MNIST's idx format, "
-            "plain or gzipped"
-        )
-    kind, found_axes = start[2], start[3]
-    if kind != UNSIGNED_BYTES:
-        raise DataError(
-            f"{path} holds values of idx type {kind:#04x}, expected unsigned bytes "
-            f"({UNSIGNED_BYTES:#04x}); convert it to bytes 0…255"
-        )
-    if found_axes != axes:
-        what = {1: "labels (1 axis)", 3: "images (3 axes)"}[axes]
-        raise DataError(
-            f"{path} has {found_axes} axes, expected {what}; are images and labels swapped?"
-        )
-    lengths = stream.read(4 * axes)
-    if len(lengths) < 4 * axes:
-        raise DataError(f"{path} ends inside its header; fetch or copy it again")
-    return tuple(int(n) for n in np.frombuffer(lengths, ">u4"))

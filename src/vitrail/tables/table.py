@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
+from vitrail.datasets.idx import read_idx
 from vitrail.errors import DataError, listed
 from vitrail.files import is_stream, open_file
 from vitrail.memory import check_size
@@ -28,7 +29,6 @@ from vitrail.tables.sources import (
     RowSelector,
     Source,
     all_rows,
-    read_idx,
 )
 
 Format = Literal["csv", "tsv", "parquet", "npz", "idx"]

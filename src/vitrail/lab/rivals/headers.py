@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from footprints.rivals.boosted import Boosted
-from footprints.rivals.features import Columns, Features, fill
-from footprints.rivals.logistic import Logistic
 from vitrail.extras import needs
+from vitrail.lab.rivals.boosted import Boosted
+from vitrail.lab.rivals.features import Columns, Features, fill
+from vitrail.lab.rivals.logistic import Logistic
 
 
 def headers(learner: Any, features: Features, rows: Columns) -> Iterator[tuple[str, str]]:

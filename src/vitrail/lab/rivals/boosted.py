@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from footprints.rivals.features import Features, fill
+from vitrail.lab.rivals.features import Features, fill
 
 MOST_LEAF = 7.99  # log-odds; leaves of a single class have no bound
 UNIT = 2**12  # integer that stands for log-odds of 1

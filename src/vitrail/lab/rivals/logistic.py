@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from footprints.rivals.features import MISSING, Columns, Features, fill
+from vitrail.lab.rivals.features import MISSING, Columns, Features, fill
 
 UNIT = 64  # integer that stands for one standard deviation
 SHIFT = 10  # of the factors by which numbers are scaled

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from footprints.rivals import Features, Logistic, as_integers, device_columns, headers
-from footprints.rivals.boosted import Boosted
 from parts import need
 from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from vitrail.extras import MissingPackageError
+from vitrail.lab.rivals import Features, Logistic, as_integers, device_columns, headers
+from vitrail.lab.rivals.boosted import Boosted
 
 CHECK = """
 #define TINY_CHECK
