@@ -267,13 +267,14 @@ def test_nets_are_as_wide_as_the_work_allows(count, inputs, nets, width, sweeps)
 
 
 @pytest.mark.parametrize(
-    ("classes", "each", "sweeps", "networks"), [(200, 20, 84, 384), (10, 40, 121, 560)]
+    ("classes", "each", "sweeps", "networks", "fold_chains"),
+    [(200, 20, 88, 400, 1), (24, 20, 146, 560, 1), (10, 40, 121, 560, 4), (2, 40, 150, 560, 4)],
 )
-def test_many_classes_of_few_rows_have_shorter_chains(classes, each, sweeps, networks):
+def test_many_classes_of_few_rows_have_shorter_chains(classes, each, sweeps, networks, fold_chains):
     ones = torch.ones(classes * each)
     one = Examples(torch.zeros(len(ones), 253), torch.zeros(len(ones)), ones, ones)
     plan = effort.plan_chains([one] * classes, "auto")
-    assert (plan.burn_in, plan.networks) == (sweeps, networks)
+    assert (plan.burn_in, plan.networks, plan.fold_chains) == (sweeps, networks, fold_chains)
 
 
 def test_mixing_detects_chains_that_disagree():

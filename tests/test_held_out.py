@@ -75,6 +75,16 @@ def test_random_labels_give_low_confidence():
     assert net.predict_proba(made.normal(size=(200, 6))).max(1).mean() < 0.7
 
 
+@pytest.mark.parametrize("seed", [3, 10])
+def test_networks_that_say_nothing_of_new_rows_give_the_base_rate_and_a_warning(seed):
+    made = np.random.default_rng(seed)
+    table, labels = made.normal(size=(60, 2)), (made.random(60) < 0.3).astype(int)
+    with pytest.warns(UserWarning, match="held-out rows show no relation"):
+        net = fitted(table, labels)
+    assert net.model_.record["calibrated_by"] == "base rate"
+    assert np.abs(net.predict_proba(table)[:, 1] - labels.mean()).max() < 0.05
+
+
 def test_noise_wants_warmer_chains_than_a_rule():
     made = np.random.default_rng(3)
     table = made.integers(0, 2, size=(300, 20))

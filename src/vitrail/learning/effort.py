@@ -27,6 +27,7 @@ WORK_PER_ROW = 4.5e5  # words per row and net
 ALONE = 1.5  # times that where there is one net
 LEAST_WORK = 5e8  # words, about a second of one core
 MOST_WORK, NETS = 1.1e10, 10  # words at most for so many nets; more nets get more by the root
+MOST_NETS = 40  # number of nets beyond which work no longer grows
 COLLECTING = 0.5  # of the work at most, for more networks than the least
 PROPOSAL = 24  # fixed cost of a proposal, in words
 BLOCK = 8  # words that are processed together
@@ -37,7 +38,9 @@ SHORTEST = 20  # sweeps of burn-in, however large the table
 FOLDS = 4  # of which as many are held out as the rows need
 HELD_OUT_ROWS = 1000  # more rows hardly change beta and calibration
 FOLD_BURN_IN = 1 / 2  # of the burn-in of chains on all rows
-FOLD_CHAINS = 4  # per beta and fold, where rows are few: one chain may miss a mode
+# per beta and fold, where rows are few: one chain may miss a mode. With more than NETS nets, as
+# many as cost the same; on 24 classes one did as well as four
+FOLD_CHAINS = 4
 USUAL_BETAS = (2.0, 5.0, 8.0)  # the first is better on noise, the last where labels follow a rule
 BETA_SETS = (USUAL_BETAS, (0.5,), (0.5, 1.0), (1.0,), (1.0, 2.0), (5.0, 8.0))
 COUPLING = 1.5  # of neighbouring thresholds, a candidate with few rows: for noisy labels
@@ -70,7 +73,7 @@ def plan_chains(
     num_inputs = nets[0].inputs.shape[1]
     rows = max(one.num_rows for one in nets)
     few = rows < FEW * max(2, len(nets))  # rows per class
-    most = EFFORTS[effort] * MOST_WORK * max(1.0, len(nets) / NETS) ** 0.5
+    most = EFFORTS[effort] * MOST_WORK * max(1.0, min(len(nets), MOST_NETS) / NETS) ** 0.5
     each = WORK_PER_ROW * (ALONE if len(nets) == 1 else 1)
     work = min(most, EFFORTS[effort] * max(LEAST_WORK, each * sum(map(len, nets))))
     # words that a sweep of one chain of every net processes, per hidden unit
@@ -93,7 +96,8 @@ def plan_chains(
     program = multilayer((num_inputs,), layers, 1)
     burn_in = min(BURN_IN, max(least, sweeps))
     clip = 2 * math.isqrt(layers[0] if layers else num_inputs) + 1
-    return ChainPlan(program, burn_in, networks, FOLD_CHAINS if few else 1, clip)
+    fold_chains = max(1, FOLD_CHAINS * NETS // max(NETS, len(nets))) if few else 1
+    return ChainPlan(program, burn_in, networks, fold_chains, clip)
 
 
 def couplings_tried(rows: int, neighbours: bool) -> tuple[float, ...]:
