@@ -1,13 +1,13 @@
-"""How vitrail bears attacks: stops at random moments, flipped bits, inputs made by a seed, and
+"""Robustness tests: stops at random moments, flipped bits, inputs generated from a seed, and
 models with hostile names and cells, whose exports must answer as Python does.
 
-    python benchmarks/attacks.py                            all of it, two hours on one core
-    python benchmarks/attacks.py stops reruns --jobs 16     some of it, in 16 processes
-    python benchmarks/attacks.py stops --first 41 --count 1 one attack again
+    python benchmarks/attacks.py                            all kinds, two hours on one core
+    python benchmarks/attacks.py stops reruns --jobs 16     some kinds, in 16 processes
+    python benchmarks/attacks.py stops --first 41 --count 1 one attack
 
-Attacks are those of the tests, and more of them. A failure is printed with its number and the run
-goes on; the last line of each kind is JSON, counts that may be added up over processes and the
-longest time. The exit code says whether there was a failure.
+Attacks are those of the tests, in larger numbers. A failure is printed with its number and the run
+continues; the last line of each kind is JSON with counts and the longest time. The exit code is 1
+if there was a failure.
 """
 
 import argparse
@@ -34,15 +34,15 @@ from stops import stopper, units  # noqa: E402
 
 STOPPED = ("fit best", "fit posterior", "fit linear posterior", "capacity", "reproduce", "compare")
 RERUN = ("capacity", "reproduce")
-LATEST = 5.0  # seconds from a stop to the end
-AT_ONCE = 250  # inputs of a child: what one call leaks shows in the next
+MAX_STOP_SECONDS = 5.0  # from a stop to the end
+INPUTS_PER_PROCESS = 250  # so that leaks of one call affect the next
 EXPORTED_ROWS = 2_500  # of a model
 KINDS = (*table_files.MAKERS, *inputs.MAKERS)
-SAID = (None, "DataError", "TableTooLargeError")
+EXPECTED_ERRORS = (None, "DataError", "TableTooLargeError")
 
 
 class Tally:
-    """What came of the attacks of one kind."""
+    """Counts of one kind of attack."""
 
     def __init__(self, attack: str, seed: int) -> None:
         self.attack, self.seed, self.longest = attack, seed, 0.0
@@ -50,7 +50,7 @@ class Tally:
 
     @contextmanager
     def trial(self, number: int, what: object) -> Iterator[random.Random]:
-        """One attack and its randomness: a failure is counted and printed, and passes."""
+        """One attack with its random generator; a failure is counted and printed."""
         self.counts["tried"] += 1
         try:
             yield random.Random(f"{self.attack} {self.seed} {number}")
@@ -59,7 +59,7 @@ class Tally:
             again = f"{self.attack} --seed {self.seed} --first {number} --count 1"
             print(f"FAILED {again}: {what}: {type(error).__name__}: {error}", flush=True)
 
-    def took(self, seconds: float) -> None:
+    def record_time(self, seconds: float) -> None:
         self.longest = max(self.longest, round(seconds, 2))
 
     def line(self) -> dict[str, Any]:
@@ -77,13 +77,13 @@ def stops(tally: Tally, numbers: range) -> None:
                 done = commands.try_stop(name, how, rng, Path(folder) / str(number))
                 if done.stopped:
                     tally.counts["stopped"] += 1
-                    tally.counts["kept a best"] += "best network so far" in done.said
-                    tally.took(done.seconds)
-                    assert done.seconds <= LATEST, done
+                    tally.counts["kept a best"] += "best network so far" in done.stderr
+                    tally.record_time(done.seconds)
+                    assert done.seconds <= MAX_STOP_SECONDS, done
 
 
 def reruns(tally: Tally, numbers: range) -> None:
-    """Stop a sweep twice, then let it end: the numbers of a run that nobody stopped."""
+    """Stop a sweep twice, then let it end: its numbers are those of an uninterrupted run."""
     with tempfile.TemporaryDirectory() as folder, stopper(Path(folder)) as commands:
         for number in numbers:
             name, place = RERUN[number % len(RERUN)], Path(folder) / str(number)
@@ -104,49 +104,49 @@ def flips(tally: Tally, numbers: range) -> None:
             for place in rng.sample(range(8 * len(sound)), rng.randint(1, 3)):
                 content[place // 8] ^= 1 << place % 8
             try:
-                assert inputs.chances(bytes(content)) == inputs.sound_answers()
+                assert inputs.probabilities(bytes(content)) == inputs.sound_answers()
             except ValueError as error:
-                if not inputs.said(error):
+                if not inputs.is_expected(error):
                     raise
                 tally.counts["refused"] += 1
 
 
 def fault(outcome: Outcome) -> str:
-    """What kind of failure an outcome is."""
+    """The kind of failure of an outcome."""
     if str(outcome.error).startswith("exit"):
         return "abort"
     return "silent constant" if outcome.sentence == SILENT_CONSTANT else "traceback"
 
 
 def many_inputs(tally: Tally, numbers: range) -> None:
-    """Files of tables, models, checkpoints, classifiers, rules and arguments in turn."""
+    """Files of tables, models, checkpoints, classifiers, rules and arguments."""
     for makers, function in (
         (table_files.MAKERS, "fuzz.test_table_files:use"),
         (inputs.MAKERS, "fuzz.inputs:use"),
     ):
         mine = [number for number in numbers if KINDS[number % len(KINDS)] in makers]
-        for first in range(0, len(mine), AT_ONCE):
-            some = mine[first : first + AT_ONCE]
+        for first in range(0, len(mine), INPUTS_PER_PROCESS):
+            some = mine[first : first + INPUTS_PER_PROCESS]
             cases = [(KINDS[one % len(KINDS)], tally.seed * 10**9 + one) for one in some]
             found = calls_in_child(function, cases)
             for number, case, outcome in zip(some, cases, found, strict=True):
                 with tally.trial(number, case):
-                    allowed = SAID if makers is table_files.MAKERS else (None,)
+                    allowed = EXPECTED_ERRORS if makers is table_files.MAKERS else (None,)
                     if outcome.error not in allowed:
                         tally.counts[fault(outcome)] += 1
                         raise AssertionError(outcome)
                     used = outcome.error is None and not str(outcome.result).startswith("refused")
                     tally.counts["used" if used else "refused"] += 1
-                    tally.took(outcome.seconds)
+                    tally.record_time(outcome.seconds)
 
 
 def bad_tables(tally: Tally, numbers: range) -> None:
-    """Files that no model can be trained on through the command: a sentence and exit code 2."""
+    """Invalid files for training through the command: one line of error and exit code 2."""
     for number in numbers:
         with tempfile.TemporaryDirectory() as folder, tally.trial(number, "bad file") as rng:
             begun, case = time.monotonic(), commands.bad_file(rng, Path(folder))
             done = commands.run(case, Path(folder))
-            tally.took(time.monotonic() - begun)
+            tally.record_time(time.monotonic() - begun)
             assert not commands.faults(case, done, Path(folder)), done
 
 
@@ -155,10 +155,10 @@ def many_commands(tally: Tally, numbers: range) -> None:
     for number in numbers:
         with tempfile.TemporaryDirectory() as folder, tally.trial(number, "command") as rng:
             begun = time.monotonic()
-            found, story = commands.faults_of(number, rng, Path(folder))
-            tally.took(time.monotonic() - begun)
+            found, description = commands.faults_of(number, rng, Path(folder))
+            tally.record_time(time.monotonic() - begun)
             tally.counts.update(found)
-            assert not found, (found, story)
+            assert not found, (found, description)
 
 
 def many_exports(tally: Tally, numbers: range) -> None:
@@ -167,7 +167,7 @@ def many_exports(tally: Tally, numbers: range) -> None:
         with tally.trial(number, "hostile model"), tempfile.TemporaryDirectory() as folder:
             begun = time.monotonic()
             found = exports.differences([number], EXPORTED_ROWS, Path(folder))
-            tally.took(time.monotonic() - begun)
+            tally.record_time(time.monotonic() - begun)
             tally.counts["rows"] += EXPORTED_ROWS
             assert not found, "; ".join(found)
 
@@ -184,7 +184,7 @@ ATTACKS = {
 
 
 def in_processes(attack: str, seed: int, numbers: range, jobs: int) -> dict[str, Any]:
-    """Runs of this script, each with a share of the numbers, and the sum of their last lines."""
+    """Run this script in several processes and add up their last lines."""
     firsts = [numbers.start + len(numbers) * job // jobs for job in range(jobs + 1)]
     script = [sys.executable, __file__, attack, f"--seed={seed}"]
     children = [
@@ -199,7 +199,7 @@ def in_processes(attack: str, seed: int, numbers: range, jobs: int) -> dict[str,
     total: Counter[str] = Counter(tried=0, failed=0)
     longest = 0.0
     for child in children:
-        *failures, last = child.communicate()[0].splitlines() or ["no line"]
+        *failures, last = (child.communicate()[0] or "no line").splitlines()
         print("\n".join(failures), end="\n" * bool(failures), flush=True)
         try:
             line = json.loads(last)
@@ -212,22 +212,25 @@ def in_processes(attack: str, seed: int, numbers: range, jobs: int) -> dict[str,
 
 
 def main() -> int:
-    """The attacks that the command line asks for; 1 if any has succeeded."""
+    """Run the attacks of the command line; 1 if any failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("attacks", nargs="*", default=[], help=", ".join(ATTACKS))
     parser.add_argument("--count", type=int)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    given = parser.parse_args()
+    options = parser.parse_args()
     failed = 0
-    for name in given.attacks or ATTACKS:
-        attack, usual = ATTACKS[name]
-        numbers, begun = range(given.first, given.first + (given.count or usual)), time.monotonic()
-        if given.jobs > 1:
-            line = in_processes(name, given.seed, numbers, given.jobs)
+    for name in options.attacks or ATTACKS:
+        attack, default = ATTACKS[name]
+        numbers, begun = (
+            range(options.first, options.first + (options.count or default)),
+            time.monotonic(),
+        )
+        if options.jobs > 1:
+            line = in_processes(name, options.seed, numbers, options.jobs)
         else:
-            tally = Tally(name, given.seed)
+            tally = Tally(name, options.seed)
             attack(tally, numbers)
             line = tally.line()
         failed += line["failed"]

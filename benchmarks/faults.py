@@ -1,10 +1,10 @@
-"""Kill a rank at a random step, again and again: every job must end with the identical model.
+"""Kill a rank at a random step, repeatedly: every job must end with the identical model.
 
     python benchmarks/faults.py [--kills 20]
 
-A job begins on two or three ranks, one of which kills itself with SIGKILL at a random step. It goes
-on from the checkpoint: on as many ranks by `torchrun --max-restarts=1`, or on another number by a
-second job. What rank 0 finds is compared with one process that was left in peace.
+A job starts on two or three ranks, one of which kills itself with SIGKILL at a random step. It
+resumes from the checkpoint: on as many ranks by `torchrun --max-restarts=1`, or on another number
+by a second job. The result of rank 0 is compared with that of one uninterrupted process.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def job(folder: Path, victim: int, at: int) -> str:
     return digest
 
 
-def started(
+def run_job(
     folder: Path, ranks: int, victim: int, at: int, restarts: int
 ) -> subprocess.CompletedProcess[str]:
-    """A job of `ranks` ranks, to its end."""
+    """Run a job of `ranks` ranks."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     how = [f"--max-restarts={restarts}", f"--nproc-per-node={ranks}"]
     command = [*launch, *how, __file__, "--job", str(folder), str(victim), str(at)]
@@ -66,31 +66,33 @@ def started(
 
 
 def main() -> None:
-    """As a program."""
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--kills", type=int, default=20)
-    asked.add_argument("--seed", type=int, default=0)
-    asked.add_argument("--job", nargs=3, metavar=("FOLDER", "VICTIM", "STEP"))
-    given = asked.parse_args()
-    if given.job is not None:
-        job(Path(given.job[0]), int(given.job[1]), int(given.job[2]))
+    """Kill ranks and compare results."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--job", nargs=3, metavar=("FOLDER", "VICTIM", "STEP"))
+    options = parser.parse_args()
+    if options.job is not None:
+        job(Path(options.job[0]), int(options.job[1]), int(options.job[2]))
         return
-    draw = random.Random(given.seed)
+    draw = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
-        peace = job(Path(folder), -1, -1)
+        expected = job(Path(folder), -1, -1)
     same = 0
-    for number in range(given.kills):
+    for number in range(options.kills):
         ranks, after = draw.choice(((2, 2), (3, 3), (2, 3), (3, 2)))
         victim, at = draw.randrange(ranks), draw.randrange(1, STEPS)
         begun = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            done = started(Path(folder), ranks, victim, at, restarts=int(after == ranks))
+            done = run_job(Path(folder), ranks, victim, at, restarts=int(after == ranks))
             named = f"rank {victim} of {ranks} ended" in done.stderr
             died = done.returncode != 0
             if after != ranks:
-                done = started(Path(folder), after, -1, -1, restarts=0)
+                done = run_job(Path(folder), after, -1, -1, restarts=0)
             found = Path(folder) / "found"
-            equal = died == (after != ranks) and done.returncode == 0 and found.read_text() == peace
+            equal = (
+                died == (after != ranks) and done.returncode == 0 and found.read_text() == expected
+            )
         same += equal
         print(
             f"{number + 1:3d}: rank {victim} of {ranks} at step {at:2d}, then {after} ranks: "
@@ -98,8 +100,8 @@ def main() -> None:
             f"{time.perf_counter() - begun:.1f} s",
             flush=True,
         )
-    print(f"{same} of {given.kills} jobs ended with the identical result")
-    sys.exit(same < given.kills)
+    print(f"{same} of {options.kills} jobs ended with the identical result")
+    sys.exit(same < options.kills)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ten classes of MNIST at 14×14 from a few images each: the average over networks, and one network.
+"""Ten classes of MNIST at 14×14 from a few images each: many networks compared with one.
 
     python benchmarks/fewshot.py [--shots 10,40] [--draws 5]
 

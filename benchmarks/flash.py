@@ -76,7 +76,7 @@ def students(number: int, table: Any, labels: np.ndarray, multiclass: Any) -> li
 
 
 def image_nets() -> list[Model]:
-    """Convolutions and nets of several outputs with random weights, which compilers cannot use."""
+    """Convolutions and nets of several outputs with random weights, kept by compilers."""
     found, rng = [], torch.Generator().manual_seed(0)
     for side, outputs, networks, width in product((14, 28), (1, 10), (1, 4), (4, 16)):
         image, row = (1, side, side), (side * side,)
@@ -128,7 +128,7 @@ def linked(models: list[Model]) -> list[tuple[Model, Bytes]]:
 
 
 def fit(options: Any) -> None:
-    """The bytes of each part, and how far they are off on tables that were left out."""
+    """The bytes of each part, and the errors on tables that were left out."""
     rows = [
         (name, flash_parts(model), size)
         for path in options.files

@@ -1,4 +1,4 @@
-"""What the benchmarks share: data, results that are kept, parts of pages, timers."""
+"""Shared by the benchmarks: data, stored results, parts of pages, timers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _numbers(values: np.ndarray) -> np.ndarray:
 
 
 def write_json(path: Path | None, found: Any) -> None:
-    """Keep what was found so far, where a file is given."""
+    """Store the results so far, where a file is given."""
     if path is not None:
         path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
@@ -90,7 +90,7 @@ def write_json(path: Path | None, found: Any) -> None:
 def save_record(
     name: str, command: str, columns: dict[str, str], rows: list[dict[str, Any]]
 ) -> None:
-    """Keep what was measured as docs/records/NAME.json, which scripts/build_records.py shows.
+    """Store a record as docs/records/NAME.json, which scripts/build_records.py shows.
 
     columns: the headings of the table, each with a format of the fields of a row.
     """
@@ -99,7 +99,7 @@ def save_record(
 
 
 def write_between(path: Path, begin: str, end: str, text: str) -> None:
-    """Replace what stands between the two marks of a page."""
+    """Replace the text between the two marks of a page."""
     before, has_begin, rest = path.read_text(encoding="utf-8").partition(begin)
     _, has_end, after = rest.partition(end)
     if not has_begin or not has_end:
@@ -109,7 +109,7 @@ def write_between(path: Path, begin: str, end: str, text: str) -> None:
 
 @dataclass
 class Timer:
-    """Seconds of the clock and of the processors that a block took."""
+    """Wall-clock and processor seconds of a block."""
 
     clock: float = 0.0
     processors: float = 0.0
@@ -117,7 +117,7 @@ class Timer:
 
 @contextmanager
 def timer() -> Iterator[Timer]:
-    """A block whose time is known when it ends."""
+    """Time a block."""
     found = Timer()
     clock, processors = time.perf_counter(), time.process_time()
     yield found

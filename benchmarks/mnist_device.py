@@ -1,4 +1,4 @@
-"""MNIST at 28×28 on a microcontroller: gray images as bytes in, the digit out, all in one header.
+"""MNIST at 28×28 on a microcontroller: gray images as bytes in, the digit out, in one header.
 
 python benchmarks/mnist_device.py train FOLDER OUT --device cuda     # idx files, plain or gzipped
 python benchmarks/mnist_device.py measure FOLDER OUT/*.safetensors --json rows.json
@@ -73,31 +73,31 @@ def train(args: argparse.Namespace) -> None:
 
 
 def compiled_answers(header: str, images: np.ndarray) -> np.ndarray:
-    """What the header says of each image, compiled by this machine's compiler."""
+    """The header's answer to each image, compiled by this machine's compiler."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / f"{NAME}.h").write_text(header, encoding="utf-8")
         (folder / "answers.c").write_text(ANSWERS)
         subprocess.run(["gcc", "-O2", "answers.c", "-o", "answers"], cwd=folder, check=True)
-        said = subprocess.run(
+        done = subprocess.run(
             [str(folder / "answers")], input=images.tobytes(), capture_output=True, check=True
         )
-    return np.frombuffer(said.stdout, np.uint8)
+    return np.frombuffer(done.stdout, np.uint8)
 
 
 def measured(model: Model, images: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
-    """Accuracy of the compiled code on images, and what it takes on a Cortex-M0+."""
+    """Accuracy of the compiled code on images, and its cost on a Cortex-M0+."""
     pixels = images.reshape(len(images), -1)
     known = dict(zip(model.encoder.names, pixels[:KNOWN].T.tolist(), strict=True))
     header = c_header(model, NAME, known)
-    said = compiled_answers(header, images)
-    if not np.array_equal(said, model.answers(pixels).numbers.numpy()):
+    answers = compiled_answers(header, images)
+    if not np.array_equal(answers, model.answers(pixels).numbers.numpy()):
         raise SystemExit("C and Python answer differently; that is a bug")
     target = next(target for target in TARGETS if target.name == "m0plus")
     found = cost(header, NAME, target, ("predict", "proba"))
     if not found.agree:
         raise SystemExit(f"{target.title} did not give Python's answers; install {target.emulator}")
-    right = model.labels.decode(said.astype(np.int64)) == labels
+    right = model.labels.decode(answers.astype(np.int64)) == labels
     return {
         "channels": [layer.outputs for layer in model.program.layers if isinstance(layer, Conv)],
         "bits": model.networks.numel(),
@@ -138,7 +138,7 @@ def text(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Train or measure, as the command line asks."""
+    """Train or measure."""
     parser = parser_of(__doc__)
     stages = parser.add_subparsers(required=True)
     training = stages.add_parser("train")

@@ -113,20 +113,20 @@ def measured(name: str, rows: pd.DataFrame, labels: np.ndarray, splits: range) -
 
 
 def main() -> None:
-    """Measure the tables, and keep what was found."""
+    """Measure the tables and store the record."""
     parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", default=",".join(DIRECTIONS))
-    asked = parser.parse_args()
-    splits = range(asked.first, asked.first + asked.splits)
+    options = parser.parse_args()
+    splits = range(options.first, options.first + options.splits)
     known: dict[str, Any] = {}
     if RECORD.exists():
         known = {row["table"]: row for row in json.loads(RECORD.read_text("utf-8"))["rows"]}
-    for name, rows, labels in tables(asked.folder, asked.only):
+    for name, rows, labels in tables(options.folder, options.only):
         known[name] = measured(name, rows, labels, splits)
-        command = f"python benchmarks/monotone.py FOLDER --splits {asked.splits}"
+        command = f"python benchmarks/monotone.py FOLDER --splits {options.splits}"
         save_record("monotone", command, COLUMNS, [known[one] for one in sorted(known)])
 
 

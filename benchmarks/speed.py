@@ -1,4 +1,4 @@
-"""How long a default fit takes on generated tables of several shapes, beside a forest.
+"""Time of a default fit on generated tables of several shapes, compared with a forest.
 
     python benchmarks/speed.py [--only 0] [--repeats 3] [--json rows.json]
 
@@ -54,7 +54,7 @@ def measured(make: Callable[[], Any], shape: tuple[int, int, int], repeats: int)
 
 
 def main() -> None:
-    """Measure the shapes asked for and print one line each."""
+    """Measure the shapes and print one line each."""
     parser = parser_of(__doc__)
     parser.add_argument("--only", type=int, nargs="*", help=f"shapes, of 0 to {len(SHAPES) - 1}")
     parser.add_argument("--repeats", type=int, default=3)

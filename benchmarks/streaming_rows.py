@@ -1,4 +1,4 @@
-"""A million rows × 196 bits of a linear teacher: streamed within a ceiling of memory.
+"""A million rows × 196 bits of a linear teacher, streamed within a limit of memory.
 
 python benchmarks/streaming_rows.py                       # 196-1 and 196-7-1, against SGDClassifier
 python benchmarks/streaming_rows.py --rows 100000 --out rows.json
@@ -40,7 +40,7 @@ def block(number: int, count: int, net: tuple[np.ndarray, np.ndarray]) -> tuple[
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Measure the nets of the command line."""
     parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--memory", type=float, default=4.0, help="GiB")

@@ -1,9 +1,9 @@
-"""The golden table of the tests, from the code this runs under.
+"""Build the golden table of the tests.
 
     python scripts/build_golden.py            print the records
     python scripts/build_golden.py --write    keep them as tests/golden/golden.json
 
-Records are what other versions are held to: write them only when a result is meant to change.
+Other versions are compared with the records: write them only when a result is meant to change.
 """
 
 import argparse

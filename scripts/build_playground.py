@@ -25,7 +25,7 @@ from vitrail.model import Model
 OUT = Path(__file__).parents[1] / "docs" / "playground" / "digits" / "networks.js"
 ROWS = 3000  # few enough that the posterior is wide and its votes show confidence
 NETWORKS = 100
-AGREEMENT = (0, 30, 50, 70, 90, NETWORKS)  # lower ends of the ranges that are told apart
+AGREEMENT = (0, 30, 50, 70, 90, NETWORKS)  # lower ends of the ranges of agreement
 SAMPLES = 20  # test images of each kind
 SURE, UNSURE = 95, 60  # networks that agree on an image to try, at least and at most
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def described(model: Model, bits: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
-    """What the page needs to know of a model, as plain values; bits and labels are the test's."""
+    """A model for the page, as plain values; bits and labels are the test's."""
     agreed, label = agreement(model, bits)
     right = label == labels
     ends = [*AGREEMENT[1:], NETWORKS + 1]
@@ -81,7 +81,7 @@ def described(model: Model, bits: np.ndarray, labels: np.ndarray) -> dict[str, A
 
 
 def agreement(model: Model, bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many networks give the answer that most give, and what it is, (rows,) each."""
+    """The most frequent answer and the number of networks that give it, (rows,) each."""
     inputs = model.inputs(bits).numpy().astype(np.float32)
     weights = 2 * model.networks.numpy().astype(np.float32) - 1
     votes = np.zeros((len(bits), model.num_classes), dtype=np.int64)

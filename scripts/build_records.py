@@ -1,11 +1,11 @@
-"""Tables of the pages, written from the records of the commands that measured them.
+"""Write the tables of the pages from the records of measurements.
 
     python scripts/build_records.py [--check]
 
 docs/records/NAME.json is what a benchmark measured: its `command`, its `rows` (fields and values)
 and the `columns` of its table, each a heading and a format of fields: {"errors": "{errors:.2%}"}.
 A page shows the table between the lines <!-- record: NAME --> and <!-- end of record -->.
-`save_record` of benchmarks/harness.py writes a record. --check only says which pages differ.
+`save_record` of benchmarks/harness.py writes a record. --check only lists the pages that differ.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def filled(text: str) -> str:
 
 
 def main() -> None:
-    """Write the tables of all pages, or say which differ."""
+    """Write the tables of all pages, or list those that differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check

@@ -1,7 +1,7 @@
 """Write docs/cli.md from the code: every command, its help and its options.
 
 python scripts/build_reference.py            # write
-python scripts/build_reference.py --check    # fail when the page is out of step
+python scripts/build_reference.py --check    # fail when the page is out of date
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> int:
     if not parser.parse_args().check:
         PAGE.write_text(page)
     elif not PAGE.exists() or PAGE.read_text() != page:
-        print(f"{PAGE.name} is out of step; run python scripts/build_reference.py")
+        print(f"{PAGE.name} is out of date; run python scripts/build_reference.py")
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""Put the results of a full reproduction into the documentation: figures, claims, tables.
+"""Write the results of a full reproduction to the documentation: figures, claims, tables.
 
     .venv/bin/vitrail reproduce all --out reproduction
     .venv/bin/python scripts/docs_results.py reproduction ["a sentence about this run"]
@@ -26,7 +26,7 @@ hide:
 
 
 def main(source: Path, docs: Path = DOCS, remark: str = "") -> None:
-    """Write the page from the files of a reproduction, and from what is kept of earlier ones."""
+    """Write the page from the files of a reproduction, and the records of earlier ones."""
     folder = docs / "results"
     folder.mkdir(exist_ok=True)
     kept = folder / "records.json"
@@ -115,7 +115,7 @@ def page(records: list[dict[str, Any]]) -> str:
 
 
 def drawing(name: str, title: str) -> str:
-    """A picture that takes its narrow form on a phone."""
+    """A picture with a narrow form for phones."""
     return (
         f'<a href="{name}.svg"><picture>\n'
         f'<source media="(max-width: 640px)" srcset="{name}-narrow.svg">\n'

@@ -1,4 +1,4 @@
-"""For the reference: the comment behind a field or a constant is its description.
+"""For the reference: the comment after a field or a constant is its description.
 
     best: Tensor  # (V,) bool
 
@@ -33,7 +33,7 @@ class FieldComments(griffe.Extension):
 
 
 def describe_fields(cls: griffe.Class, comments: dict[int, str]) -> None:
-    """Add the commented fields to the class's docstring, unless it tells of fields itself."""
+    """Add the commented fields to the class's docstring, unless it describes fields itself."""
     if cls.docstring is None or "\nAttributes:\n" in cls.docstring.value:
         return
     lines = [

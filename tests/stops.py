@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Whole = Callable[[], Path]  # gives the folder of a run that nobody stopped
+Reference = Callable[[], Path]  # the folder of an uninterrupted run
 PATIENCE = 120.0  # seconds until a command that does not end is killed
 
 
@@ -27,29 +27,29 @@ class Case:
 
     arguments: tuple[str, ...]
     span: float  # about how many seconds it takes, and within which the stop comes
-    check: Callable[[Path, Whole, str], None]  # its folder, an undisturbed run's, its sentence
+    check: Callable[[Path, Reference, str], None]  # its folder, an undisturbed run's, its sentence
 
 
 @dataclass(frozen=True)
 class Trial:
-    """How a command ended: its code, the seconds from the stop to the end, and what it said."""
+    """How a command ended: its code, the seconds from the stop to the end, and its messages."""
 
     code: int
     seconds: float
     stopped: bool  # whether it was still at work when the stop came
-    said: str  # on standard error
+    stderr: str  # on standard error
 
 
-def check_model(folder: Path, whole: Whole, said: str) -> None:
+def check_model(folder: Path, reference: Reference, stderr: str) -> None:
     """The best so far is there and can be used, or it says that nothing is."""
     from vitrail.model import load_model
     from vitrail.tables.table import read_table
 
     place = folder / "m.safetensors"
     if not place.exists():
-        assert "nothing" in said or not said, said
+        assert "nothing" in stderr or not stderr, stderr
         return
-    assert "nothing" not in said, said
+    assert "nothing" not in stderr, stderr
     answers = load_model(place).predict(read_table(folder / "t.csv"))
     assert len(answers) == ROWS
 
@@ -66,17 +66,17 @@ def units(folder: Path) -> dict[str, Any]:
     return found
 
 
-def check_units(folder: Path, whole: Whole, said: str) -> None:
+def check_units(folder: Path, reference: Reference, stderr: str) -> None:
     """Every unit that is kept is the one of a run that nobody stopped."""
-    truth = units(whole())
+    truth = units(reference())
     assert truth
     for name, rows in units(folder).items():
         assert rows == truth[name], name
 
 
-def check_comparison(folder: Path, whole: Whole, said: str) -> None:
+def check_comparison(folder: Path, reference: Reference, stderr: str) -> None:
     """Solvers that are shown are done."""
-    shown, truth = ((place / "out.txt").read_text("utf-8") for place in (folder, whole()))
+    shown, truth = ((place / "out.txt").read_text("utf-8") for place in (folder, reference()))
     if shown.strip():
         done = {row["solver"]: row for row in json.loads(shown)["results"]}
         for row in json.loads(truth)["results"]:
@@ -85,13 +85,13 @@ def check_comparison(folder: Path, whole: Whole, said: str) -> None:
                 assert numbers == row
 
 
-def check_answers(folder: Path, whole: Whole, said: str) -> None:
+def check_answers(folder: Path, reference: Reference, stderr: str) -> None:
     """The answers are all there, or none."""
     place = folder / "p.csv"
-    assert not place.exists() or place.read_text() == (whole() / "p.csv").read_text()
+    assert not place.exists() or place.read_text() == (reference() / "p.csv").read_text()
 
 
-def check_files(folder: Path, whole: Whole, said: str) -> None:
+def check_files(folder: Path, reference: Reference, stderr: str) -> None:
     """A small model can be used, and a page goes to its end, or they are not there."""
     from vitrail.model import load_model
 
@@ -101,7 +101,7 @@ def check_files(folder: Path, whole: Whole, said: str) -> None:
         assert place.read_text("utf-8").rstrip().endswith("</html>")
 
 
-def check_nothing(folder: Path, whole: Whole, said: str) -> None:
+def check_nothing(folder: Path, reference: Reference, stderr: str) -> None:
     pass
 
 
@@ -152,7 +152,7 @@ class Stopper:
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         assert self._answer() == "ready"
-        self.whole: dict[str, Path] = {}
+        self.references: dict[str, Path] = {}
         self.span = {name: case.span for name, case in CASES.items()}
 
     def _answer(self) -> Any:
@@ -177,20 +177,20 @@ class Stopper:
 
     def undisturbed(self, name: str) -> Path:
         """The folder of a run of the case that nobody stopped; from then on we know its span."""
-        if name not in self.whole:
-            place, begun = self.folder / f"whole {name}", time.monotonic()
+        if name not in self.references:
+            place, begun = self.folder / f"reference {name}", time.monotonic()
             trial = self.run(name, place)
             assert trial.code == 0, trial
-            self.whole[name], self.span[name] = place, time.monotonic() - begun
-        return self.whole[name]
+            self.references[name], self.span[name] = place, time.monotonic() - begun
+        return self.references[name]
 
     def try_stop(self, name: str, number: int, rng: random.Random, place: Path) -> Trial:
         """Stop the case's command at a random moment, and hold it to the policy."""
         case = CASES[name]
         trial = self.run(name, place, number, rng.uniform(0.0, self.span[name]))
-        lines = trial.said.strip().splitlines()
-        assert "Traceback" not in trial.said, trial
-        early = trial.code == -number and not trial.said  # the program had not taken over yet
+        lines = trial.stderr.strip().splitlines()
+        assert "Traceback" not in trial.stderr, trial
+        early = trial.code == -number and not trial.stderr  # the program had not taken over yet
         if number == signal.SIGKILL or early:
             assert trial.code == -number or not trial.stopped, trial
         elif trial.code != 0 or trial.stopped:
@@ -268,8 +268,8 @@ def _tried(
     if code is None:
         os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    said = (Path(place) / "err.txt").read_text("utf-8")
-    return {"code": code, "seconds": seconds, "stopped": stopped and code != 0, "said": said}
+    stderr = (Path(place) / "err.txt").read_text("utf-8")
+    return {"code": code, "seconds": seconds, "stopped": stopped and code != 0, "stderr": stderr}
 
 
 def _ended(child: int) -> int | None:

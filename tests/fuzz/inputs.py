@@ -1,6 +1,6 @@
 """Models, checkpoints, settings and arguments made by a seed: sound, strange and damaged ones.
 
-Each kind is used in full. What it raises must be said: an error that some line of this package, or
+Each kind is used in full. Its errors must be intended: an error that some line of this package, or
 of scikit-learn's checks, raises on purpose. Anything else is an error that was stumbled into.
 """
 
@@ -52,7 +52,7 @@ SAMPLED = ("flip", "pinned", "counting")
 SAID_IN = ("vitrail", "sklearn")  # packages whose sentences reach the user
 
 
-def said(error: BaseException) -> bool:
+def is_expected(error: BaseException) -> bool:
     """Whether the line that raised is a `raise` of this package or of scikit-learn."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
@@ -295,7 +295,7 @@ MAKERS: dict[str, Callable[[random.Random], str]] = {
 
 
 def use(case: tuple[str, int]) -> str:
-    """What becomes of the input of a kind and seed: a result, or a sentence that was said."""
+    """Use the input of a kind and seed: a result, or an expected error."""
     kind, seed = case
     rng = random.Random(f"{kind} {seed}")
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder, chdir(folder):
@@ -303,7 +303,7 @@ def use(case: tuple[str, int]) -> str:
         try:
             return MAKERS[kind](rng)
         except (ValueError, TypeError) as error:
-            if not said(error):
+            if not is_expected(error):
                 raise
             return f"refused: {error}"
 
