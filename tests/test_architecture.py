@@ -66,6 +66,7 @@ ONLY_IN = {
     "llvmlite": {"kernels"},
     "triton": {"kernels"},
     "matplotlib": {"lab"},
+    "ortools": {"baselines"},
     "onnx": {"export"},
     "emlearn": {"lab"},
     "typer": {"cli"},
@@ -243,7 +244,7 @@ def test_nothing_heavy_is_imported_before_it_is_used():
 import importlib, sys
 import torch
 before = set(sys.modules)
-heavy = {"numba", "triton", "onnx"}
+heavy = {"numba", "triton", "ortools", "onnx"}
 names = sys.argv[1:]
 for name in (one for one in names if not one.startswith("vitrail.lab")):
     importlib.import_module(name)

@@ -24,7 +24,7 @@ LABELS = (ROWS[:, :3].sum(1) > 1) ^ (RANDOM.random(24) < 0.1)
 CLASSES = ROWS[:, 0] + ROWS[:, 1]
 SOME = {"update": "flip", "samples": 3, "beta": 2.0, "damping": 0.5, "batch_size": 8}
 SOME |= {"epochs": 2, "restarts": 2, "polish": 1, "effort": "quick"}
-RUNNING = [name for name in SOLVERS if name != "s3p"]  # which takes long
+RUNNING = [name for name in SOLVERS if name not in ("cpsat", "s3p")]  # these take long
 LONG = ("select", "snmp")  # with their usual epochs
 AUTO = {
     "chains": {},

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from vitrail.baselines.exhaustive import optima
+from vitrail.baselines.exhaustive import exhaustive, optima
 from vitrail.datasets import glass
 from vitrail.factors import network, perceptron
 from vitrail.graph import factor_graph, join
 from vitrail.nn import mlp
+from vitrail.solvers import Status, run
 
 
 def glass_graph(num_examples, num_inputs, seed, **options):
@@ -24,10 +25,12 @@ def every_state(num_variables):
 def test_optimum_agrees_with_plain_enumeration(num_inputs, num_examples, coding):
     graph = glass_graph(num_examples, num_inputs, seed=num_inputs, coding=coding)
     satisfied = graph.satisfied(every_state(num_inputs))[:, 0].to(torch.int64)
-    (optimum,) = optima(graph)
+    (optimum,) = optima(graph, histogram=True)
     assert optimum.satisfied == satisfied.max()
     assert optimum.optima == (satisfied == satisfied.max()).sum()
     assert graph.satisfied(optimum.weights[None]).item() == optimum.satisfied
+    assert optimum.histogram is not None
+    assert optimum.histogram.tolist() == satisfied.bincount(minlength=num_examples + 1).tolist()
 
 
 def test_weighted_examples_count_as_often_as_their_weight():
@@ -38,11 +41,15 @@ def test_weighted_examples_count_as_often_as_their_weight():
     assert optimum.satisfied == graph.satisfied(every_state(9)).max()
 
 
-def test_every_problem_of_a_joined_graph_is_solved():
+def test_a_run_solves_every_problem_of_a_joined_graph():
     graphs = [glass_graph(30, 10, seed=1), glass_graph(45, 7, seed=2), glass_graph(3, 12, seed=3)]
-    found = [one.accuracy for one in optima(join(graphs))]
-    assert found == [optima(graph)[0].accuracy for graph in graphs]
-    assert found[2] == 1.0
+    solution = run(exhaustive(), join(graphs))
+    expected = [optima(graph)[0].accuracy for graph in graphs]
+    assert solution.best_accuracy.tolist() == pytest.approx(expected)
+    assert solution.status == (Status.CONVERGED, Status.CONVERGED, Status.SOLVED)
+    assert solution.steps == 1
+    assert torch.equal(solution.weights, solution.best)
+    assert solution.history["optima"][0, 0] == optima(graphs[0])[0].optima
 
 
 def test_other_networks_are_refused():
@@ -53,4 +60,4 @@ def test_other_networks_are_refused():
 
 def test_too_many_weights_are_refused():
     with pytest.raises(ValueError, match="at most 44 weights, got 45"):
-        optima(glass_graph(5, 45, seed=0))
+        run(exhaustive(), glass_graph(5, 45, seed=0))

@@ -1,21 +1,25 @@
-"""Straight-through keeps the protocol of a solver, and does its job on what it should solve."""
+"""Every gradient rival keeps the protocol of a solver, and does its job on what it should solve."""
 
 import math
 
 import pytest
 import torch
 
-from vitrail.baselines import straight_through
-from vitrail.baselines.ste import batch_loss
+from vitrail.baselines import bayesbinn, bop, straight_through
+from vitrail.baselines.gradient import batch_loss
 from vitrail.datasets import glass, mnist
 from vitrail.factors import network, perceptron, table
 from vitrail.graph import factor_graph, join
 from vitrail.nn import mlp, paper_conv
+from vitrail.random import Key
 from vitrail.solvers import Status, run
 
 CASES = {
     "ste-adam": straight_through("adam", lr=0.01, batch=8),
     "ste-sgd": straight_through("sgd", lr=0.1, batch=8),
+    "bop": bop(adaptivity=0.01, threshold=0.001, batch=8),
+    "bayesbinn": bayesbinn(lr=0.01, batch=8),
+    "bayesbinn-samples": bayesbinn(lr=0.01, batch=8, samples=3, temperature=0.7),
 }
 each = pytest.mark.parametrize("solver", CASES.values(), ids=CASES.keys())
 
@@ -127,24 +131,43 @@ def test_weights_of_factors_count_in_the_loss():
     assert torch.allclose(one, other)
 
 
+def test_bayesbinn_draws_follow_their_bernoulli():
+    solver = bayesbinn(samples=2000, temperature=0.01)
+    graph = factor_graph(perceptron(*_noise()))
+    noise = solver._noise(Key(5), graph)
+    # P(λ + δ > 0) = 1/(1 + exp(−2λ)); of 2000·31 draws at λ = 0.4, 4.9 standard errors: 1e-6
+    share = (noise + 0.4 > 0).double().mean().item()
+    wanted = 1 / (1 + math.exp(-0.8))
+    assert abs(share - wanted) < 4.9 * math.sqrt(wanted * (1 - wanted) / noise.numel())
+
+
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("make", "wrong", "sentence"),
     [
-        ({"optimiser": "adamw"}, "unknown optimiser 'adamw'; choose one of"),
-        ({"lr": 0.0}, "lr must be a positive number"),
-        ({"batch": 0}, "batch must be from 1 to"),
+        (straight_through, {"optimiser": "adamw"}, "unknown optimiser 'adamw'; choose one of"),
+        (straight_through, {"lr": 0.0}, "lr must be a positive number"),
+        (straight_through, {"batch": 0}, "batch must be from 1 to"),
+        (bop, {"threshold": -1.0}, "threshold must be a number of at least 0"),
+        (bop, {"adaptivity": -0.1}, "adaptivity must be a positive number"),
+        (bayesbinn, {"temperature": 0.0}, "temperature must be a positive number"),
+        (bayesbinn, {"samples": 0}, "samples must be at least 1"),
     ],
 )
-def test_wrong_settings_are_refused_with_the_remedy(wrong, sentence):
+def test_wrong_settings_are_refused_with_the_remedy(make, wrong, sentence):
     with pytest.raises(ValueError, match=sentence):
-        straight_through(**wrong)
+        make(**wrong)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("solver", "least"),
-    [(straight_through(), 0.91), (straight_through("sgd", lr=0.1), 0.90)],
-    ids=["adam", "sgd"],
+    [
+        (straight_through(), 0.91),
+        (straight_through("sgd", lr=0.1), 0.90),
+        (bop(), 0.91),
+        (bayesbinn(), 0.89),
+    ],
+    ids=["ste-adam", "ste-sgd", "bop", "bayesbinn"],
 )
 def test_mnist_three_against_five_is_learned(solver, least):
     data = mnist(pair=(3, 5))

@@ -144,10 +144,30 @@ LEARNERS = {
         fast=("xor of 2 bits × 50",),
         long=(*BITS, *NUMBERS, *WORDS[:1], "survey, 5000 rows", "noise, balanced"),
     ),
+    "bop": Learner(
+        {"solver": "bop", "hidden": (7,)},
+        fast=("copy of 1 bit × 50",),
+        long=("1 number, 10% flipped, 200 rows", "noise, balanced"),
+    ),
+    "bayesbinn": Learner(
+        {"solver": "bayesbinn", "hidden": (7,)},
+        fast=("copy of 1 bit × 50",),
+        long=(*NUMBERS, *WORDS, "noise, balanced"),
+    ),
     "annealing": Learner(
         {"solver": "annealing", "hidden": (3,)},
         fast=("equality of 2 words × 50",),
         long=WITH_HIDDEN_UNITS,
+    ),
+    "every configuration": Learner(
+        {"solver": "exhaustive", "hidden": ()},
+        fast=(MAJORITY,),
+        long=(),
+    ),
+    "constraint solver": Learner(
+        {"solver": "cpsat", "hidden": ()},
+        fast=(MAJORITY,),
+        long=(*NUMBERS[:2], *WORDS),
     ),
 }
 FAST = [

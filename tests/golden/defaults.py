@@ -174,9 +174,12 @@ NAMED: dict[str, dict[str, Any]] = {
     "signs": {"inputs": "bipolar"},
     **{
         name: {"solver": name, "hidden": ()}
-        for name in ("bp", "sbp", "s3p", "s4p", "snmp", "reinforced", "sampled")
+        for name in ("bp", "sbp", "s3p", "s4p", "snmp", "reinforced", "sampled", "exhaustive")
     },
-    **{name: {"solver": name, "hidden": (3,)} for name in ("streaming", "ste", "annealing")},
+    **{
+        name: {"solver": name, "hidden": (3,)}
+        for name in ("streaming", "ste", "bop", "bayesbinn", "annealing")
+    },
 }
 
 

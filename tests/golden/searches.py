@@ -6,7 +6,7 @@ from golden import problems
 from golden.record import Record, Rows, digest, found, staged
 
 from vitrail import FactorGraph
-from vitrail.baselines import annealing, optima, straight_through
+from vitrail.baselines import annealing, bayesbinn, bop, exhaustive, optima, straight_through
 from vitrail.solvers import MessageOptions, Stage, belief_propagation, polish, portfolio
 from vitrail.solvers.flip_search import errors, ramp
 from vitrail.updates import Update, counting, exact, flip
@@ -16,12 +16,14 @@ HARD = math.inf
 
 def _optima() -> Record:
     graph = problems.weighted_linear(601, 30, 13, beta=HARD)
-    best = optima(graph)[0]
+    best = optima(graph, histogram=True)[0]
+    assert best.histogram is not None
     return {
         "satisfied": best.satisfied,
         "examples": best.examples,
         "optima": best.optima,
         "weights": digest(best.weights),
+        "histogram": digest(best.histogram),
     }
 
 
@@ -162,6 +164,28 @@ ROWS: Rows = {
         steps=8,
         marginals=False,
     ),
+    "bop linear": lambda: found(
+        bop(adaptivity=0.1, threshold=0.001, batch=8),
+        problems.linear(731, 32, 21, beta=2.0),
+        seed=73,
+        steps=16,
+        marginals=False,
+    ),
+    # changed: it had the logistic loss, which is gone
+    "bop linear classes": lambda: found(
+        bop(adaptivity=0.1, threshold=0.002, batch=None),
+        problems.linear_classes(741, 24, beta=2.0),
+        seed=74,
+        steps=12,
+        marginals=False,
+    ),
+    "bayesbinn two hidden": lambda: found(
+        bayesbinn(lr=0.05, temperature=0.7, samples=2, evidence=1.0, batch=8),
+        problems.two_hidden(751, 24, beta=2.0),
+        seed=75,
+        steps=12,
+        marginals=False,
+    ),
     "annealing unequal": lambda: found(
         annealing(1200, chains=2, steps=4, energy=ramp(0.4, 1.6, 1.0, 0.1)),
         problems.unequal(761, beta=2.0),
@@ -179,6 +203,9 @@ ROWS: Rows = {
         problems.tables(781, beta=2.0),
         seed=78,
         steps=3,
+    ),
+    "exhaustive unequal": lambda: found(
+        exhaustive(), problems.unequal(791, beta=2.0), seed=79, steps=1
     ),
     "optima weighted": _optima,
 }

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from vitrail.baselines import straight_through
+from vitrail.baselines import bayesbinn, straight_through
 from vitrail.factors import network
 from vitrail.graph import factor_graph
 from vitrail.nn import BinaryConv2d, BinaryLinear, Flatten, MaxPool2d, Sign, Threshold, mlp
@@ -115,9 +115,14 @@ def test_a_recorded_batch_gives_the_same_bits(name, plainly):
     assert_same(found, plainly(name))
 
 
+@pytest.mark.parametrize(
+    "of",
+    [straight_through(batch=BATCH), bayesbinn(batch=BATCH, samples=2)],
+    ids=["ste", "bayesbinn"],
+)
 @each
-def test_a_recorded_gradient_gives_the_same_bits(name, plainly):
-    graph, of = graph_of(name), straight_through(batch=BATCH)
+def test_a_recorded_gradient_gives_the_same_bits(name, of, plainly):
+    graph = graph_of(name)
     found = ran(graph, of=of)
     assert len(recorded(graph)) == 1
     plain = plainly(name, of=of)

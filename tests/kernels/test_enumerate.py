@@ -1,4 +1,4 @@
-"""The search over all configurations against plain enumeration."""
+"""The bit-parallel search against plain enumeration of every configuration."""
 
 import numpy as np
 import pytest
@@ -36,13 +36,23 @@ WORD_BOUNDARY = (np.ones((64, 11), np.int8), np.arange(64) % 2 == 0)
 @given(problems(), st.sampled_from([-1, 0]))
 @example(EVEN_TIES, -1)
 @example(WORD_BOUNDARY, -1)
-def test_the_search_agrees_with_plain_enumeration(problem, low):
+def test_bit_parallel_search_agrees_with_plain_enumeration(problem, low):
     inputs, labels = problem
     satisfied = plain_satisfied(inputs, labels, low)
-    best, count, index = enumerate_weights(inputs, labels, low)
-    assert best == satisfied.max()
-    assert count == (satisfied == best).sum()
-    assert index == satisfied.argmax()
+    optima = enumerate_weights(inputs, labels, low, histogram=True)
+    assert optima.satisfied == satisfied.max()
+    assert optima.count == (satisfied == satisfied.max()).sum()
+    assert optima.index == satisfied.argmax()
+    np.testing.assert_array_equal(
+        optima.histogram, np.bincount(satisfied, minlength=len(labels) + 1)
+    )
+
+
+def test_opposite_weights_are_no_mirror_when_sums_can_tie():
+    inputs, labels = EVEN_TIES
+    optima = enumerate_weights(inputs, labels, -1, histogram=True)
+    assert optima.histogram is not None
+    assert optima.histogram.tolist() == [2, 2, 0]  # a mirror would make it a palindrome
 
 
 def test_the_answer_does_not_depend_on_threads():
@@ -62,12 +72,15 @@ def test_a_teacher_on_a_full_size_problem_is_found():
     inputs = rng.choice([-1, 1], (200, 24)).astype(np.int8)
     teacher = rng.choice([-1, 1], 24)
     labels = inputs @ teacher > 0
-    best, count, index = enumerate_weights(inputs, labels, -1)
-    assert (best, count) == (200, 1)
-    assert index == (teacher == 1) @ (1 << np.arange(24))
+    optima = enumerate_weights(inputs, labels, -1)
+    assert optima.satisfied == 200
+    assert optima.count == 1
+    assert optima.index == (teacher == 1) @ (1 << np.arange(24))
 
 
 @pytest.mark.parametrize("low", [-1, 0])
 def test_a_single_weight_has_two_configurations(low):
-    inputs, labels = np.array([[1]], np.int8), np.array([True])
-    assert enumerate_weights(inputs, labels, low) == (1, 1, 1)
+    optima = enumerate_weights(np.array([[1]], np.int8), np.array([True]), low, histogram=True)
+    assert (optima.satisfied, optima.count, optima.index) == (1, 1, 1)
+    assert optima.histogram is not None
+    assert optima.histogram.tolist() == [1, 1]

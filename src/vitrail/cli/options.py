@@ -61,8 +61,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 
 # as in `vitrail.learning.SOLVERS`, whose import would load torch to print help
 SOLVER_NAMES = (
-    "chains, messages, select, bp, sbp, s3p, s4p, snmp, reinforced, sampled, streaming, ste, "
-    "annealing"
+    "chains, messages, select, bp, sbp, s3p, s4p, snmp, reinforced, sampled, streaming, ste, bop, "
+    "bayesbinn, annealing, exhaustive, cpsat"
 )
 FIGURES = (".png", ".svg", ".pdf", ".jpg", "")
 

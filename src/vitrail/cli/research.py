@@ -108,7 +108,9 @@ def capacity(
     ),
     solvers: Annotated[
         str,
-        typer.Option(help="With commas: messages, reinforced, sampled, amp, ste, annealing."),
+        typer.Option(
+            help="With commas: messages, reinforced, sampled, amp, ste, bop, bayesbinn, annealing."
+        ),
     ] = "messages",
     count: Annotated[int, typer.Option(help="Instances per α.", min=1)] = 10,
     seconds: Annotated[float, typer.Option(help="Time limit per instance.", min=0.1)] = 60.0,

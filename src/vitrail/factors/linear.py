@@ -35,6 +35,11 @@ class LinearProblem:
             )
         return counts.to(torch.int64)
 
+    def satisfied(self, bits: Tensor) -> Tensor:
+        """Whether bits (N,) bool satisfy each example, (M,) bool."""
+        values = torch.where(bits, 1, self.low)
+        return (self.inputs.to(torch.int64) @ values > 0) == self.labels
+
 
 def linear_problems(graph: FactorGraph) -> list[LinearProblem] | None:
     """Each problem of the graph as a table, or None if one is not linear; see `linear_problem`."""

@@ -44,6 +44,7 @@ START_LOG_ODDS = 4.0  # a chain near a network begins with two percent of its bi
 MAX_LEAVE_ONE_OUT_BETA = 5.0  # where a row is left out by reweighting networks
 SWEEPS = 20  # of short chains
 MAX_CHAIN_EVALUATIONS = 10**10  # flips × examples, some minutes; beyond, marginals are drawn from
+GRADIENTS = ("ste", "bop", "bayesbinn")
 WIDEST_LINEAR = 2**14  # inputs; beyond, local search takes no linear net
 
 
@@ -179,7 +180,7 @@ def predictor_of(options: FitOptions, plan: Plan) -> Predictor:
 def check_posterior(options: FitOptions, plan: Plan) -> None:
     """Raise for predictor="posterior" where this plan has no posterior."""
     deep = plan.problem.program.shallow is None
-    if predictor_of(options, plan) == "posterior" and deep and plan.solver == "ste":
+    if predictor_of(options, plan) == "posterior" and deep and plan.solver in GRADIENTS:
         raise ValueError(
             f"{plan.solver!r} has no posterior of a net with more than one hidden layer; use "
             "predictor='best', or solver='streaming'"

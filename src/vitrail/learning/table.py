@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vitrail.baselines import annealing, straight_through
+from vitrail.baselines import BASELINES
 from vitrail.baselines.ste import gradient_polish
 from vitrail.nn import Program
 from vitrail.solvers import (
@@ -61,6 +61,7 @@ OPTIONS = (*PASSING, "effort")
 EFFORTS = {"quick": 0.25, "normal": 1.0, "best": 8.0}  # times the work of chains
 PARAMETERS = {"batch": "batch_size"}  # of the classifier, where it has another name
 STEPS = ("beta", "batch", "epochs", "restarts", "polish")
+PROVING = ("beta", "polish")
 SEARCHING = ("beta", "restarts", "polish")
 SETTLED = ("update", "samples", "damping", "batch")  # by a solver object itself
 BY_STAGES = ("beta", "epochs", "restarts", "polish")  # what can be set beside a solver object
@@ -196,6 +197,11 @@ def parameter_of(option: str) -> str:
     return PARAMETERS.get(option, option)
 
 
+def baseline(name: str, **settings: Any) -> Any:
+    """The baseline of a name of this table."""
+    return BASELINES["straight_through" if name == "ste" else name](**settings)
+
+
 def default_plan(problem: Problem, solver: str = "sbp") -> Plan:
     """Settings of stochastic belief propagation in batches, from which other rules start."""
     passing = default_message_options(problem.factors, problem.cheap_flips)
@@ -303,7 +309,7 @@ def _belief_propagation(plan: Plan) -> MessagePassing[Any]:
 
 
 def _gradient(plan: Plan) -> Stages:
-    return (_by_epochs(plan.solver, straight_through(batch=plan.batch), plan),)
+    return (_by_epochs(plan.solver, baseline(plan.solver, batch=plan.batch), plan),)
 
 
 def _streaming_settings(problem: Problem) -> dict[str, Any]:
@@ -326,9 +332,9 @@ def _streaming(plan: Plan) -> Stages:
     return (Stage("streaming", solver, steps, score_every=steps),)
 
 
-def _annealing(plan: Plan) -> Stages:
-    solver = annealing()
-    return (Stage(plan.solver, solver, solver.steps),)
+def _search(plan: Plan) -> Stages:
+    solver = baseline(plan.solver)
+    return (Stage(plan.solver, solver, getattr(solver, "steps", 1)),)
 
 
 def _survey_settings(problem: Problem) -> dict[str, Any]:
@@ -403,6 +409,10 @@ SOLVERS: dict[str, Entry] = {
         "messages that no batch outlives; any depth", STEPS, _streaming_settings, _streaming
     ),
     "ste": Entry("straight-through gradients", STEPS, MANY_EPOCHS, _gradient),
-    "annealing": Entry("simulated annealing", SEARCHING, {}, _annealing),
+    "bop": Entry("binary optimiser", STEPS, MANY_EPOCHS, _gradient),
+    "bayesbinn": Entry("Bayesian rule", STEPS, MANY_EPOCHS, _gradient),
+    "annealing": Entry("simulated annealing", SEARCHING, {}, _search),
+    "exhaustive": Entry("every configuration", PROVING, {}, _search),
+    "cpsat": Entry("constraint solver with proofs", PROVING, {}, _search),
 }
 """Each solver by name, with the options it takes: names of the classifier and the command line."""

@@ -14,14 +14,14 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from vitrail.baselines import annealing, straight_through
+from vitrail.baselines.annealing import annealing
 from vitrail.datasets import glass
 from vitrail.estimator.checks import checked_device
 from vitrail.graph import FactorGraph, join
 from vitrail.lab.experiments.experiment import column, distinct, pick
 from vitrail.lab.experiments.tasks import linear_graph
 from vitrail.lab.experiments.units import Row, Rows, Unit, unit
-from vitrail.learning.table import ALIASES, SAMPLED_DRAWS
+from vitrail.learning.table import ALIASES, SAMPLED_DRAWS, baseline
 from vitrail.memory import available_memory, in_gigabytes
 from vitrail.solvers import Solution, approximate_message_passing, portfolio, run, run_stages
 from vitrail.solvers.portfolio import AMP_SCORE_EVERY
@@ -47,7 +47,7 @@ def _staged(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solutio
 
 def _run(name: str, graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
     amp = name == "amp"
-    solver = approximate_message_passing() if amp else straight_through()
+    solver = approximate_message_passing() if amp else baseline(name)
     limits = {"max_steps": UNLIMITED, "max_seconds": seconds}
     return run(solver, graph, seed=seed, score_every=AMP_SCORE_EVERY if amp else 1, **limits)
 
@@ -72,7 +72,7 @@ def _annealing(graph: FactorGraph, seed: int, seconds: float) -> Solution[Any]:
 
 SOLVERS: dict[str, Solve] = {  # by the names of `vitrail.learning`
     **{name: partial(_staged, name) for name in ("messages", "reinforced", "sampled")},
-    **{name: partial(_run, name) for name in ("amp", "ste")},
+    **{name: partial(_run, name) for name in ("amp", "ste", "bop", "bayesbinn")},
     "annealing": _annealing,
 }
 
