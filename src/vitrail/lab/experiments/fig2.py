@@ -103,12 +103,10 @@ def units(config: Config) -> Sequence[Unit]:
                 "repeats": config.repeats,
             }
             for method, epochs in _runs(config, sweep, size):
-                cost = _cost(sweep, size, method, epochs, config)
                 run = {"method": method, "epochs": epochs, "seed": config.seed}
-                work.append(unit(solve_linear, cost, **shared, **run))
+                work.append(unit(solve_linear, **shared, **run))
             if sweep.num_inputs <= config.optimum_limit:
-                seconds = 0.2 + config.repeats * 2.0 ** (sweep.num_inputs - 31)
-                work.append(unit(optimum, seconds, **shared))
+                work.append(unit(optimum, **shared))
     return work
 
 
@@ -127,14 +125,6 @@ def _runs(config: Config, sweep: Sweep, size: int) -> list[tuple[SBP | GD, int]]
         runs.append((replace(sbp, name=SBP_AS_SNMP), config.epochs * tracks))
         runs.append((replace(gd, name=GD_AS_SNMP), config.epochs * draws * tracks))
     return runs
-
-
-def _cost(sweep: Sweep, size: int, method: SBP | GD, epochs: int, config: Config) -> float:
-    steps = epochs * -(-size // BATCH)
-    edges = BATCH * config.repeats * sweep.num_inputs
-    left = 0.2 if sweep.family == "digits" else 1.0  # solved problems take no more work
-    surveys = 2e-7 * edges * method.survey_samples * left if isinstance(method, SNMP) else 0.0
-    return 0.1 + steps * (0.0014 + surveys)
 
 
 def optimum(family: Family, sizes: tuple[tuple[int, int], ...], repeats: int) -> Rows:
