@@ -13,7 +13,7 @@ from vitrail import belief_propagation, blackbox, factor_graph, join, run, table
 from vitrail.baselines import annealing
 from vitrail.factors.table import encode
 from vitrail.graph import indexed
-from vitrail.solvers import bethe, eliminate, log_partition, polish, run_stages
+from vitrail.solvers import Status, bethe, eliminate, elimination, log_partition, polish, run_stages
 from vitrail.solvers.stages import Stage
 from vitrail.updates import exact, flip
 
@@ -120,6 +120,16 @@ def test_a_contradiction_has_no_probability():
     answer = eliminate(factor_graph(both))
     assert float(answer.log_z[0]) == -math.inf
     assert answer.marginals.isnan().all()
+    assert run(elimination(), factor_graph(both)).status[0] == Status.CONTRADICTION
+
+
+def test_elimination_is_a_solver():
+    graph = spin_glass(1, grid_edges(4))
+    solution = run(elimination(), graph)
+    answer = eliminate(graph)
+    assert torch.equal(solution.best, answer.best)
+    torch.testing.assert_close(solution.marginals, answer.marginals)
+    torch.testing.assert_close(solution.energy, answer.energy)
 
 
 @pytest.mark.parametrize("chain", [False, True], ids=["tree", "chain"])

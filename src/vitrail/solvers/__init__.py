@@ -12,6 +12,7 @@ from vitrail.solvers.elimination import (
     ExactAnswer,
     WidthError,
     eliminate,
+    elimination,
     log_partition,
 )
 from vitrail.solvers.history import History, Status
@@ -53,6 +54,7 @@ __all__ = [
     "bethe",
     "decimated",
     "eliminate",
+    "elimination",
     "falling",
     "geometric",
     "infer",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 
 import torch
@@ -21,6 +21,9 @@ from vitrail.factors.split import split
 from vitrail.factors.table import log_potentials
 from vitrail.graph import FactorGraph
 from vitrail.memory import in_gigabytes
+from vitrail.numerics import EXACT_LIMIT
+from vitrail.random import Key
+from vitrail.solvers.base import Feedback, Info, Solver
 
 DEFAULT_CEILING = 2**31  # bytes of all tables together
 MAX_WIDTH = 40  # the search for an order stops there: 2^41 numbers fit into no memory
@@ -276,3 +279,41 @@ def _derivatives(
         return float(total), unary, leaves
     gradients = torch.autograd.grad(total, [unary, *leaves])
     return float(total.detach()), gradients[0], list(gradients[1:])
+
+
+@dataclass(frozen=True)
+class Elimination(Solver[ExactAnswer]):
+    """Variable elimination as a solver: exact marginals and an optimal configuration.
+
+    `init` computes the `ExactAnswer`, which is `solution.state`; `step` changes nothing.
+
+    Args:
+        memory: Memory limit of the tables, in bytes; a graph that needs more is refused.
+
+    Examples:
+        >>> from vitrail import factor_graph, run, table
+        >>> graph = factor_graph(table(torch.tensor([[1.0, 2.0, 2.0, 3.0]])))
+        >>> run(elimination(), graph).best
+        tensor([True, True])
+    """
+
+    _: KW_ONLY
+    memory: int = DEFAULT_CEILING
+
+    def init(self, key: Key, graph: FactorGraph) -> ExactAnswer:
+        return eliminate(graph, memory=self.memory)
+
+    def step(
+        self, key: Key, graph: FactorGraph, state: ExactAnswer, feedback: Feedback
+    ) -> tuple[ExactAnswer, Info]:
+        zero = torch.zeros(graph.num_problems, dtype=torch.float64, device=graph.device)
+        return state, Info(zero, 0, torch.isneginf(state.log_z))
+
+    def log_odds(self, graph: FactorGraph, state: ExactAnswer) -> Tensor:
+        return torch.logit(state.marginals.nan_to_num(0.5)).clamp(-EXACT_LIMIT, EXACT_LIMIT)
+
+    def candidates(self, key: Key, graph: FactorGraph, state: ExactAnswer) -> Tensor:
+        return state.best[None]
+
+
+elimination = Elimination
