@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from vitrail import BinaryNetClassifier, fit_stream
+from vitrail.learning import learn, streams
 from vitrail.learning.learn import weight_after
+from vitrail.model.voting import ONE
 
 RNG = np.random.default_rng(2)
 ROWS = RNG.integers(0, 2, (120, 5))
@@ -50,11 +52,29 @@ def test_a_rule_that_has_changed_is_learned(settings):
     assert found[20] > 0.75
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_auto_takes_the_memory_that_predicts_rows_before_they_are_learned(turned, monkeypatch):
+    """Of a rule that changes the short one; its fit is the one with that memory from the start."""
+    monkeypatch.setattr(learn, "MEMORIES", (None, 10.0))
+    nets = [
+        BinaryNetClassifier(memory=m, random_state=0, **LEARNERS[0]) for m in ("auto", None, 10)
+    ]
+    for net in nets:
+        for first in range(0, 120, 24):
+            rows = slice(first, first + 24)
+            net.partial_fit(ROWS[rows], LABELS[rows] ^ (turned and first >= 48), classes=[0, 1])
+    chosen = 10 if turned else None
+    assert nets[0].model_.record["memory"] == chosen
+    same = nets[1 + turned]
+    assert np.array_equal(nets[0].predict_proba(ROWS), same.predict_proba(ROWS))
+
+
 def test_learners_that_cannot_go_on_refuse_a_memory():
-    with pytest.raises(ValueError, match=r"^memory is for learners that go on .* not for sbp;"):
-        BinaryNetClassifier(solver="sbp", memory=30, random_state=0).fit(ROWS, LABELS)
+    for memory in (30, "auto"):
+        with pytest.raises(ValueError, match=r"^memory is for learners that go on .* not for sbp;"):
+            BinaryNetClassifier(solver="sbp", memory=memory, random_state=0).fit(ROWS, LABELS)
     for wrong in (0, math.inf, math.nan, "long", True):
-        with pytest.raises(ValueError, match="memory is a number of rows from 1, or None"):
+        with pytest.raises(ValueError, match="memory is a number of rows from 1, 'auto' or None"):
             BinaryNetClassifier(memory=wrong).fit(ROWS, LABELS)  # pyright: ignore[reportArgumentType]
 
 
@@ -64,5 +84,22 @@ def test_a_stream_records_its_memory():
     found = [fit_stream(lambda: [(signs, labels)], memory=m, networks=9) for m in (None, 300)]
     assert [model.record["settings"]["memory"] for model in found] == [None, 300]
     assert not torch.equal(found[0].marginals, found[1].marginals)
-    with pytest.raises(ValueError, match="memory is a number of rows from 1, or None, got 0"):
+    with pytest.raises(
+        ValueError, match="memory is a number of rows from 1, 'auto' or None, got 0"
+    ):
         fit_stream(lambda: [(signs, labels)], memory=0)
+
+
+@pytest.mark.filterwarnings("ignore:held-out rows show no relation")  # half follow the old rule
+def test_a_stream_settles_its_memory_by_predicting_batches(monkeypatch):
+    monkeypatch.setattr(streams, "MEMORIES", (None, 1000.0))
+    signs = 2 * RNG.integers(0, 2, (12_000, 15)) - 1
+    above = signs[:, :9].sum(1) > 0
+    found = []
+    for labels in (above, above ^ (np.arange(12_000) >= 6000)):
+        rows = (signs, labels.astype(int))
+        model = fit_stream(lambda rows=rows: [rows], memory="auto", networks=9)
+        found.append(model.record["settings"]["memory"])
+        weights = model.marginals[0, :9] / ONE
+        assert (weights < 0.5 if len(found) > 1 else weights > 0.5).all()
+    assert found == [None, 1000.0]

@@ -85,7 +85,7 @@ def _hidden(name: str, value: Any) -> Any:
 
 def _memory(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 1 <= float(value) < math.inf:
-        raise ValueError(f"{name} is a number of rows from 1, or None, got {value!r}")
+        raise ValueError(f"{name} is a number of rows from 1, 'auto' or None, got {value!r}")
     return float(value)
 
 
@@ -165,6 +165,7 @@ OR_AUTO: dict[str, Check] = {
     "restarts": _count(1),
     "polish": _count(0),
     "networks": _count(1, MAX_NETWORKS),
+    "memory": _memory,
     "solver": _solver,
     "device": checked_device,
 }
@@ -174,7 +175,6 @@ OR_NONE = {"batch_size", "memory", "module", "checkpoint"}
 
 CHECKS: dict[str, Check] = {
     **OR_AUTO,
-    "memory": _memory,
     "module": _instance(nn.Module | Program, "a torch module, not a class"),
     "warm_start": _instance(bool | np.bool_ | Integral, "on or off"),
     "verbose": _instance(bool | np.bool_ | Integral, "on or off"),

@@ -105,8 +105,9 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
             lower (−1) the probability of `classes_[1]`: a mapping of names, or a number for every
             column, 0 for no order, as in scikit-learn. Kept by every network of `chains`, by
             `compress` and by exported code. A missing value is outside the order.
-        memory: Rows of `partial_fit` after which earlier evidence weighs 1/e; None is for ever. For
-            `chains` and `streaming`.
+        memory: Rows of `partial_fit` after which earlier evidence weighs 1/e; None is for ever;
+            "auto" learns with several and answers by the one that has predicted rows best before
+            they were learned. For `chains` and `streaming`.
         warm_start: Whether `fit` starts from the previous fit, with the same net: chains from where
             they were, messages from the marginals. Gradients and searches start from scratch.
             Options of the training may change between the two.
@@ -172,7 +173,7 @@ class BinaryNetClassifier(ClassifierMixin, BaseEstimator):
         networks: int | Auto = "auto",
         class_weight: str | Mapping[Any, float] | None = None,
         monotonic_cst: Mapping[str, int] | Sequence[int] | None = None,
-        memory: float | None = None,
+        memory: float | str | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",

@@ -68,6 +68,10 @@ UNRELATED = (
 )
 
 
+MEMORIES = (None, 4000.0, 500.0)  # rows, those of "auto"
+LEAST = 1e-4  # probability below which the choice of a memory does not look
+
+
 def weight_after(rows: int, memory: float | None) -> float:
     """Weight of earlier evidence after so many rows: exp(−rows/memory)."""
     return 1.0 if memory is None else math.exp(-rows / memory)
@@ -84,6 +88,16 @@ class FitResult:
     rows: int  # so far
     remembered: Examples  # weighted to represent all rows so far
     status: tuple[Status, ...]  # of each net
+    rivals: tuple[Rival, ...] = ()  # of memory "auto": every memory
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What training has found with one of several memories."""
+
+    memory: float | None
+    found: FitResult
+    loss: float  # of predictions of rows before they were learned, which fades as evidence does
 
 
 def prepare(
@@ -152,10 +166,13 @@ def learn(
     so that a batch of few rows, or of one class, does not undo what others have taught.
     """
     start = time.perf_counter()
+    if added and previous is not None and options.memory == AUTO:
+        return _learn_by_each_memory(preprocessing, table, y, weight, options, previous)
     labels = torch.from_numpy(preprocessing.coder.encode(y))
     batch = Examples.distinct(preprocessing.inputs(table), labels, torch.from_numpy(weight))
     examples, rows, kept = batch, len(y), 1.0
     if added and previous is not None:
+        assert not isinstance(options.memory, str)
         kept = weight_after(len(y), options.memory)
         examples, rows = previous.remembered.faded(kept).merged(batch), previous.rows + rows
     if options.class_weight is not None:
@@ -183,6 +200,32 @@ def learn(
         stopped = interrupts.consume_stop() or posterior.interrupted
     status = (Status.INTERRUPTED,) if stopped else posterior.status
     return FitResult(preprocessing, posterior, calibration, model, rows, remembered, status)
+
+
+def _learn_by_each_memory(
+    preprocessing: Preprocessing,
+    table: Any,
+    y: np.ndarray,
+    weight: np.ndarray,
+    options: FitOptions,
+    previous: FitResult,
+) -> FitResult:
+    """Go on with every memory, and answer by the one that has predicted rows best."""
+    inputs = preprocessing.inputs(table)
+    rows, labels = np.arange(len(y)), preprocessing.coder.encode(y)
+    rivals = []
+    for rival in previous.rivals or [Rival(memory, previous, 0.0) for memory in MEMORIES]:
+        shares = rival.found.model.answers_of(inputs).probabilities.numpy()[rows, labels] / ONE
+        loss = -float(weight @ np.log(shares.clip(min=LEAST)))
+        loss += weight_after(len(y), MEMORIES[1]) * rival.loss
+        own = replace(options, memory=rival.memory)
+        found = learn(preprocessing, table, y, weight, own, rival.found, added=True)
+        if Status.INTERRUPTED in found.status:
+            return found  # later rows begin anew from it, with every memory
+        rivals.append(Rival(rival.memory, found, loss))
+    best = min(rivals, key=lambda rival: rival.loss)
+    best.found.model.record["memory"] = best.memory
+    return replace(best.found, rivals=tuple(rivals))
 
 
 def resolved(

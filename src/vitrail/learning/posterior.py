@@ -54,7 +54,7 @@ class FitOptions:
     progress: bool  # whether this rank shows a bar on a terminal
     class_weight: Any = None  # None, "balanced" or a mapping of labels to weights
     monotonic_cst: Any = None  # per column 1, 0 or −1, by name or by place
-    memory: float | None = None  # rows after which earlier evidence weighs 1/e
+    memory: float | str | None = None  # rows after which earlier evidence weighs 1/e
     checkpoint: str | Path | None = None  # file from which a stopped run resumes
     changed: frozenset[str] = frozenset()  # parameters of the classifier, since the previous fit
 

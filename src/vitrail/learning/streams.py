@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from vitrail import ranks
 from vitrail.checks import checked_count
@@ -21,9 +24,9 @@ from vitrail.decode import threshold
 from vitrail.draws import random_order
 from vitrail.errors import DataError
 from vitrail.factors import network
-from vitrail.graph import factor_graph
+from vitrail.graph import FactorGraph, factor_graph
 from vitrail.learning.examples import Examples, split_rows
-from vitrail.learning.learn import model_of
+from vitrail.learning.learn import LEAST, model_of
 from vitrail.learning.posterior import (
     Posterior,
     TrainingData,
@@ -32,14 +35,17 @@ from vitrail.learning.posterior import (
     raw_margins_of,
 )
 from vitrail.learning.preprocessing import BIAS, Preprocessing, default_coding, multilayer
-from vitrail.learning.table import STREAM_BATCH, stream_schedules
+from vitrail.learning.table import AUTO, STREAM_BATCH, stream_schedules
 from vitrail.memory import in_gigabytes
 from vitrail.model import Model
 from vitrail.model.calibration import Evidence
 from vitrail.model.model import as_inputs
+from vitrail.nn import Program
+from vitrail.nn.moments import class_probabilities
 from vitrail.random import Key
 from vitrail.solvers import Status, streaming
 from vitrail.solvers.history import History
+from vitrail.solvers.streaming import Streaming, StreamState, usual_rate
 from vitrail.tables.encoders import fit_encoder
 from vitrail.tables.sources import RowSelector
 from vitrail.tables.streams import ROWS, Windows, blocks, labels_of, sample, target_of
@@ -50,6 +56,7 @@ COPIES = 3  # of a window's bits: as read, put together, shuffled
 SAMPLE, HELD_OUT = 20_000, 4_000  # rows that the encoder is fitted to; of these, held out at most
 SHARE = 0.2  # of the sample that is held out
 LARGEST_WINDOW = 2**20
+MEMORIES = (None, 32_000.0, 4_000.0)  # rows, those of "auto"
 
 Progress = Callable[[int, int, float], None]
 
@@ -60,7 +67,7 @@ def fit_stream(
     *,
     hidden: tuple[int, ...] = (),
     epochs: int = 1,
-    memory: float | None = None,
+    memory: float | str | None = None,
     ceiling: int = CEILING,
     networks: int = 128,
     seed: int = 0,
@@ -74,7 +81,8 @@ def fit_stream(
         target: The column of labels; None is the one that the file names.
         hidden: Units of each hidden layer.
         epochs: How often every row is used.
-        memory: Rows after which earlier evidence weighs 1/e; None is for ever.
+        memory: Rows after which earlier evidence weighs 1/e; None is for ever; "auto" takes the one
+            of several that predicts rows of the first epoch best, each before it is learned.
         ceiling: Bytes that the process may take.
         networks: How many networks of the posterior are kept, at most.
         seed: Same number, same model.
@@ -89,8 +97,9 @@ def fit_stream(
     start = time.perf_counter()
     checked_count("epochs", epochs, 1)
     checked_count("networks", networks, 1)
-    if memory is not None and not 1 <= memory < float("inf"):
-        raise ValueError(f"memory is a number of rows from 1, or None, got {memory!r}")
+    counted = isinstance(memory, float | int) and 1 <= memory < float("inf")
+    if memory is not None and memory != AUTO and not counted:
+        raise ValueError(f"memory is a number of rows from 1, 'auto' or None, got {memory!r}")
     for units in hidden:
         checked_count("a hidden layer", units, 1)
     target = target_of(rows, target)
@@ -102,13 +111,21 @@ def fit_stream(
     program = multilayer(fixed.shape, hidden, fixed.num_outputs)
     held = _held_out(found.labels, seed)
     held_numbers = found.numbers[held]
+    tried = MEMORIES if isinstance(memory, str) else (memory,)
     size = window_rows(len(encoder.bit_names), ceiling)
+    # rows of a window are shuffled, so no memory is shorter
+    size = min([size, *(max(STREAM_BATCH, int(one)) for one in tried if one is not None)])
     windows = Windows(found.total, size, len(encoder.bit_names), seed, world)
     per_epoch = -(-(found.total - len(held_numbers)) // STREAM_BATCH)
     batches = epochs * per_epoch
     beta, rate = stream_schedules(batches, batches)
-    solver = streaming(batch=STREAM_BATCH, batches=1, beta=beta, rate=rate, memory=memory)
-    state, graph, number, done = None, None, 0, 0
+    each = partial(streaming, batch=STREAM_BATCH, batches=1, beta=beta)
+    # with a memory all parts count alike: the rate stays, that of a run as long as the memory
+    rates = [rate if one is None else usual_rate(int(one) // STREAM_BATCH) for one in tried]
+    rivals = [
+        _Rival(one, each(memory=one, rate=own)) for one, own in zip(tried, rates, strict=True)
+    ]
+    graph, number, done = None, 0, 0
     fitting = time.perf_counter()
     for epoch in range(epochs):
         encoded = _encoded(rows, target, fixed, windows.select)
@@ -119,14 +136,20 @@ def fit_stream(
                 part = slice(first, first + STREAM_BATCH)
                 inputs = as_inputs(bits[part], coding, fixed.bias)
                 graph = factor_graph(network(program, inputs, torch.from_numpy(labels[part])))
-                if state is None:
-                    state = solver.init(Key(seed), graph)
-                state = solver.absorb(Key(seed, number), graph, graph.blocks, state)
+                for rival in rivals:
+                    if len(rivals) > 1:
+                        rival.predict(program, graph, inputs, labels[part])
+                    if rival.state is None:
+                        rival.state = rival.solver.init(Key(seed), graph)
+                    key = Key(seed, number)
+                    rival.state = rival.solver.absorb(key, graph, graph.blocks, rival.state)
                 number += 1
             done += len(labels)
             if progress is not None:
                 spent = time.perf_counter() - fitting
                 progress(done, epochs * (found.total - len(held_numbers)), done / spent)
+        rivals = [min(rivals, key=lambda rival: rival.loss)]
+    solver, state = rivals[0].solver, rivals[0].state
     if state is None or graph is None:
         raise DataError("rows came once and not again; give a function that gives them each time")
     log_odds = solver.log_odds(graph, state)
@@ -144,7 +167,7 @@ def fit_stream(
         "epochs": epochs,
         "batch_size": STREAM_BATCH,
         "predictor": "posterior",
-        "memory": memory,
+        "memory": rivals[0].memory,
         "window_rows": size,
         "seed": seed,
     }
@@ -178,6 +201,26 @@ def fit_stream(
     model.record["test_rows"] = len(held)
     model.record["test_accuracy"] = round(float(right.double().mean()), 6)
     return model
+
+
+@dataclass(eq=False)
+class _Rival:
+    """Training with one of several memories."""
+
+    memory: float | None
+    solver: Streaming
+    state: StreamState | None = None
+    loss: float = 0.0  # of predictions of rows before they were learned
+
+    def predict(
+        self, program: Program, graph: FactorGraph, inputs: Tensor, labels: np.ndarray
+    ) -> None:
+        """Add the loss on rows that are not learned yet."""
+        if self.state is not None:
+            probability = torch.sigmoid(self.solver.log_odds(graph, self.state))
+            shares = class_probabilities(program, probability, inputs).numpy()
+            own = shares[np.arange(len(labels)), labels]
+            self.loss -= float(np.log(own.clip(min=LEAST)).sum())
 
 
 def _held_out(labels: np.ndarray, seed: int) -> np.ndarray:
