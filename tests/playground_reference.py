@@ -78,9 +78,7 @@ class RecordedFlip(Flip):
     hits: list[Tensor] = field(default_factory=list)
 
     def estimate(self, key: Key, factors: Factors, cavity: Tensor) -> Estimate:
-        states = configurations(
-            key.of(self.stream), factors, thresholds(cavity), self.samples, "torch"
-        )
+        states = configurations(key.of(self.stream), factors, thresholds(cavity), self.samples)
         num_factors, tracks, arity = cavity.shape
         shape = (num_factors, tracks, self.samples, arity)
         self.hits[:] = [score.view(shape).sum(2) for score in factors.flips(states)]

@@ -166,7 +166,8 @@ def test_what_the_loop_asks_has_its_shape(core, order):
     assert seen.shape[1] == graph.num_variables
     assert torch.equal(seen[0][odds != 0], odds[odds != 0] > 0)
     assert torch.equal(solver.epoch_steps(graph), build(core).epoch_steps(graph))
-    assert solver.gamma(state).shape == (graph.num_problems,)
+    if core != "streaming":  # it has no damping
+        assert solver.gamma(state).shape == (graph.num_problems,)
 
 
 @every_case
